@@ -35,7 +35,7 @@ def with_lines(trace: Trace) -> Trace:
         begin, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
         inside = calls[np.searchsorted(starts, begin) : np.searchsorted(starts, end)]
         inside = inside[trace.lane[inside] == trace.lane[row]]
-        place[inside] = at
+        place[inside] = np.where(place[inside] < 0, at, place[inside])  # else it is known from the frames that ran
         for correlation in trace.correlation[inside].tolist():
             place[order[np.searchsorted(keys, correlation) : np.searchsorted(keys, correlation, "right")]] = at
     name = short.astype(trace.name.dtype)[trace.name]

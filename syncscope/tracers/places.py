@@ -44,10 +44,15 @@ class Spot:
 
 
 class Seen(NamedTuple):
-    """Who reads: the user's frame (None on a thread that has none), and the library's frame that reads, if another does."""
+    """Who reads: the user's frame (None on a thread that has none), and the library's frame that reads, if another does.
+
+    `inner` is the innermost frame of an installed package, where that is further in than the user's: torch and the standard
+    library only carry out what others want.
+    """
 
     user: Spot | None
     library: Spot | None
+    inner: Spot | None = None
 
 
 _new = tuple.__new__  # what a NamedTuple is made by, without the function in Python before it
@@ -104,18 +109,20 @@ def carriers() -> tuple[str, ...]:
 
 def seen_from(frame: FrameType | None) -> Seen:
     """The user's and the library's frame among the callers of `frame`, itself included."""
-    library = None
+    library = inner = None
     while frame is not None:
         code = frame.f_code
         kind = kinds.get(code.co_filename)
         if kind is None:
             kind = kind_of(code)
         if kind == USER:
-            return _new(Seen, (spot(frame), library))
-        if library is None and kind in (LIBRARY, CARRIER):
+            return _new(Seen, (spot(frame), library, inner))
+        if kind != BETWEEN and library is None:
             library = spot(frame)
+        if kind == LIBRARY and inner is None:
+            inner = spot(frame)
         frame = frame.f_back
-    return Seen(None, library)
+    return Seen(None, library, inner)
 
 
 @lru_cache(maxsize=65536)

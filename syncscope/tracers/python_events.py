@@ -36,7 +36,8 @@ FLUSH = 1_000_000_000  # ns after which a step or a read writes what there is
 class PythonEvents:
     """Events on their way to disk; sources tell theirs here.
 
-    In a record `queue` is the column, `corr` the place and `a` the detail, by their names.
+    In a record `queue` is the column, `corr` the place, `b` its caller and `a` the detail, by their names; that of a place says
+    its function, too.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -52,7 +53,7 @@ class PythonEvents:
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
         self._written = 0  # how many of them are on disk
-        self._known: dict[Any, tuple[int, int, int]] = {}
+        self._known: dict[Any, tuple[int, int, int, int]] = {}
         self._lock = threading.Lock()
         self._flushed = time.monotonic_ns()
         self.lost = 0
@@ -152,20 +153,24 @@ class PythonEvents:
                     self._known[key] = self._described(record)
             numbers = {op: self._number(op) for op in set(ops)}
             rows["type"], rows["name"] = READ, [numbers[op] for op in ops]
-            rows["corr"], rows["queue"], rows["a"] = np.array([self._known[key] for key in keys]).T
+            rows["corr"], rows["b"], rows["queue"], rows["a"] = np.array([self._known[key] for key in keys]).T
             rows["t0"], rows["t1"], rows["tid"], rows["size"] = starts, ends, threads, sizes
             rows["flags"] = np.where(np.array(operators) != "", Flag.FALLBACK, Flag.NONE)
         return rows
 
-    def _described(self, r: Record) -> tuple[int, int, int]:
-        """Numbers of place and detail, and the column: the user's line, and beside it the library's that reads."""
-        spot = reads.spot_of(r.seen)
-        place, column = places.resolve(spot) if spot else (None, -1)
+    def _described(self, r: Record) -> tuple[int, int, int, int]:
+        """Numbers of the innermost line outside of torch, of the user's that led there if it is a library's, and of the detail;
+        the column is the third."""
+        spot = r.seen.inner or r.seen.user or r.seen.library
+        caller = r.seen.user if r.seen.user is not spot else None
         library = places.short(r.seen.library) if r.seen.library is not None and r.seen.user is not None else ""
         kept, rows, gradient = r.selection or (None, None, False)
         detail = Detail(r.module, library, r.operator, kept=kept, rows=rows, gradient=int(gradient) or None)
-        number = self._number(detail.text())
-        return (self._number(str(place)) if place else 0, max(0, column), number)
+        column = places.resolve(spot)[1] if spot else -1
+        return self._line(spot), self._line(caller), max(0, column), self._number(detail.text())
+
+    def _line(self, spot: places.Spot | None) -> int:
+        return self._number(f"{places.resolve(spot)[0]}\n{spot.code.co_qualname}") if spot else 0
 
 
 class Written:
@@ -207,6 +212,9 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
         found: NDArray[np.int64] = of[used]
         return found
 
+    def line(text: str) -> Place:
+        return builder.named(*lines.of(text))
+
     threads, at = np.unique(records["tid"], return_inverse=True)
     kinds = np.zeros(max(KINDS) + 1, np.int64)
     kinds[list(KINDS)] = [int(kind) for kind in KINDS.values()]
@@ -219,13 +227,9 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
         duration=records["t1"] - records["t0"],
         correlation=np.where(records["type"] == STEP, records["b"], -1),
         bytes=records["size"],
-        place=numbered("place", records["corr"], _place),
+        place=numbered("place", records["corr"], line),
+        caller=numbered("caller", np.where(records["type"] == READ, records["b"], 0), line),
         column=np.where(records["queue"] > 0, records["queue"].astype(np.int64), -1),
         flags=records["flags"],
         detail=numbered("detail", records["a"], str),
     )
-
-
-def _place(text: str) -> Place:
-    path, _, line = text.rpartition(":")
-    return Place(path, int(line))

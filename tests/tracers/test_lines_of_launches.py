@@ -14,6 +14,8 @@ pytest.importorskip("pyopencl")
 
 import syncscope.kernels  # noqa: E402, F401
 from syncscope.model.trace import DEVICE, Kind, Trace  # noqa: E402
+from syncscope.tracers.hooks import reads  # noqa: E402
+from syncscope.tracers.hooks import torch as torch_hooks  # noqa: E402
 from syncscope.tracers.lines import library as lines  # noqa: E402
 from syncscope.tracers.session import Session  # noqa: E402
 
@@ -179,3 +181,38 @@ def test_without_the_part_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = session.trace.rows(Kind.CALL)
     assert len(calls)
     assert (session.trace.place[calls] == -1).all()
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+def test_a_read_in_a_library_stands_there_below_the_users_line(
+    in_c: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "zoo.py").write_text(
+        "class Log:\n    def mean(self, x):\n        return [n for n in range(1) if x.mean() > n]\n"
+    )
+    monkeypatch.syspath_prepend(packages)
+    monkeypatch.delitem(sys.modules, "zoo", raising=False)
+    import zoo
+
+    if not in_c:
+        monkeypatch.setattr(reads, "_in_c", lambda *_: None)
+        torch_hooks._hooks.cache_clear()
+    x = torch.ones(4, device="ocl")
+    try:
+        with Session() as session:
+            zoo.Log().mean(x)
+            x.sum().item()
+            torch.unique(x)
+    finally:
+        torch_hooks._hooks.cache_clear()
+    found = [event for event in session.trace if event.kind == Kind.READ]
+    own = sys._getframe().f_code.co_firstlineno
+    told = [(event.place.line, event.caller and event.caller.line, event.function) for event in found if event.place]
+    here = "test_a_read_in_a_library_stands_there_below_the_users_line"
+    first, *others = told
+    assert (first[0], first[2]) == (3, "Log.mean")
+    assert first[1] is not None
+    assert others == [(first[1] + 1, None, here), (first[1] + 2, None, here)]
+    assert first[1] > own

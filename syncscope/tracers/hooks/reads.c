@@ -89,24 +89,31 @@ static PyObject *tuple_of(PyObject *type, Py_ssize_t n, PyObject **items) {
   return made;
 }
 
-/* The user's frame among the callers of `frame` (which it takes over) and the library's, or the line that called backward. */
+/* The user's frame among the callers of `frame` (which it takes over) and the libraries', or the line that called backward. */
 static PyObject *seen_from(PyFrameObject *frame) {
-  PyObject *user = NULL, *library = NULL;
+  PyObject *user = NULL, *library = NULL, *inner = NULL;
   while (frame && !user) {
     PyCodeObject *code = PyFrame_GetCode(frame);
     int kind = kind_of(code);
-    if (kind == USER) user = spot(frame, code);
-    else if (kind != BETWEEN && !library) library = spot(frame, code);
+    PyObject *at = kind == USER || (kind == LIBRARY && !inner) || (kind == CARRIER && !library) ? spot(frame, code) : NULL;
+    if (kind == USER) user = at;
+    else if (at && !library) library = Py_NewRef(at);
+    if (at && kind == LIBRARY) inner = at;
+    else if (at && kind == CARRIER) Py_DECREF(at);
     Py_DECREF(code);
     if (PyErr_Occurred()) break;
     if (!user) Py_SETREF(frame, PyFrame_GetBack(frame));
   }
   Py_XDECREF(frame);
-  if (PyErr_Occurred()) { Py_XDECREF(user); Py_XDECREF(library); return NULL; }
+  if (PyErr_Occurred()) { Py_XDECREF(user); Py_XDECREF(library); Py_XDECREF(inner); return NULL; }
   PyObject *backward = of.backward;
-  if (!user && PyList_GET_SIZE(backward))
-    user = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(backward, PyList_GET_SIZE(backward) - 1), 0));
-  return tuple_of(of.Seen, 2, (PyObject *[]){user ? user : Py_NewRef(Py_None), library ? library : Py_NewRef(Py_None)});
+  if (!user && PyList_GET_SIZE(backward)) {
+    PyObject *called = PyList_GET_ITEM(backward, PyList_GET_SIZE(backward) - 1);
+    user = Py_NewRef(PyTuple_GET_ITEM(called, 0));
+    if (!inner && PyTuple_GET_ITEM(called, 2) != Py_None) inner = Py_NewRef(PyTuple_GET_ITEM(called, 2));
+  }
+  PyObject *seen[] = {user ? user : Py_NewRef(Py_None), library ? library : Py_NewRef(Py_None), inner ? inner : Py_NewRef(Py_None)};
+  return tuple_of(of.Seen, 3, seen);
 }
 
 /* The value of a frame's variable, new; NULL where it has none. Asking for `f_locals` instead has Python keep what all of them

@@ -94,7 +94,8 @@ def here(frame: Any) -> Seen:
     """The user's frame among the callers, or the line that called backward."""
     seen = seen_from(frame)
     if seen.user is None and backward:
-        return Seen(backward[-1].user, seen.library)
+        called = backward[-1]
+        return Seen(called.user, seen.library, seen.inner or called.inner)
     return seen
 
 
@@ -275,4 +276,4 @@ def _bytes(tensor: Any) -> int:
 
 def spot_of(seen: Seen) -> Spot | None:
     """The line to blame: the user's, else the library's."""
-    return seen.user or seen.library
+    return seen.user or seen.inner or seen.library

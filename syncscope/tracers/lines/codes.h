@@ -147,7 +147,7 @@ static int written(const Rec *records, int count) { /* or, on a full disk, nothi
 static __attribute__((noinline)) uint32_t told(PyCodeObject *code, Code *of, int at, uint32_t now) {
   char text[2 * TEXT + 32];
   Rec records[(sizeof text + 47) / 48] = {0};
-  int line = line_of(code, at), length = snprintf(text, sizeof text, "%s\n%d\n%s", of->path, line, of->function);
+  int line = line_of(code, at), length = snprintf(text, sizeof text, "%s:%d\n%s", of->path, line, of->function);
   uint32_t number = 0;
   pthread_mutex_lock(&lock);
   uint64_t there = of->at[at];

@@ -73,11 +73,19 @@ def unpacked(at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def known(texts: Mapping[int, str]) -> dict[int, tuple[Place, str]]:
-    """The places that the numbers of a recording mean, and the functions in which they stand, as Python qualifies them."""
-    found = {}
-    for number, text in texts.items():
-        path, line, function = text.rsplit("\n", 2)
-        for made in (".<locals>.<listcomp>", ".<locals>.<setcomp>", ".<locals>.<dictcomp>", ".<locals>.<genexpr>"):
-            function = function.removesuffix(made)
-        found[number] = Place(path, int(line)), function
-    return found
+    """The places that the numbers of a recording mean, and the functions in which they stand."""
+    return {number: of(text) for number, text in texts.items()}
+
+
+def of(text: str) -> tuple[Place, str]:
+    """The place and the function that a name says: `train.py:42`, and in another line `Trainer.step`."""
+    where, _, function = text.rpartition("\n")
+    path, _, line = where.rpartition(":")
+    return Place(path, int(line)), shown(function)
+
+
+def shown(function: str) -> str:
+    """A function as people know it, by its qualified name: a comprehension is a part of the one around it."""
+    for made in ("listcomp", "setcomp", "dictcomp", "genexpr"):
+        function = function.removesuffix(f".<locals>.<{made}>").removesuffix(f"<{made}>")
+    return function
