@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -141,7 +141,7 @@ def report(
     from dataclasses import replace
 
     from syncscope import kineto
-    from syncscope.analysis.sources import at_hand
+    from syncscope.analysis.sources import at_hand, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
     from syncscope.model.source import Place
@@ -164,16 +164,31 @@ def report(
     here = at_hand(named, None if code is None else Path(code), anywhere=anywhere)
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
-    linted = _linted(sorted({str(path) for path in here.values()}))
-    said = summarize(trace, linted.findings, linted.hazards, prices=prices, pinned=pinned)
-    waited = {line.place.path for line in said.lines if line.place} - set(linted.sources)
+    linted = _linted(sorted({str(path) for path in here.values()}), waiting_files(trace))
+    said = _without_unmet(summarize(trace, linted.findings, linted.hazards, prices=prices, pinned=pinned))
+    shown = {line.place.path for line in said.lines if line.place}
+    shown |= {one.place.path for one in (said.by_line.lines if said.by_line else ()) if one.place}
     others = {
-        path: content for path in waited & set(map(str, here.values())) if (content := _content(path)) is not None
+        path: content
+        for path in (shown - set(linted.sources)) & set(map(str, here.values()))
+        if (content := _content(path)) is not None
     }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
     notes = (*said.notes, *lost, *linted.notes)
     _shown_in_notebooks()
     return replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
+
+
+def _without_unmet(report: Report) -> Report:
+    """The report without what the linter says of libraries where nothing waited: it is not the user's to mend."""
+    from dataclasses import replace
+
+    met = {id(line.finding) for line in report.lines}
+    findings, unseen = (
+        tuple(one for one in found if id(one) in met or not _is_installed(one.place.path))
+        for found in (report.findings, report.unseen)
+    )
+    return replace(report, findings=findings, unseen=unseen)
 
 
 def _shown_in_notebooks() -> None:
@@ -263,8 +278,8 @@ def lint(
     return [finding for _, finding in linted.presented]
 
 
-def _linted(paths: list[str]) -> Report:
-    """What the linter says of the user's own files among these, and every hazard it knows."""
+def _linted(paths: list[str], libraries: Collection[str] = ()) -> Report:
+    """What the linter says of the user's own files among these, and of the files of `libraries`; and every hazard it knows."""
     from dataclasses import replace
 
     from syncscope.linter import rulesets
@@ -272,7 +287,7 @@ def _linted(paths: list[str]) -> Report:
     from syncscope.linter.session import gather
     from syncscope.rules import hazard
 
-    own = [path for path in paths if not _is_installed(path)]
+    own = [path for path in paths if path in libraries or not _is_installed(path)]
     waits_only = ("kernel", "host-program")  # the rules of OpenCL C speak of no line of a recording
     files = Files(own, {"all": True, "min_confidence": "low", "baseline": "", "ignore": waits_only})
     rules = rulesets.ruleset(files.config(".").rules)
@@ -281,8 +296,9 @@ def _linted(paths: list[str]) -> Report:
 
 def _is_installed(path: str) -> bool:
     """Whether a file belongs to a library and not to the user."""
-    parts = Path(path).parts
-    return "site-packages" in parts or "dist-packages" in parts or path.startswith(os.path.dirname(os.__file__))
+    from syncscope.model.source import installed
+
+    return installed(path) or path.startswith(os.path.dirname(os.__file__))
 
 
 def _content(path: str) -> bytes | None:

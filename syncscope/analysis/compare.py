@@ -197,7 +197,8 @@ def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
     for line in (line for line in after if line.count):
-        match = _first(line, [a for a in left if _line(a) == _line(line)], known)
+        there = sorted((a for a in left if _line(a) == _line(line)), key=lambda a: a.caller != line.caller)
+        match = _first(line, there, known)
         if match is None:
             rest.append(line)
         else:
@@ -252,7 +253,7 @@ def _foretold(
     for a, b in pairs:
         if a is not None:
             share = 0.0 if b is None else min(1.0, b.count / a.count)
-            kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
+            kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback, a.caller)] = share
     freed = freed_reads(event_graph.reads, kept) - unpriced(graph)
     if not freed:
         return None

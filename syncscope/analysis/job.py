@@ -188,7 +188,7 @@ def _unforeseen(lines: Sequence[JobLine]) -> str:
 
 
 def _line(key: Key, members: list[tuple[int, int]], ranks: Sequence[Rank], steps: int, price: Price | None) -> JobLine:
-    op, place, module, function, _ = key
+    op, place, module, function, *_ = key
     own = [ranks[r].graph.reads[number] for r, number in members]
     share = steps * len(ranks)
     return JobLine(

@@ -51,7 +51,7 @@ def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: lis
     for wait in members:
         until = max((int(end[t]) for t in wait.targets), default=0)
         blocked += max(0, min(until, int(end[wait.row])) - int(trace.start[wait.row]))
-    place, column, function = around.place(unit, members[0].row)
+    place, column, function, caller = around.place(unit, members[0].row)
     flags = around.flags(members[0].row)
     return Read(
         op=around.name(unit, bool(flags & Flag.FALLBACK)),
@@ -68,6 +68,7 @@ def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: lis
         fallback=bool(flags & Flag.FALLBACK),
         calls=tuple(w.row for w in members),
         function=function,
+        caller=caller,
         row=unit,
         besides=max(0, int(trace.duration[unit]) - sum(int(trace.duration[w.row]) for w in members)),
     )
@@ -173,18 +174,21 @@ class _Around:
             return name if name.startswith("fallback of ") else f"fallback of {name}"
         return ops.of_operator(name.removeprefix("aten::"))
 
-    def place(self, unit: int, call: int) -> tuple[Place | None, int, str]:
-        """Line and column as recorded; else the innermost user's function around, where it begins, and its name."""
+    def place(self, unit: int, call: int) -> tuple[Place | None, int, str, Place | None]:
+        """Line and column as recorded, and of a library's the user's line that led there; else the innermost user's function
+        around, where it begins, and its name."""
         trace = self._trace
         recorded = next((r for r in (unit, *reversed(self._chain(call))) if trace.place[r] >= 0), -1)
         if recorded >= 0:
-            return trace.places[trace.place[recorded]], int(trace.column[recorded]), ""
+            caller = int(trace.caller[recorded])
+            led = trace.places[caller] if caller >= 0 else None
+            return trace.places[trace.place[recorded]], int(trace.column[recorded]), "", led
         for frame in reversed(self._stack(call)):
             if trace.place[frame] >= 0:
                 place = trace.places[trace.place[frame]]
                 if not carries(place.path):
-                    return place, -1, trace.names[trace.name[frame]].rpartition(": ")[2]
-        return None, -1, ""
+                    return place, -1, trace.names[trace.name[frame]].rpartition(": ")[2], None
+        return None, -1, "", None
 
     def module(self, unit: int, call: int) -> str:
         """The `nn.Module` in whose forward it happened, as recorded or by the Python frames."""

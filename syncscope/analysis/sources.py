@@ -6,8 +6,14 @@ A trace is a stranger's, and what it names is shown: a source is a Python file b
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+
+from syncscope.model.trace import Kind, Trace
 
 SUFFIXES = (".py", ".ipynb")
 SKIPPED = {"__pycache__", "node_modules", "site-packages"}
@@ -17,13 +23,17 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
     """The files at hand of these paths; those that are not are left out.
 
     With `root`, the file below it that shares the most trailing parts of the path; where two share as many, neither is
-    taken. Without it, the path as it stands, where that lies below the working folder or the project around it, or
-    `anywhere`. A link that leads out of there is no file at hand. Paths are given relative to the working folder where they
-    lie below it.
+    taken. Without it, the path as it stands, where that lies below the working folder or the project around it, among the
+    packages of this interpreter, or `anywhere`. A link that leads out of there is no file at hand. Paths are given relative
+    to the working folder where they lie below it.
     """
     if root is None:
-        within = os.sep if anywhere else project(Path.cwd())
-        found = {path: Path(path) for path in paths if path.endswith(SUFFIXES) and is_below(path, within)}
+        folders = (os.sep,) if anywhere else (project(Path.cwd()), *_packages())
+        found = {
+            path: Path(path)
+            for path in paths
+            if path.endswith(SUFFIXES) and any(is_below(path, folder) for folder in folders)
+        }
     else:
         by_name: dict[str, list[Path]] = {}
         within = os.path.realpath(root)
@@ -37,6 +47,19 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
             if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
                 found[path] = ranked[0][1]
     return {path: nearest(file) for path, file in found.items()}
+
+
+def waiting_files(trace: Trace) -> frozenset[str]:
+    """The files in which the host waits, as places name them."""
+    waits = trace.place[trace.rows(Kind.READ)]
+    return frozenset(trace.places[code].path for code in np.unique(waits[waits >= 0]).tolist())
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    """The folders in which this interpreter's packages are installed."""
+    paths = sysconfig.get_paths()
+    return tuple(dict.fromkeys(os.path.realpath(paths[name]) for name in ("purelib", "platlib")))
 
 
 def project(folder: Path) -> str:

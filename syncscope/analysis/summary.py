@@ -41,7 +41,7 @@ from syncscope.model.trace import Kind, Trace
 DECISIONS = [Decision.FIX, Decision.TRY, Decision.UNKNOWN, Decision.LEAVE]
 SINGLE = 512  # reads up to which each is priced by itself
 CROWD = 0.1  # the part of the processors that others had which is worth a word
-Key = tuple[str, Place | None, str, str, bool]
+Key = tuple[str, Place | None, str, str, bool, Place | None]
 
 
 def summarize(
@@ -281,18 +281,23 @@ def _each_read(found: tuple[Read, ...], graph: Graph) -> tuple[Read, ...]:
 
 
 def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> tuple[Group, ...]:
-    """The lines of each function and module, and the ops of each line, together; shares add up, other prices are replayed."""
-    places = Counter(line.place for line in lines if line.place is not None)
+    """The lines of each function and module, the ops of each line, and the library's lines that one leads to, together.
+
+    Shares add up, other prices are replayed.
+    """
+    places = Counter(line.where for line in lines)
     found = []
-    for kind in ("function", "module", "line"):
+    for kind in ("function", "module", "line", "caller"):
         of: dict[str, list[int]] = {}
         for number, line in enumerate(lines):
             if kind == "function":
                 name = line.function or (line.finding.function if line.finding else "")
             elif kind == "module":
                 name = line.module
+            elif kind == "caller":
+                name = str(line.caller) if line.caller is not None else ""
             else:
-                name = str(line.place) if line.place is not None and places[line.place] > 1 else ""
+                name = line.where if places[line.where] > 1 else ""
             if name:
                 of.setdefault(name, []).append(number)
         if not of:
@@ -343,7 +348,7 @@ def _step(steady: tuple[Step, ...]) -> float | None:
 
 def key_of(read: Read) -> Key:
     """Reads with the same key are one line of the report; without a place, the module tells them apart."""
-    return read.op, read.place, "" if read.place else read.module, read.function, read.fallback
+    return read.op, read.place, "" if read.place else read.module, read.function, read.fallback, read.caller
 
 
 def by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
@@ -355,9 +360,9 @@ def by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
 
 
 def _line(key: Key, members: list[Read], steps: int, idle_after: float, join: Join) -> Line:
-    op, place, _, function, fallback = key
+    op, place, _, function, fallback, caller = key
     column = members[0].column if members else -1
-    finding = None if fallback else join.finding(op, place, function, column)
+    finding = None if fallback else join.finding(op, place, function, column) or join.finding(op, caller)
     return Line(
         op=op,
         place=place,
@@ -369,4 +374,5 @@ def _line(key: Key, members: list[Read], steps: int, idle_after: float, join: Jo
         finding=finding,
         fallback=fallback,
         function=function,
+        caller=caller,
     )

@@ -324,7 +324,7 @@ def shares(prices: list[Price | None]) -> list[float | None] | None:
 def entry(lines: list[Line], report: Report) -> dict[str, Any]:
     """One place: sums of counts and times. Savings of several ops do not add up: theirs together are the report's."""
     first, prices = lines[0], [line.price for line in lines]
-    together = (group.price for group in report.groups if group.kind == "line" and group.name == str(first.place))
+    together = (group.price for group in report.groups if group.kind == "line" and group.name == first.where)
     single = prices[0] if len(lines) == 1 else next(together, None)
     known = [price.share for price in prices if price is not None]
     found = next((line.finding for line in lines if line.finding), None)

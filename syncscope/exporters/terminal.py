@@ -224,6 +224,21 @@ def table(report: Report, width: int) -> Iterator[Text]:
                 f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
             )
             yield from (Text.assemble(margin, part) for part in said.wrap(Console(), width - len(margin)))
+    for group in (one for one in report.groups if one.kind == "caller"):
+        lines = sum(str(line.caller) == group.name for line in report.lines)
+        if lines > 1:
+            cells = {
+                "reads": f"{group.count:.3g}",
+                "blocked": figures.fixed(group.blocked / scale),
+                "alone": figures.fixed(group.price.alone / scale),
+                "last": figures.fixed(group.price.last / scale),
+                "share": figures.fixed(group.price.share / scale),
+                "of step": figures.percent(group.price.share / step if step else None),
+            }
+            text = Text(f"{figures.shortened(group.name, room - 20)} leads to {lines} of them", "dim", no_wrap=True)
+            text.pad_right(room - text.cell_len)
+            yield Text()
+            yield text.append("".join(cells.get(name, "").rjust(size) for name, size, _ in columns))
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
 

@@ -124,6 +124,13 @@ class Line:
     why: str = ""
     answer: Answer | None = None
 
+    @property
+    def where(self) -> str:
+        """The place in words, and of a library's the line that led there; "" where it is not known."""
+        if self.place is None:
+            return ""
+        return f"{self.place} < {self.caller}" if self.caller else str(self.place)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

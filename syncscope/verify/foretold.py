@@ -28,7 +28,8 @@ def foretold(
     At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     trace = with_right_baseline(trace)
     event_graph = event_graph_of(trace)
-    at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
+    own = [read.caller or read.place for read in event_graph.reads]  # a program's values are told by its own lines
+    at = [None if place is None else _real(place) for place in own]
     event_graph.rewritten({number for number, place in enumerate(at) if place in plain})
     graph = event_graph.graph()
     fidelity = fidelity_of(event_graph, graph)
