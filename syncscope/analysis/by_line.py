@@ -146,8 +146,7 @@ def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: di
         ("loading", loading),
     ):
         found[name] = lines.sums(lines.item, values)
-    launching = np.zeros(len(host.row), bool)
-    launching[np.unique(event_graph.device_work.enqueued)] = True
+    launching = np.isin(np.arange(len(host.row)), event_graph.device_work.enqueued)
     inside = launching & (host.row >= 0) & (host.began + origin >= first) & (host.began + origin < last)
     found["launches"] = lines.sums(lines.item[inside])
     before = np.append(lines.item[:1], lines.item[:-1])  # a mark has its next call's line

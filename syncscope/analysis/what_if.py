@@ -37,6 +37,7 @@ from syncscope.model.trace import Kind, Trace
 from syncscope.model.what_if import WhatIf
 
 MOST = 20_000  # launches and waits of the host that are replayed: of a longer recording some steps
+FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
@@ -96,11 +97,10 @@ class Ground:
     def launches(self) -> Truths:
         """Which items only launch, and nothing that comes from the host's memory."""
         host, work = self.event_graph.host, self.event_graph.device_work
-        found = np.zeros(len(host.row), bool)
-        found[work.enqueued] = True
+        found = np.isin(np.arange(len(host.row)), work.enqueued)
         names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
         uploads = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
-        found[work.enqueued[uploads]] = False
+        found &= ~np.isin(np.arange(len(found)), work.enqueued[uploads])
         launching: Truths = found & ~host.holds & (host.row >= 0)
         return launching
 
@@ -152,14 +152,15 @@ class Ground:
 
     def row(self, name: str, saving: float, low: float, high: float, bound: float, **more: object) -> WhatIf:
         """A row whose interval allows for what the replay itself does not understand."""
-        off = max(self.trusted.error or 0.0, self.trusted.unexplained) * self.step + OFF * abs(saving)
+        doubt = max(self.trusted.error or 0.0, self.trusted.unexplained, self.trusted.silent)
+        off = min(doubt, 1.0) * self.step + OFF * abs(saving)
         low, high = min(low, saving) - off, max(high, saving) + off
         return WhatIf(name, saving, low, min(high, max(bound, saving)), max(bound, saving), **more)  # type: ignore[arg-type]
 
 
 def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
     """What helps how much, the most first, the waits as they were priced among it; nothing where no replay can be trusted."""
-    if report.trace is None or trusted.error is None or not trusted.enough or not report.step:
+    if report.trace is None or trusted.error is None or trusted.error > FARTHEST or not report.step:
         return ()
     ground = Ground(*_some_steps(report.trace, event_graph), trusted)
     if ground.step <= 0:
