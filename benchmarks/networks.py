@@ -5,6 +5,7 @@ to the CPU and launches of a step. Random weights; each device and dtype in a pr
 
     --steps 20 --batch 2 --pixels 224    how much
     --reference cpu                      where float64 runs; cuda where there is one
+    --tf32                               precision as PyTorch comes: convolutions in TF32
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from typing import Any
 Row = dict[str, Any]
 
 
-def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pixels: int) -> None:
+def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pixels: int, tf32: bool) -> None:
     """Trains in this process, and prints a line of JSON for each network."""
     import torch
 
     from syncscope.bench import measure, networks
 
-    synchronize, _ = measure.prepare(device)
+    synchronize, _ = measure.prepare(device, tf32)
     for name in names:
         start = time.perf_counter()
         task: networks.Task | None = None
         made: Row
         try:
-            task = networks.task(name, device, batch, pixels, getattr(torch, dtype))
+            task = networks.task(name, device, batch, pixels, getattr(torch, dtype), dropout=False)
             losses = [task.step().detach() for _ in range(steps - 1)]
             before = measure._counts(device)
             losses.append(task.step().detach())
@@ -49,6 +50,7 @@ def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pix
 def gathered(device: str, dtype: str, options: argparse.Namespace) -> dict[str, Row]:
     """What a process of that device and dtype says, by network."""
     flags = [f"--steps={options.steps}", f"--batch={options.batch}", f"--pixels={options.pixels}"]
+    flags += ["--tf32"] * options.tf32
     command = [sys.executable, __file__, *options.networks, "--child", device, dtype, *flags]
     made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     return {row["network"]: row for row in map(json.loads, made.splitlines()) if isinstance(row, dict)}
@@ -71,11 +73,12 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--pixels", type=int, default=224)
     parser.add_argument("--reference", default="cpu")
+    parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         device, dtype = options.child
-        child(device, dtype, options.networks, options.steps, options.batch, options.pixels)
+        child(device, dtype, options.networks, options.steps, options.batch, options.pixels, options.tf32)
         return 0
     ours = gathered("ocl", "float32", options)
     exact, plain = (gathered(options.reference, dtype, options) for dtype in ("float64", "float32"))

@@ -25,12 +25,14 @@ Call = Callable[[], Any]
 Ready = Callable[[], Call]  # does what an iteration needs and is not timed, and gives the iteration
 
 
-def prepare(device: str) -> tuple[Call, dict[str, Any]]:
-    """How to wait for a device, and what it is.
+def prepare(device: str, tf32: bool = True) -> tuple[Call, dict[str, Any]]:
+    """How to wait for a device, and what it is. Without `tf32` all is computed in float32's precision, else as PyTorch comes.
 
     Raises:
         UserError: it is not here.
     """
+    if not tf32:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     if device == "cpu":
         return lambda: None, {"name": f"CPU, {torch.get_num_threads()} threads", "about": f"torch {torch.__version__}"}
     if device == "ocl":
@@ -42,7 +44,6 @@ def prepare(device: str) -> tuple[Call, dict[str, Any]]:
     if device == "cuda":
         if not torch.cuda.is_available():
             raise UserError("there is no CUDA here", f"torch {torch.__version__} sees none: leave it out of --device")
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         about_cuda = f"CUDA {torch.version.cuda}, torch {torch.__version__}"
         return torch.cuda.synchronize, {"name": torch.cuda.get_device_name(), "about": about_cuda}
     raise UserError(f"{device!r} cannot be measured", "--device takes ocl, cuda and cpu")
@@ -103,7 +104,8 @@ def row(device: str, synchronize: Call, request: dict[str, Any], name: str, batc
     which = request["pass"]
     made: dict[str, Any] = {}
     half = HALVES.get(request["dtype"])
-    task = None if ":" in name else networks.task(name, device, batch, request["pixels"], half=half)
+    how = {"half": half, "dropout": request["dropout"]}
+    task = None if ":" in name else networks.task(name, device, batch, request["pixels"], **how)
     ready = _ready(task, which) if task else _always(networks.of_file(name, device, batch))
     if task and which == "train":
         made["losses"] = [float(task.step().item()) for _ in range(LOSSES)]
@@ -171,9 +173,9 @@ def main(text: str) -> int:
         print(json.dumps(what), flush=True)
 
     try:
-        synchronize, about = prepare(device)
+        synchronize, about = prepare(device, request["tf32"])
         dtype = request["dtype"]
-        flops, bandwidth = work.ceilings(device, synchronize, HALVES.get(dtype, torch.float32))
+        flops, bandwidth = work.ceilings(device, synchronize, HALVES.get(dtype, torch.float32), request["tf32"])
         say(device=about | {"flops": flops, "bandwidth": bandwidth, "dtype": dtype})
         for name in request["networks"]:
             for batch in request["batches"]:

@@ -79,9 +79,10 @@ def task(
     dtype: torch.dtype = torch.float32,
     rate: float = 1e-3,
     half: torch.dtype | None = None,
+    dropout: bool = True,
 ) -> Task:
-    """A network with random weights, equal on every device, without dropout; images of random numbers. With `half` it runs
-    under autocast.
+    """A network with random weights, equal on every device; images of random numbers. With `half` it runs under autocast.
+    Without `dropout` no random number is drawn while it trains.
 
     Raises:
         UserError: no such network, or torchvision is missing.
@@ -106,7 +107,7 @@ def task(
         shape = (batch, side, side) if name == "unet" else (batch,)
         loss = _cross_entropy(torch.randint(0, 21 if name == "unet" else 1000, shape).to(device))
     for module in model.modules():
-        if isinstance(module, nn.Dropout) or type(module).__name__ == "StochasticDepth":
+        if not dropout and (isinstance(module, nn.Dropout) or type(module).__name__ == "StochasticDepth"):
             module.p = 0.0
             module.eval()
     model.to(device=device, dtype=dtype)

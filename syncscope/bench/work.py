@@ -97,8 +97,11 @@ def enqueueing(call: Callable[[], Any], synchronize: Callable[[], None]) -> floa
     return 1e3 * (time.perf_counter() - start - drained.waited)
 
 
-def ceilings(device: str, synchronize: Callable[[], None], dtype: torch.dtype = torch.float32) -> tuple[float, float]:
-    """Operations and bytes per second that a product of matrices in this dtype and a copy reach on this device."""
+def ceilings(
+    device: str, synchronize: Callable[[], None], dtype: torch.dtype = torch.float32, tf32: bool = False
+) -> tuple[float, float]:
+    """Operations and bytes per second that a product of matrices in this dtype and a copy reach on this device. With `tf32` a
+    product may be made in TF32, as PyTorch's convolutions are."""
     side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 30)
     if device == "ocl":
         from syncscope.kernels.device import info
@@ -108,7 +111,10 @@ def ceilings(device: str, synchronize: Callable[[], None], dtype: torch.dtype = 
     a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     source = torch.zeros(size // 4, device=device)
     target = torch.empty_like(source)
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, tf32
     flops = 2 * side**3 / _best(lambda: torch.mm(a, b), synchronize)
+    matmul.allow_tf32 = before
     bandwidth = 2 * size / _best(lambda: target.copy_(source), synchronize)
     return flops, bandwidth
 

@@ -35,6 +35,10 @@ PASSES = ("train", "forward", "backward")
     show_default=True,
     help="The halves by autocast; float16 with a GradScaler.",
 )
+@click.option(
+    "--no-tf32", is_flag=True, help="All in float32's precision; else as PyTorch comes: convolutions in TF32."
+)
+@click.option("--no-dropout", is_flag=True, help="Without dropout and dropped paths.")
 @click.option("--pixels", default=224, show_default=True, metavar="N", help="Side of the images.")
 @click.option(
     "--seconds", default=3.0, show_default=True, metavar="S", help="Time for each row, at least three iterations."
@@ -58,12 +62,12 @@ PASSES = ("train", "forward", "backward")
     show_default=True,
 )
 def command(
-    networks: tuple[str, ...], devices: str, batches: str, which: str, dtype: str, pixels: int, seconds: float, operators: bool,
-    files: tuple[str, ...], against: str | None, gate: float | None, format_: str,
+    networks: tuple[str, ...], devices: str, batches: str, which: str, dtype: str, no_tf32: bool, no_dropout: bool, pixels: int,
+    seconds: float, operators: bool, files: tuple[str, ...], against: str | None, gate: float | None, format_: str,
 ) -> int:  # fmt: skip
     """Milliseconds of one iteration on each device, and the speed of the first beside the second.
 
-    A NETWORK is one of torchvision's, or unet, gpt2, lstm, dcgan; with random weights, without TF32, no dropout. A
+    A NETWORK is one of torchvision's, or unet, gpt2, lstm, dcgan; with random weights, else as people run it. A
     FUNCTION of yours takes what it names of `device` and `batch`, and is one iteration, or gives a function that is. A
     comprehension is called with random inputs, whose first size is the batch.
 
@@ -99,7 +103,7 @@ def command(
             )
         request = {
             "networks": list(networks), "batches": _numbers(batches), "pass": which, "pixels": pixels, "seconds": seconds,
-            "operators": operators, "dtype": dtype,
+            "operators": operators, "dtype": dtype, "tf32": not no_tf32, "dropout": not no_dropout,
         }  # fmt: skip
         try:
             for device in devices.split(","):
