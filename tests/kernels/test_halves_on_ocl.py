@@ -164,3 +164,12 @@ def test_an_operator_that_widens_its_argument_first_stays_itself_when_repeated(d
     given = x.to("ocl")
     for _ in range(4):
         assert torch.equal(given.cumsum(0).cpu(), x.cumsum(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("numbers", [{}, {"nan": 2.0, "posinf": 7.0}, {"neginf": -3.0}], ids=str)
+def test_an_infinity_becomes_the_largest_number_of_the_tensors_own_dtype(dtype, numbers):
+    x = torch.tensor([torch.inf, -torch.inf, torch.nan, 1.5], dtype=dtype)
+    there = x.to("ocl").nan_to_num(**numbers)
+    assert there.dtype == dtype
+    assert torch.equal(there.cpu(), x.nan_to_num(**numbers))

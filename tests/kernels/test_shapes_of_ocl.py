@@ -104,3 +104,29 @@ def test_softmax(shape, size, function):
         [True] * 2,
         [False] * 2,
     ]
+
+
+ALONG = (
+    "sum",
+    "mean",
+    "prod",
+    "amax",
+    "argmin",
+    "max",
+    "sort",
+    "cumsum",
+    "softmax",
+    "logsumexp",
+    "any",
+    "cummax",
+)
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_number_has_the_dimension_that_every_operator_takes(name, dim):
+    here, there = (getattr(torch, name)(torch.tensor(3.0, device=device), dim) for device in ("cpu", "ocl"))
+    for a, b in zip(
+        [here] if torch.is_tensor(here) else here, [there] if torch.is_tensor(there) else there, strict=True
+    ):
+        assert torch.equal(a, b.cpu())

@@ -104,8 +104,8 @@ def bitwise_not(self: Tensor, *, out: Tensor) -> Tensor:
 def nan_to_num(
     self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *, out: Tensor
 ) -> Tensor:
-    """NaN and infinities replaced by numbers."""
-    if self.dtype not in (torch.float32, torch.float64):
+    """NaN and infinities replaced by numbers, by default the largest of the tensor's own dtype."""
+    if not self.dtype.is_floating_point:
         raise NotNative
     largest = torch.finfo(self.dtype).max
     numbers = (

@@ -58,10 +58,10 @@ def index_fill_tensor_(self: Tensor, dim: int, index: Tensor, value: Tensor) -> 
 @op("flip")
 def flip(self: Tensor, dims: list[int]) -> Tensor:
     """The dimensions backwards."""
-    for d in dims:
+    for d in dims if self.dim() else ():
         backwards = storage.upload(torch.arange(self.shape[d] - 1, -1, -1, device="cpu"))
         self = self.index_select(d, backwards)
-    return self if dims else self.clone()
+    return self if dims and self.dim() else self.clone()
 
 
 @op("roll")
