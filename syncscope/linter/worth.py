@@ -42,7 +42,7 @@ def is_idle(finding: Finding, site: Site, function: Function) -> bool:
         return False
     if site.op in VALUES and is_brought_along(site, function):
         return True
-    if finding.heat.reason is not Reason.MAYBE:
+    if finding.heat.reason not in (Reason.MAYBE, Reason.CALLED):
         return False
     needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
     return needed or (site.op in VALUES and (asked_for(site) or is_size(site, function)))

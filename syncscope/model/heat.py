@@ -42,6 +42,7 @@ class Reason(Enum):
     LOSS = WHOLE, "in the loss `{0}`"
     LOADER = WHOLE, "in a loop over a loader"
     MAYBE = WHOLE, "`{0}` may run in every step"  # no name says so, and nothing speaks against it
+    CALLED = WHOLE, "a step calls `{0}`"  # whose name says that it runs seldom
     SURE = WHOLE, ""
     KERNEL = WHOLE, "in the kernel `{0}`"
     IN_A_KERNEL = WHOLE, "in a kernel"

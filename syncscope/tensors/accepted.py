@@ -36,7 +36,7 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat) -> Hea
         return Reason.ASKED_AFTER()
     if op in _POSITIONS and _positions_are_kept(node, function.node):
         return Reason.POSITIONS()
-    if op in ASKED and heat.reason is Reason.MAYBE:
+    if op in ASKED and heat.reason in (Reason.MAYBE, Reason.CALLED):
         return Reason.ASKED()
     if (
         op is Op.LINALG_CHECK

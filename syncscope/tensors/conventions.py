@@ -202,6 +202,29 @@ COLD = re.compile(
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|_?assert_\w+|test_\w+)$"
 )
+NEVER = re.compile(
+    r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
+    r"state_dict|load_state_dict|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
+    r"benchmark\w*|profile\w*|test_\w+|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
+    r"_?(eval|evaluate|evaluation|validate|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?)$"
+)
+"""Functions that are no part of a step even where something that runs in steps calls them."""
+OPEN = frozenset((Reason.MAYBE, Reason.LOSS))
+SOFT = frozenset(
+    (
+        Reason.SET_UP,
+        Reason.RESULT,
+        Reason.METRIC,
+        Reason.CHECK,
+        Reason.TO_HOST,
+        Reason.NEW_WEIGHTS,
+        Reason.EVALUATION,
+        Reason.SAMPLES,
+        Reason.NO_GRAD,
+        Reason.ASIDE,
+    )
+)
+"""What a name, a folder or `no_grad` says, until something that runs in steps is seen to call it."""
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|probe|"
     r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
@@ -276,6 +299,11 @@ ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 def is_result_of(owner: str, name: str) -> bool:
     """Whether a method tells what a meter or a metric has gathered, once an epoch."""
     return owner.endswith(("Meter", "Metric", "Metrics")) and "update" not in name and name not in FORWARD
+
+
+def is_metric(folder: str) -> bool:
+    """Whether people call a folder of metrics, or a file of them, so; `torch_geometric` is none."""
+    return folder in ("metric", "metrics") or folder.endswith(("_metric", "_metrics"))
 
 
 def is_inference(owner: str, name: str) -> bool:

@@ -11,56 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.model.source import LINE_END, line_starts
+from syncscope.model.source import line_starts
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import by_name, by_place, known_by_name, picks_rows
 from syncscope.tensors.hotness_by_role import by_role
+from syncscope.tensors.loops import LOOPS, NO_GRAD, backward_lines, trains
 from syncscope.tensors.project import Module, ProjectFunction
+from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import expressions, name_of, statements, walk
 
 _IN_WORD = re.compile(rb"\w")
-_NO_GRAD = {"no_grad", "inference_mode"}
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FARTHEST = 3  # callers of callers that are asked
-
-TRAINING, EPOCHS = Reason.TRAINING(), Reason.EPOCHS()
-
-
-def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes) -> bool:
-    """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
-    spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source))
-    called_so = function is not None and function.name in conventions.LOOPS
-    return (spoken_of or called_so) and any(
-        isinstance(each, ast.Call)
-        and (
-            getattr(each.func, "attr", "") in ("backward", "manual_backward")
-            or (called_so and conventions.STEP.search(name_of(each.func)))
-        )
-        for each in walk(node)
-    )
-
-
-def of_loop(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes) -> Heat | None:
-    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
-    if not trains(node, function, source):
-        return None
-    head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
-    if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
-        return TRAINING
-    inner = [each for each in walk(node) if isinstance(each, _LOOPS) and each is not node]
-    direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
-    calls = [name_of(each.func) for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
-    if any(name.endswith("backward") for name in calls):
-        return TRAINING
-    around = any(trains(each, function, source) for each in inner) or any(map(conventions.is_epoch, calls))
-    return EPOCHS if around else TRAINING
 
 
 @lru_cache(maxsize=64)
 def _holds_its_loop(function: ProjectFunction) -> bool:
     """Whether one of its loops is known to train; else all of it may be what does."""
     return any(
-        isinstance(each, _LOOPS) and trains(each, function, function.module.source) for each in walk(function.node)
+        isinstance(each, LOOPS) and trains(each, function.name, function.module.source) for each in walk(function.node)
     )
 
 
@@ -71,12 +39,12 @@ def _holds_all_steps(function: ProjectFunction) -> bool:
     """
     source = function.module.source
     node = function.node
-    if not any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source)):
+    if not any(node.lineno <= line <= (node.end_lineno or 0) for line in backward_lines(source)):
         return False
     return any(
         isinstance(each, (ast.For, ast.AsyncFor))
         and any(conventions.MANY.search(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
-        and trains(each, function, source)
+        and trains(each, function.name, source)
         and any(isinstance(part, ast.Call) and name_of(part.func) == "step" for part in walk(each))
         for each in walk(node)
     )
@@ -119,14 +87,6 @@ def _calls_steps(function: ProjectFunction) -> bool:
     """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
     called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
     return any(conventions.STEP.search(name) and name != "train" for name in called)
-
-
-@lru_cache(maxsize=64)
-def _backward_lines(source: bytes) -> tuple[int, ...]:
-    """The lines that speak of a backward pass."""
-    if b"backward(" not in source:
-        return ()
-    return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
 
 
 def of_wait(around: Heat | None, function: ProjectFunction | None, module: Module) -> Heat:
@@ -236,15 +196,24 @@ def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[bool
 
 @lru_cache(maxsize=64)
 def by_itself(function: ProjectFunction | None) -> Heat:
-    """Hot or cold by the function alone."""
+    """Hot or cold by the function alone, and by whether a step calls what its name, its folder or `no_grad` makes cold."""
     if function is None:
         return Reason.TOP_LEVEL()
+    said = _by_what_it_is(function)
+    soft = said.reason in conventions.SOFT and function.closure is None and not conventions.NEVER.match(function.name)
+    owner = function.cls.name if function.cls is not None else ""
+    if soft and function.module.project.role(function.module.path, function.name, owner) is Role.CALLED:
+        return Reason.CALLED(function.name)
+    return said
+
+
+def _by_what_it_is(function: ProjectFunction) -> Heat:
     name = function.name
     node = function.node
+    frozen = False
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if name_of(target) in _NO_GRAD:
-            return Reason.NO_GRAD()
+        frozen = frozen or name_of(target) in NO_GRAD
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
             return Reason.CACHED(name)
         if name_of(target) == "command":
@@ -265,6 +234,8 @@ def by_itself(function: ProjectFunction | None) -> Heat:
         if said.reason is Reason.LOOP and (name == "fit" or not given) and not _calls_steps(function):
             return Reason.NO_STEP(name)
         return said
+    if frozen and said.hot:
+        return Reason.NO_GRAD()
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around)).hot and outer.reason is not Reason.OUTSIDE:
         return outer  # what is made before a training loop may be what runs in it
@@ -289,30 +260,3 @@ def on_host(function: ProjectFunction) -> bool:
     return bool(conventions.DATA.match(function.name)) or (
         cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or picks_rows(cls.name, cls.methods))
     )
-
-
-def of_with(around: Heat | None, node: ast.With | ast.AsyncWith) -> Heat | None:
-    """Cold inside `with torch.no_grad()`, but for what a training loop does there in each round: it counts what was right,
-    where a loop of its own would validate."""
-    if (
-        around is not None
-        and around.reason is Reason.TRAINING
-        and not any(isinstance(each, _LOOPS) for each in walk(node))
-    ):
-        return None
-    for item in node.items:
-        call = item.context_expr
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _NO_GRAD:
-            return Reason.NO_GRAD()
-    return None
-
-
-def within(around: Heat | None, said: Heat, node: ast.For | ast.AsyncFor | ast.While) -> Heat:
-    """What a loop says, but where what it stands in says more: a validation every n steps trains nothing."""
-    if around is None or around.hot or around.reason is Reason.EPOCHS or _runs_backward(node):
-        return said
-    return around
-
-
-def _runs_backward(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Call) and name_of(each.func).endswith("backward") for each in walk(node))

@@ -55,7 +55,7 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
         return Reason.ASIDE(min(aside))
     if conventions.ASIDE_WORD.search(stem):
         return Reason.ASIDE(stem)
-    if "update" not in name and name != "forward" and any(p.endswith(("metric", "metrics")) for p in (*package, stem)):
+    if "update" not in name and name != "forward" and any(map(conventions.is_metric, (*package, stem))):
         return Reason.METRIC(name)
     return None
 

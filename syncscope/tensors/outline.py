@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Heat, Reason
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import by_name
 
@@ -22,6 +22,7 @@ _FROM = re.compile(
 )  # bounded, as what is never closed is looked at again and again
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
 _ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
+_FROZEN = re.compile(rb"^[ \t]*@(?:\w+\.)*(?:no_grad|inference_mode)\b[^\n]*\Z", re.MULTILINE)
 _GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
@@ -45,6 +46,20 @@ class FunctionText(NamedTuple):
         """What speaks of it: of a method an attribute of its name, of a function its name."""
         return b"." * bool(self.cls) + self.name.encode()
 
+    @property
+    def key(self) -> str:
+        """What no other function of the project is called."""
+        return f"{self.path}:{self.cls}.{self.name}"
+
+    def by_name(self) -> Heat:
+        """What it is called says so much."""
+        return by_name(self.name, self.cls, self.methods)
+
+    def is_frozen(self) -> bool:
+        """Whether a decorator switches gradients off."""
+        above = self.source[: self.start].rsplit(b"\n\n", 1)[-1]
+        return b"@" in above and _FROZEN.search(above) is not None
+
     def is_step(self) -> bool:
         """Whether it is known to run in every step."""
         if self.source.find(b"backward(", self.begin, self.end) >= 0:
@@ -55,14 +70,14 @@ class FunctionText(NamedTuple):
             and not conventions.is_loss(self.cls)
         ):
             return False  # most are not, and the rest would be asked in vain
-        heat = by_name(self.name, self.cls, self.methods)
+        heat = self.by_name()
         return heat.hot and heat.reason is not Reason.MAYBE
 
     def goes_on(self) -> bool:
         """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
         if conventions.STATISTICS.match(self.name) and not _GIVES.search(self.text()):
             return False
-        return by_name(self.name, self.cls, self.methods).hot
+        return self.by_name().hot
 
     def is_decorated(self) -> bool:
         """Whether a decorator stands above it, which may keep it under another name."""
@@ -153,6 +168,12 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
         for each in here:
             found[each] = found.get(each, False) or offers
     return found
+
+
+def names_imported(source: bytes) -> Iterator[str]:
+    """The names that a file imports from others, as they are defined there."""
+    for _, names in _FROM.findall(source):
+        yield from _first_words(names)
 
 
 def _first_words(names: bytes) -> Iterator[str]:

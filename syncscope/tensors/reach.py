@@ -15,6 +15,7 @@ from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.tensors import conventions
+from syncscope.tensors.called import Calls, is_seldom
 from syncscope.tensors.hotness_by_name import by_place
 from syncscope.tensors.outline import ClassText, FunctionText, imported, outlined, without_imports, words
 from syncscope.tensors.roles import Role, overridden, preparing, unused_namesakes
@@ -32,10 +33,15 @@ class Reach:
 
     names: frozenset[str]
     offered: frozenset[str]  # those of them that no step speaks of: files do, outside of all functions
+    called: frozenset[
+        str
+    ]  # functions that a step calls though their names say that they run seldom: "/path.py:Class.method"
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
+        if f"{path}:{owner}.{name}" in self.called:
+            return Role.CALLED
         found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}") or self.roles.get(f"{path}:{owner}")
         if found is not None:
             return found
@@ -59,6 +65,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     todo: list[FunctionText] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
     kept: set[bytes] = set()
+    seldom: list[FunctionText] = []
     packages: dict[str, list[str]] = {}  # around a folder
     pins = False
     for path in paths:
@@ -74,14 +81,17 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         pins = pins or _PINS in source
         folder, file = os.path.split(path)
         if folder not in packages:
-            parts = Path(folder).relative_to(root.parent).parts
-            packages[folder] = [each for each in parts if each not in _ENTRANCES]
-        beside = bool(by_place(packages[folder], file.removesuffix(".py"), "forward"))
+            packages[folder] = [*Path(folder).relative_to(root.parent).parts]
+        stem = file.removesuffix(".py")
+        beside = bool(by_place([each for each in packages[folder] if each not in _ENTRANCES], stem, "forward"))
+        aside = beside or bool(by_place(packages[folder], stem, "forward"))
         written, owners, outside = outlined(path, source)
         for owner in owners:
             classes[owner.name].append(owner)
         for each in written:
             defined[each.word].append(each)
+            if is_seldom(each, aside):
+                seldom.append(each)
             if not beside and each.is_step():
                 steps.append(each)
             elif not beside and each.name.startswith("__") and each.goes_on():
@@ -94,6 +104,15 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     stepped = {each.word for each in steps}
     by_steps = _closed(stepped, [*todo, *steps], kept, defined)
     reached = _closed(by_steps, [], spoken, defined)
+    calls = Calls(seldom, classes, defined, sources)
+    apart = {each.key for each in seldom}
+    new = [each for word in reached for each in defined[word] if each.key not in apart and each.goes_on()]
+    new += [*todo, *defined[b".__init__"]]  # which keeps what is called later
+    while new:
+        called = calls.of(new)
+        more = _closed(reached, called, set(), defined) - reached
+        reached, by_steps = reached | more, by_steps | more
+        new = called + [each for word in more for each in defined[word] if each.key not in apart and each.goes_on()]
     functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(sources)
     roles = preparing(sources.values(), classes)
@@ -104,6 +123,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     return Reach(
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins)),
         frozenset(word.decode() for word in reached - by_steps),
+        frozenset(calls.found),
         roles,
     )
 

@@ -23,6 +23,7 @@ class Role(StrEnum):
     """When a function runs, as far as its project says."""
 
     STEP = "step"  # a step reaches it
+    CALLED = "called"  # a step calls it, whatever it is called
     OFFERED = "offered"  # no step of the project speaks of it, but files do: it is for others to call
     UNREACHED = "unreached"
     PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together

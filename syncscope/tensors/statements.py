@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
-from syncscope.tensors import arms, conventions, hotness, timing
+from syncscope.tensors import arms, conventions, hotness, loops, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
@@ -157,8 +157,8 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
     before = frame.heat
-    said = hotness.of_loop(node, frame.function, frame.module.source)
-    frame.heat = before if said is None else hotness.within(before, said, node)
+    said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
+    frame.heat = before if said is None else loops.within(before, said, node)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -189,9 +189,9 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
     before = frame.heat
-    said = hotness.of_loop(node, frame.function, frame.module.source)
+    said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
     if said is not None:
-        frame.heat = hotness.within(before, said, node)
+        frame.heat = loops.within(before, said, node)
     elif loader and (before is None or before.hot or before.reason is Reason.EPOCHS):
         own = hotness.by_itself(frame.function)
         if own.hot or frame.function is None or own.reason is Reason.OUTSIDE:
@@ -242,7 +242,7 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.heat = hotness.of_with(before, node) or before
+    frame.heat = loops.of_with(node, before) or before
     execute(frame, node.body)
     frame.heat = before
 

@@ -92,6 +92,12 @@ def _parameter(owner: Fact, node: ast.AST) -> Fact:
     return tensor(FLOAT, owner.device, 3, node, shape=FIXED)
 
 
+def _is_made_here(call: Call) -> bool:
+    """Whether a module has a name of this function, which makes it anew each time that it runs."""
+    frame = call.frame
+    return frame.function is not None and isinstance(call.at, ast.Name) and call.at.id not in frame.function.names
+
+
 def _moved(call: Call) -> Fact:
     """`model.to(device)`: its parameters are copied one by one, and it is the same object afterwards."""
     owner = call.receiver
@@ -99,7 +105,9 @@ def _moved(call: Call) -> Fact:
     if target is None or target is owner.device:
         return owner
     if owner.device is HOST and target is not HOST and holds_parameters(owner) and not call.flag("non_blocking"):
-        before, call.frame.heat = call.frame.heat, Reason.MOVED()
+        before = call.frame.heat
+        if not _is_made_here(call):
+            call.frame.heat = Reason.MOVED()
         call.emit(Op.TO_DEVICE, call.at, Fact(MODULE, device=target, confidence=3, why=call.node), 2)
         call.frame.heat = before
     moved = owner.but(device=target)

@@ -1,0 +1,80 @@
+"""Hot or cold by the blocks around a place in a function, as its text alone tells: loops, arms, and what stands before."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.heat import Heat, Reason
+from syncscope.tensors import arms, loops
+from syncscope.tensors.syntax import walk
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
+    """What the blocks around a call say; None where nothing speaks against it. `source` is the text of the function's file."""
+    heat: Heat | None = None
+    trained = False
+    body = function.body
+    while (found := _holding(body, call)) is not None:
+        index, statement = found
+        for before in body[:index]:
+            if isinstance(before, ast.If) and _leaves(before.body) and not before.orelse:
+                heat = heat or arms.of_rest(before.test)
+        inner = _part(statement, call)
+        if isinstance(statement, ast.If):
+            said = None
+            if inner is statement.body:
+                said = (
+                    arms.of_test(statement.test)
+                    or arms.of_arm(statement.body)
+                    or arms.of_first(statement)
+                    or arms.of_nothing(statement)
+                    or arms.of_warning(statement.body)
+                )
+            elif inner is statement.orelse and statement.orelse:
+                said = arms.of_else(statement)
+            heat = heat or said
+        elif isinstance(statement, loops.LOOPS):
+            said = loops.of_loop(statement, function.name, source)
+            trained = trained or (said is not None and said.hot)
+            heat = said if said is not None and (heat is None or heat.reason is Reason.EPOCHS) else heat
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            heat = heat or loops.of_with(statement)
+        elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
+            heat = heat or (None if inner is statement.finalbody else Reason.AFTER_ERROR())
+        if inner is None:
+            break
+        body = inner
+    if heat is None or heat.hot:
+        holds = not trained and any(
+            isinstance(each, loops.LOOPS) and loops.trains(each, function.name, source) for each in walk(function)
+        )
+        return Reason.OUTSIDE(function.name) if holds else None
+    return heat
+
+
+def _holding(body: list[ast.stmt], node: ast.AST) -> tuple[int, ast.stmt] | None:
+    """The statement of a block that holds a node, with its place."""
+    line = getattr(node, "lineno", 0)
+    for index, statement in enumerate(body):
+        if statement.lineno <= line <= (statement.end_lineno or line) and any(each is node for each in walk(statement)):
+            return index, statement
+    return None
+
+
+def _part(statement: ast.stmt, node: ast.AST) -> list[ast.stmt] | None:
+    """The block of a statement that holds a node; None where it stands in the statement's head, or is no block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if isinstance(block, list) and _holding(block, node) is not None:
+            return block
+    for handler in getattr(statement, "handlers", ()):
+        if _holding(handler.body, node) is not None:
+            return handler.body  # type: ignore[no-any-return]  # of `ast`
+    return None
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    """Whether a block ends what it stands in."""
+    return isinstance(body[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))

@@ -1,0 +1,126 @@
+"""What a step calls though its name, its folder or `no_grad` says that it runs seldom: `build_targets`, a matcher, an average.
+
+A name says what most functions that are called so are for. Where a function that runs in steps calls one, in no arm that is
+seldom gone into, the call says more. Only functions that hold such a call are parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from syncscope.tensors import blocks, conventions
+from syncscope.tensors.outline import ClassText, FunctionText, names_imported, words
+from syncscope.tensors.syntax import name_of, walk
+
+_FEW = 3  # methods of one name, of which one that is called on anything is meant
+_DEEPEST = 8  # classes derived from one another
+
+
+class Calls:
+    """The functions of a project that are seldom run by what they are called, and which of them steps call all the same."""
+
+    def __init__(
+        self,
+        seldom: Iterable[FunctionText],
+        classes: Mapping[str, Sequence[ClassText]],
+        defined: Mapping[bytes, Sequence[FunctionText]],
+        sources: Mapping[str, bytes],
+    ) -> None:
+        self.seldom: dict[str, list[FunctionText]] = defaultdict(list)
+        for each in seldom:
+            self.seldom[each.name].append(each)
+        self.classes = classes
+        self.defined = defined
+        self.sources = sources
+        self.found: dict[str, FunctionText] = {}  # by their keys
+        self._imported: dict[str, frozenset[str]] = {}
+        self._above: dict[str, frozenset[str]] = {}
+        self._names = {word.encode(): word for word in self.seldom}
+
+    def of(self, callers: Iterable[FunctionText]) -> list[FunctionText]:
+        """Those that these call, and that were not known to be called."""
+        new: list[FunctionText] = []
+        for caller in callers:
+            spoken = {word.lstrip(b".") for word in words(caller.text())}
+            if not (hit := self._names.keys() & spoken):
+                continue
+            wanted = {self._names[word] for word in hit}
+            tree, text = parsed(caller)
+            if tree is None:
+                continue
+            called = {id(each.func) for each in walk(tree) if isinstance(each, ast.Call)}
+            for node in walk(tree):
+                if not isinstance(node, (ast.Name, ast.Attribute)) or name_of(node) not in wanted:
+                    continue
+                if caller.name == "__init__" and id(node) in called:
+                    continue  # once; what it keeps may be called in every step
+                meant = self._meant(node, caller, id(node) in called)
+                meant = [each for each in meant if each.key not in self.found]
+                if meant and blocks.of_call(tree, node, text) is None:
+                    self.found |= {each.key: each for each in meant}
+                    new += meant
+        return new
+
+    def _meant(self, func: ast.expr, caller: FunctionText, is_called: bool) -> list[FunctionText]:
+        """The functions that a call may mean, or what stands to be called later: in a table of losses, as an argument."""
+        same = self.seldom[name_of(func)]
+        if isinstance(func, ast.Name):
+            known = self._names_in(caller.path)
+            return [each for each in same if not each.cls and (each.path == caller.path or each.name in known)]
+        if not isinstance(func, ast.Attribute):
+            return []
+        owner = func.value.func if isinstance(func.value, ast.Call) else func.value
+        if name_of(owner) in ("self", "cls", "super") and isinstance(owner, ast.Name):
+            kin = self._kin(caller.cls)
+            return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
+        module = name_of(owner)
+        if not is_called:
+            return []
+        functions = [each for each in same if not each.cls and _stem(each.path) == module]
+        methods = [each for each in same if each.cls]
+        return functions or (methods if len(self.defined.get(b"." + same[0].name.encode(), ())) <= _FEW else [])
+
+    def _names_in(self, path: str) -> frozenset[str]:
+        if path not in self._imported:
+            self._imported[path] = frozenset(names_imported(self.sources[path]))
+        return self._imported[path]
+
+    def _kin(self, cls: str) -> frozenset[str]:
+        """A class and what it is derived from, by their names."""
+        if cls not in self._above:
+            found, new = {cls}, {cls}
+            for _ in range(_DEEPEST):
+                new = {base for name in new for each in self.classes.get(name, ()) for base in each.bases} - found
+                found |= new
+            self._above[cls] = frozenset(found)
+        return self._above[cls]
+
+
+def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, bytes]:
+    """A function's tree, and the text that its lines count in; None where it is no Python by itself."""
+    text = function.source[function.start + 1 : function.end]
+    if text[:1].isspace():
+        text = b"if True:\n" + text  # and what stands behind a class need not be as deep
+    try:
+        node = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        return None, b""
+    node = node.body[0] if isinstance(node, ast.If) else node
+    return (node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None), text
+
+
+def is_seldom(function: FunctionText, beside: bool) -> bool:
+    """Whether a function runs seldom by its name, its folder (`beside`) or `no_grad` alone, so that a call says more."""
+    if conventions.NEVER.match(function.name):
+        return False
+    heat = function.by_name()
+    if heat.hot:
+        return heat.reason in conventions.OPEN and (beside or function.is_frozen())
+    return heat.reason in conventions.SOFT
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".py")

@@ -1,0 +1,89 @@
+"""Hot or cold by the loop, or the `with`, that a place stands in."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from syncscope.model.heat import Heat, Reason
+from syncscope.model.source import LINE_END
+from syncscope.tensors import conventions
+from syncscope.tensors.syntax import name_of, walk
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+TRAINING, EPOCHS = Reason.TRAINING(), Reason.EPOCHS()
+NO_GRAD = frozenset(("no_grad", "inference_mode"))
+
+
+def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
+    """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
+    spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in backward_lines(source))
+    called_so = name in conventions.LOOPS
+    return (spoken_of or called_so) and any(
+        isinstance(each, ast.Call)
+        and (
+            getattr(each.func, "attr", "") in ("backward", "manual_backward")
+            or (called_so and conventions.STEP.search(name_of(each.func)))
+        )
+        for each in walk(node)
+    )
+
+
+def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
+    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
+    if not trains(node, name, source):
+        return None
+    head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
+    if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
+        return TRAINING
+    inner = [each for each in walk(node) if isinstance(each, LOOPS) and each is not node]
+    direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
+    calls = [name_of(each.func) for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
+    if any(called.endswith("backward") for called in calls):
+        return TRAINING
+    around = any(trains(each, name, source) for each in inner) or any(map(conventions.is_epoch, calls))
+    return EPOCHS if around else TRAINING
+
+
+@lru_cache(maxsize=64)
+def backward_lines(source: bytes) -> tuple[int, ...]:
+    """The lines that speak of a backward pass."""
+    if b"backward(" not in source:
+        return ()
+    return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
+
+
+def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:
+    """Cold in `with torch.no_grad()` where it holds a loop of its own that validates: over a loader, or any in a training loop.
+
+    By itself it says nothing: a teacher, a matcher and a moving average run in every step without gradients.
+    """
+    if not any(isinstance(each.context_expr, ast.Call) and _is_no_grad(each.context_expr.func) for each in node.items):
+        return None
+    trains_around = around is not None and around.reason is Reason.TRAINING
+    for each in walk(node):
+        if isinstance(each, LOOPS) and (trains_around or (not isinstance(each, ast.While) and _over_loader(each.iter))):
+            return Reason.NO_GRAD()
+    return None
+
+
+def _is_no_grad(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in NO_GRAD
+
+
+def _over_loader(node: ast.expr) -> bool:
+    """Whether a loop goes over what people call a loader: `enumerate(val_loader)`, `tqdm(loader)`."""
+    while isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    return conventions.is_loader(name_of(node))
+
+
+def within(around: Heat | None, said: Heat, node: ast.For | ast.AsyncFor | ast.While) -> Heat:
+    """What a loop says, but where what it stands in says more: a validation every n steps trains nothing."""
+    if around is None or around.hot or around.reason is Reason.EPOCHS or _runs_backward(node):
+        return said
+    return around
+
+
+def _runs_backward(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Call) and name_of(each.func).endswith("backward") for each in walk(node))

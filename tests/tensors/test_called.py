@@ -1,0 +1,135 @@
+"""What a step calls runs in it, whatever its name, its folder or `no_grad` says."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+MODEL = """
+import torch
+
+from .parts import build_targets, build_grid, match, set_scale, average
+from .parts import compute_norm as norm
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grid = build_grid(torch.ones(3))
+        self.losses = {"boxes": self.get_result}
+
+    def forward(self, x, step=0):
+        found = build_targets(x)
+        match(x)
+        if step % 100 == 0:
+            set_scale(x)
+        if not self.training:
+            return self._evaluated(x)
+        return self.losses["boxes"](found) / self.checked(x)
+
+    def check_sizes(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    def checked(self, x: torch.Tensor):
+        return self.ensure_positive(x)
+
+    def get_result(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def ensure_positive(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def _evaluated(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def to_float(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    def train_step(self, x):
+        try:
+            self.forward(x).backward()
+        except ValueError:
+            self.to_float(x)
+        if self.is_broken:
+            self.check_sizes(x)
+            raise ValueError(x)
+        self.load_more(x)
+
+    def load_more(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+"""
+PARTS = """
+import torch
+
+def build_targets(x: torch.Tensor):
+    return convert_boxes(x) + x.sum().item()  # hot
+
+def convert_boxes(x: torch.Tensor):
+    return x.sum().item()  # hot
+
+def build_grid(x: torch.Tensor):
+    return x.cuda().sum().item()  # cold
+
+@torch.no_grad()
+def match(x: torch.Tensor):
+    return x.sum().item()  # hot
+
+@torch.no_grad()
+def average(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def set_scale(x: torch.Tensor):
+    return x.sum().item()  # cold
+"""
+
+
+def heat(path: Path) -> dict[int, str]:
+    """By line, of those that read a number."""
+    found = sites(path.read_bytes(), str(path), Project())
+    return {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"}
+
+
+def marked(text: str) -> dict[int, str]:
+    lines = enumerate(text.splitlines(), 1)
+    return {number: line.rpartition("# ")[2] for number, line in lines if line.endswith(("# hot", "# cold"))}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    for name, text in {"__init__": "", "model": MODEL, "parts": PARTS}.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["model", "parts"])
+def test_what_a_step_calls_is_hot_where_the_call_is(package: Path, name: str) -> None:
+    path = package / f"{name}.py"
+    assert heat(path) == marked(path.read_text())
+
+
+def test_a_folder_of_tools_is_part_of_a_step_that_calls_it(package: Path) -> None:
+    tools = package / "tools"
+    tools.mkdir()
+    (tools / "__init__.py").touch()
+    path = tools / "boxes.py"
+    path.write_text(
+        "import torch\n\ndef clipped(x: torch.Tensor):\n    return x.sum().item()\n\n"
+        "def drawn(x: torch.Tensor):\n    return x.sum().item()\n"
+    )
+    assert heat(path) == {4: "cold", 7: "cold"}
+    model = package / "model.py"
+    model.write_text("from .tools.boxes import clipped\n" + MODEL.replace("match(x)", "clipped(x)"))
+    assert heat(path) == {4: "hot", 7: "cold"}
+
+
+def test_a_project_whose_name_ends_like_a_metric_is_none(tmp_path: Path) -> None:
+    for name in ("geometric", "metric", "metrics"):
+        folder = tmp_path / name / "deep"
+        folder.mkdir(parents=True)
+        (folder.parent / "__init__.py").touch()
+        (folder / "__init__.py").touch()
+        (folder / "ops.py").write_text("import torch\n\ndef scaled(x: torch.Tensor):\n    return x.sum().item()\n")
+    told = {name: heat(tmp_path / name / "deep" / "ops.py")[4] for name in ("geometric", "metric", "metrics")}
+    assert told == {"geometric": "hot", "metric": "cold", "metrics": "cold"}
