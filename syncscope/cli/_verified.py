@@ -63,6 +63,13 @@ class Bar:
             self._said = spent
             echo(f"{spent:3.0f} s of {self._budget:.0f}: {said}", err=True)
 
+    def warn(self, line: str) -> None:
+        """What is to be known before anything is run."""
+        if self._progress is not None:
+            self._progress.console.print(Text(visible(line)))
+        elif not self._quiet:
+            echo(visible(line), err=True)
+
 
 def interval(ratio: Ratio | None) -> str:
     """`0.914 (0.902 to 0.926)`."""

@@ -7,8 +7,10 @@
           clearing the end of all that runs have started, also where we are killed
           trial    such a process: the program under an overlay, and what is noted of it
             overlay  capture  stale     other bytes for some files · values that it reads · reads answered late
-            audited      what it is about to do to files, as Python tells
+            notified     what it is about to do to files, as the kernel tells: syscalls
+            audited      the same, as Python tells
               journal    what stands there before: caches, standing, copying
+          unheld         what of that could not be taken back
           undo           and what stood there is there again
         values     two runs side by side: parameters, losses, and what both read
         timing     turns side by side: the ratio of the steps, and its interval

@@ -24,6 +24,23 @@ def clone(source: str, target: str) -> bool:
     return False
 
 
+def shares_blocks(path: str) -> bool:
+    """Whether the file system of a file could `clone` it: tried on a file without a name."""
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    import fcntl
+
+    with suppress(OSError):
+        nameless = os.open(os.path.dirname(os.path.abspath(path)), os.O_TMPFILE | os.O_WRONLY, 0o600)
+        try:
+            with open(path, "rb") as old:
+                fcntl.ioctl(nameless, FICLONE, old.fileno())
+                return True
+        finally:
+            os.close(nameless)
+    return False
+
+
 def copy(source: str, target: str) -> None:
     """A new file with the same bytes.
 

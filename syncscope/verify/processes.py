@@ -12,12 +12,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from syncscope.verify import unheld
 from syncscope.verify.clearing import Survivor, end, end_below
 from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, STEPPED, WITHIN, Request
 from syncscope.verify.undo import Remains, undo
@@ -59,13 +60,16 @@ class RunResult:
 
 
 class Processes:
-    """Runs requests. The copies that overlays name, and what runs leave, lie in one temporary folder."""
+    """Runs requests. The copies that overlays name, and what runs leave, lie in one temporary folder. `warn` is told, before
+    the first, what of them could not be taken back."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, warn: Callable[[str], None] = lambda line: None) -> None:
         self.deadline = deadline  # by time.monotonic
+        self._warn = warn
         self.count = 0
         self.importing = 0.0  # s until runs could begin
         self.starting = 0.0  # s that runs took up to the ends of their first steps
+        self.heard_by = ""  # who tells of what runs do to files: KERNEL or PYTHON
         self.remains = Remains()  # what could not be taken back
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
         self._survivor = Survivor(self._temporary.name)
@@ -159,7 +163,9 @@ class Processes:
             began = time.monotonic()
             self._server, self._served = _serving(self._imports), 0
             self._survivor.tell(self._server.pid)
-            self._line()  # "ready"
+            before, self.heard_by = self.heard_by, self._line().decode().split()[1]
+            for line in unheld.said(self.heard_by) if not before else ():
+                self._warn(line)
             self.importing += time.monotonic() - began
         self._served += len(requests)
         assert self._server.stdin is not None

@@ -13,6 +13,9 @@ OUTPUT = "output"  # all that the program prints
 TRACE = "trace.json.gz"
 JOURNAL = "journal"  # what it changes of files
 HEAD = 64  # numbers of a value that are kept to say how far it is off; of the others it is known whether they are equal
+READY = "ready"  # says the process from which runs are forked, and who tells of what they do to files:
+KERNEL, PYTHON = "kernel", "python"
+HEARD_BY = "SYNCSCOPE_VERIFY_HEARD_BY"  # has the kernel not be asked
 WITHIN = "SYNCSCOPE_VERIFY_IMPORTS"  # modules that are imported before a program is run
 
 Kind = Literal["time", "values", "trace", "stale"]

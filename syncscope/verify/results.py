@@ -66,6 +66,7 @@ class Verification:
     fixes: list[TriedFix] = field(default_factory=list)
     patch: str = ""
     notes: list[str] = field(default_factory=list)
+    heard_by: str = ""  # who told of what runs changed of files: kernel, python
     remains: Remains = field(default_factory=Remains)  # of files: what could not be taken back
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
@@ -162,6 +163,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "error": found.error.message if found.error else None,
         "hint": found.error.hint or None if found.error else None,
         "notes": found.notes,
+        "heard_by": found.heard_by or None,
         "changed": found.remains.changed,
         "left": found.remains.left,
         "lost": found.remains.lost,

@@ -124,7 +124,7 @@ class Search:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self._began
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
-            self.found.remains = self.processes.remains
+            self.found.remains, self.found.heard_by = self.processes.remains, self.processes.heard_by
 
     def runs(self, chosen: Set, program: Program) -> RunResult:
         """A run that must not fail, with what it computes; `program` is what it runs.

@@ -8,12 +8,13 @@ of a block does not count.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
+
+from syncscope.verify.notified import Ears
 
 BLOCK = 5  # steps in a row
 ENDED = 0.02  # s between two looks whether a run has ended without a word
@@ -48,13 +49,13 @@ class Runner(NamedTuple):
     go: int
     told: int
 
-    def block(self) -> int | None:
-        """Lets it make its next block of steps; its exit code, if it has ended."""
+    def block(self, ears: Ears) -> int | None:
+        """Lets it make its next block of steps, and hears what it asks meanwhile; its exit code, if it has ended."""
         self._signal(signal.SIGCONT)
         with suppress(BrokenPipeError):
             os.write(self.go, b".")
         while True:
-            if select.select([self.told], [], [], ENDED)[0] and os.read(self.told, 1):
+            if ears.wait(self.told, ENDED) and os.read(self.told, 1):
                 self._signal(
                     signal.SIGSTOP
                 )  # its loader's workers, too: batches that they make meanwhile would be for free
@@ -70,11 +71,11 @@ class Runner(NamedTuple):
             os.killpg(self.child, number)
 
 
-def conduct(runners: Sequence[Runner]) -> list[int]:
+def conduct(runners: Sequence[Runner], ears: Ears) -> list[int]:
     """Lets each run in its turn until all have ended; their exit codes."""
     codes: dict[int, int] = {}
     while len(codes) < len(runners):
         for number, runner in enumerate(runners):
-            if number not in codes and (code := runner.block()) is not None:
+            if number not in codes and (code := runner.block(ears)) is not None:
                 codes[number] = code
     return [codes[number] for number in range(len(runners))]

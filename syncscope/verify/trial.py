@@ -13,16 +13,20 @@ import json
 import multiprocessing.util
 import os
 import random
+import socket
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from syncscope.verify import clearing
-from syncscope.verify.request import OUTPUT, RESULT, STEPPED, TRACE, WITHIN, Request
+from syncscope.verify import clearing, notified
+from syncscope.verify.journal import Journal
+from syncscope.verify.notified import Ears
+from syncscope.verify.request import HEARD_BY, KERNEL, OUTPUT, PYTHON, READY, RESULT, STEPPED, TRACE, WITHIN, Request
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
@@ -38,32 +42,48 @@ def serve() -> None:
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
     clearing.adopt()
+    kernel = os.environ.pop(HEARD_BY, KERNEL) == KERNEL and notified.works()
     try:
-        print("ready", flush=True)
+        print(READY, KERNEL if kernel else PYTHON, flush=True)
         for line in sys.stdin:
             clearing.bury()
+            requests = [Request.of(request) for request in json.loads(line)]
+            ears = Ears(_journal(requests, hears_all=True)) if kernel else Ears()
             runners: list[Runner] = []
-            for request in json.loads(line):
-                runners.append(_started(Request.of(request), runners))
+            for request in requests:
+                runners.append(_started(request, runners, ears, kernel))
             print(*(runner.child for runner in runners), flush=True)
-            print(*conduct(runners), flush=True)
+            print(*conduct(runners, ears), flush=True)
+            ears.close()
     finally:  # where nobody hears us any more: what we leave behind, nobody finds
         clearing.end_below(os.getpid())
 
 
-def _started(request: Request, others: list[Runner]) -> Runner:
+def _journal(requests: Sequence[Request], hears_all: bool) -> Journal:
+    """Of runs that go on side by side. What the first of all makes before its first step stays."""
+    first = [Path(request.folder, STEPPED) for request in requests if request.first]
+    return Journal(Path(requests[0].journal), lambda: any(not step.exists() for step in first), hears_all)
+
+
+def _started(request: Request, others: list[Runner], ears: Ears, kernel: bool) -> Runner:
     go, told = os.pipe(), os.pipe()
+    here, there = socket.socketpair()
     child = os.fork()
     if child == 0:
-        for end in (go[1], told[0], *(end for other in others for end in (other.go, other.told))):
+        here.close()
+        for end in (go[1], told[0], *(end for other in others for end in (other.go, other.told)), *ears.heard_by):
             os.close(end)  # should we end, none of them waits for its turn any more
-        _alone(request, Turn(go[0], told[1]))
+        _alone(request, Turn(go[0], told[1]), there if kernel else None)
+    there.close()
     os.close(go[0])
     os.close(told[1])
+    if kernel:
+        ears.hear(here)
+    here.close()
     return Runner(child, go[1], told[0])
 
 
-def _alone(request: Request, turn: Turn) -> None:
+def _alone(request: Request, turn: Turn, asking: socket.socket | None) -> None:
     """In the child: does not come back."""
     code = 70
     try:
@@ -71,8 +91,11 @@ def _alone(request: Request, turn: Turn) -> None:
         output = os.open(Path(request.folder, OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for number, handle in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
             os.dup2(handle, number)
+        if asking is not None:
+            notified.ask(asking)
+            asking.close()
         turn.wait()
-        code = run(request, turn)
+        code = run(request, turn, heard=asking is not None)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -82,18 +105,18 @@ def _alone(request: Request, turn: Turn) -> None:
         os._exit(code)
 
 
-def run(request: Request, turn: Turn) -> int:
-    """The program, watched; its exit code, if it ends before we end it."""
+def run(request: Request, turn: Turn, heard: bool) -> int:
+    """The program, watched; its exit code, if it ends before we end it. `heard`: the kernel tells what it does to files."""
     from syncscope.tracers import program, redirect
     from syncscope.verify import audited, overlay
-    from syncscope.verify.journal import Journal
 
     seed(request.seed)
     keep_within(request.folder)
     overlay.install(request.overlay)
     what = request.program
     with redirect.to(what.device), _WATCHES[request.kind](request, turn) as watch:
-        audited.listen(Journal(Path(request.journal), lambda: request.first and not watch.count, hears_all=False))
+        if not heard:
+            audited.listen(_journal([request], hears_all=False))
         code = program.run(what.target, what.arguments, module=what.module)
         watch.finish(code)
     return code

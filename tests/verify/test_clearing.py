@@ -168,7 +168,7 @@ def test_whoever_waits_for_a_turn_that_nobody_can_give_ends(project: Path, tmp_p
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        assert server.stdout.readline() == "ready\n"
+        assert server.stdout.readline().startswith("ready ")
         server.stdin.write(json.dumps(requests) + "\n")
         server.stdin.flush()
         first, *_ = (int(child) for child in server.stdout.readline().split())

@@ -7,25 +7,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from syncscope.verify import processes
+from syncscope.verify import notified, processes
 from syncscope.verify.journal import EMPTIED, KEPT, LARGEST
 from syncscope.verify.processes import Processes
 from syncscope.verify.request import Program, Request
 from syncscope.verify.undo import Remains, undo
 
-WATCHED = """
-import os, shutil, sqlite3, subprocess, sys, tempfile
-from pathlib import Path
-from syncscope.verify import audited, journal
-journal.LARGEST, journal.EMPTIED = {large}
-audited.listen(journal.Journal(Path(sys.argv[1]), lambda: {preparing}, hears_all=False))
-{program}
-os._exit(0)
-"""
+WATCHED = Path(__file__).parent / "watched.py"
 
 
 def tree(folder: Path) -> dict[str, object]:
@@ -40,12 +33,33 @@ def tree(folder: Path) -> dict[str, object]:
     return found
 
 
-def ran(folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)) -> Path:
-    """Runs a program in the folder; its journal."""
+Ran = Callable[..., Path]
+
+
+@pytest.fixture(params=["kernel", "python"])
+def ran(request: pytest.FixtureRequest) -> Ran:
+    """Runs a program in a folder, and gives its journal: heard by what the kernel tells, or Python."""
+    if request.param == "kernel":
+        kernel_tells()
+
+    def run(folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)) -> Path:
+        return run_heard(request.param, folder, program, preparing, large)
+
+    return run
+
+
+def kernel_tells() -> None:
+    if not notified.works():
+        pytest.skip("this kernel tells nobody what a program changes")
+
+
+def run_heard(
+    way: str, folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)
+) -> Path:
     journal = folder.parent / "run" / "journal"
     journal.parent.mkdir(exist_ok=True)
-    code = WATCHED.format(program=program, preparing=preparing, large=large)
-    subprocess.run([sys.executable, "-c", code, str(journal)], cwd=folder, check=True, timeout=60)
+    command = [sys.executable, WATCHED, way, journal, str(preparing), *map(str, large), program]
+    subprocess.run(command, cwd=folder, check=True, timeout=60)
     return journal
 
 
@@ -112,7 +126,7 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("large", [(LARGEST, EMPTIED), (LARGEST, 0)], ids=["", "emptied"])
-def test_what_a_run_does_is_taken_back(project: Path, program: str, large: tuple[int, int]) -> None:
+def test_what_a_run_does_is_taken_back(project: Path, ran: Ran, program: str, large: tuple[int, int]) -> None:
     before = tree(project)
     journal = ran(project, program, large=large)
     assert tree(project) != before  # as it would by itself
@@ -129,13 +143,13 @@ def test_what_a_run_does_is_taken_back(project: Path, program: str, large: tuple
         "for n in (1, 2): [shutil.rmtree(p) for p in Path('.').glob('old*')]; os.mkdir(f'older{n}')",
     ],
 )
-def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: Path, program: str) -> None:
+def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: Path, ran: Ran, program: str) -> None:
     before = tree(project)
     undo(ran(project, program))
     assert tree(project) == before
 
 
-def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path) -> None:
+def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path, ran: Ran) -> None:
     before = tree(project)
     program = "open('ckpt.pt', 'r+'); open('log', 'r+').write('new'); open('best', 'w').write('new')"
     assert undo(ran(project, program, large=(5, 5))).changed == [str(project / "log")]
@@ -143,23 +157,45 @@ def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Pa
     assert {name for name in before if before[name] != after[name]} == {"log", "twin"}
 
 
-def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path) -> None:
+def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path, ran: Ran) -> None:
     before = tree(project)
     write = "open('log', 'a').write('more')"
     undo(ran(project, f"child = os.fork()\nif not child: {write}; os._exit(0)\nos.waitpid(child, 0); {write}"))
     assert tree(project) == before
 
 
-def test_memory_that_was_shared_under_a_name_is_given_back(project: Path) -> None:
-    make = "from multiprocessing import shared_memory as m; print(m.SharedMemory(create=True, size=9).name, flush=True)"
-    before = set(Path("/dev/shm").iterdir())
-    journal = ran(project, f"if not os.fork(): {make}; os._exit(0)\nos.wait()")
-    assert set(Path("/dev/shm").iterdir()) > before
+def test_memory_that_was_shared_under_a_name_is_given_back(project: Path, ran: Ran) -> None:
+    memory = Path(f"/dev/shm/of-a-test-{os.getpid()}")
+    make = f"from multiprocessing import shared_memory as m; m.SharedMemory({memory.name!r}, True, 9)"
+    journal = ran(project, f"os.setsid(); {make}; os.kill(0, 9)")  # and what would clear up after it
+    assert memory.exists()
     undo(journal)
-    assert set(Path("/dev/shm").iterdir()) == before
+    assert not memory.exists()
 
 
-def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path) -> None:
+@pytest.mark.parametrize(
+    "program",
+    [
+        "os.system('echo more >> log; mv ckpt.pt best; rm -r old; mkdir -p new/er; touch new/er/x; ln -s x y')",
+        'subprocess.run([sys.executable, \'-c\', \'open("log", "w"); import os; os.mkdir("d"); os.rename("old", "d/o")\'])',
+        "import ctypes; c = ctypes.CDLL(None); c.rename(b'log', b'best'); c.fopen(b'ckpt.pt', b'w'); c.unlink(b'latest')",
+        "import ctypes; c = ctypes.CDLL(None); c.truncate(b'log', 1); c.chmod(b'best', 0); c.mkfifo(b'p', 511)",
+        "import ctypes; c = ctypes.CDLL(None); c.renameat2(-100, b'old', -100, b'log', 2); open('log/a', 'a').write('M')",
+        "fd = os.open('old/a', os.O_RDONLY); os.fchmod(fd, 0); os.utime(fd, (5, 5)); os.setxattr(fd, 'user.x', b'')",
+        "subprocess.run('cd old && (setsid sh -c \"echo x > a; mv a deep/c\") & wait; sleep 0.3', shell=True)",
+        "c = sqlite3.connect('r.db'); c.execute('pragma journal_mode=wal'); c.execute('create table t (x)'); os._exit(0)",
+    ],
+)
+def test_the_kernel_tells_of_other_programs_and_libraries_too(project: Path, program: str) -> None:
+    kernel_tells()
+    before = tree(project)
+    journal = run_heard("kernel", project, program)
+    assert tree(project) != before
+    assert undo(journal) == Remains()
+    assert tree(project) == before
+
+
+def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: Ran) -> None:
     ran(project, "open('ckpt.pt', 'w').write('new')").unlink()  # and nobody took it back
     undo(ran(project, "open('ckpt.pt', 'w').write('newer')"))
     (kept,) = (folder for above in project.parents for folder in above.glob(f"{KEPT}*"))
@@ -167,7 +203,7 @@ def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path) -> No
     shutil.rmtree(kept)
 
 
-def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path) -> None:
+def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path, ran: Ran) -> None:
     before = tree(project)
     undo(
         ran(project, "os.mkdir('data'); open('data/set', 'w').write('x'); open('log', 'w').write('x')", preparing=True)
@@ -175,7 +211,7 @@ def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Pat
     assert made(project, before) == {"data", "data/set"}
 
 
-def test_a_data_set_unpacked_under_another_name_stays(project: Path) -> None:
+def test_a_data_set_unpacked_under_another_name_stays(project: Path, ran: Ran) -> None:
     before = tree(project)
     undo(
         ran(
@@ -187,14 +223,16 @@ def test_a_data_set_unpacked_under_another_name_stays(project: Path) -> None:
     assert made(project, before) == {"data", "data/set"}
 
 
-def test_caches_keep_what_a_run_leaves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_keep_what_a_run_leaves(project: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project.parent / "cache"))
     (project.parent / "cache").mkdir()
     undo(ran(project, f"open({str(project.parent / 'cache' / 'kernel')!r}, 'w').write('x')"))
     assert (project.parent / "cache" / "kernel").exists()
 
 
-def test_caches_below_the_folder_where_it_runs_keep_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_below_the_folder_where_it_runs_keep_it_too(
+    project: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(project))
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(project.parent / "cache"))  # where the hooks may be compiled to
     before = tree(project)
