@@ -199,10 +199,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         recording = kineto.read(said["trace"]) if said["trace"] else None
-        with (
-            Processes(time.monotonic() + budget, _warn(said["quiet"])) as processes,
-            Bar(found, budget, said["quiet"]) as tell,
-        ):
+        until = time.monotonic() + budget
+        with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn) as processes:
             search = Search(program, settings, processes, tell, found, other=other)
             try:
                 _try(search, recording, said["stale"])

@@ -114,6 +114,7 @@ class Journal:
         if was["kind"] == "absent":
             if stays and self._preparing():
                 self._prepared.add(path)
+                self._note({"stays": path})
             if is_folder or path not in self._prepared:  # a folder stays where something does that lies in it
                 self._note({"path": path} | was)
         elif not self._is_prepared(path):

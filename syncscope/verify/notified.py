@@ -24,7 +24,7 @@ from pathlib import Path
 
 from syncscope.verify import syscalls
 from syncscope.verify.journal import Journal, where
-from syncscope.verify.syscalls import BY_NUMBER, HERE, NO_FOLDER, Call
+from syncscope.verify.syscalls import BY_NUMBER, HERE, NO_FOLDER, SystemCall
 
 # linux/seccomp.h, linux/filter.h, linux/prctl.h
 SET_MODE_FILTER, NEW_LISTENER, NO_NEW_PRIVS = 1, 1 << 3, 38
@@ -166,7 +166,7 @@ class _Asked:
     def __init__(self, process: int, arguments: list[int], still_waits: Callable[[], None]) -> None:
         self._process, self._arguments, self._still_waits = process, arguments, still_waits
 
-    def tell(self, journal: Journal, call: Call) -> None:
+    def tell(self, journal: Journal, call: SystemCall) -> None:
         """What the call is about to do.
 
         Raises:
@@ -215,7 +215,7 @@ class _Asked:
         above = self._link("cwd" if number == HERE else f"fd/{number}")
         return os.path.join(above, text) if text else above
 
-    def _bound(self, call: Call) -> str:
+    def _bound(self, call: SystemCall) -> str:
         address = self._read(self._arguments[call.path], min(self._arguments[call.flags], 110))
         if len(address) < 3 or struct.unpack("H", address[:2])[0] != socket.AF_UNIX or not address[2]:
             raise GoneError

@@ -164,6 +164,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "hint": found.error.hint or None if found.error else None,
         "notes": found.notes,
         "heard_by": found.heard_by or None,
+        "stays": found.remains.stays,
         "changed": found.remains.changed,
         "left": found.remains.left,
         "lost": found.remains.lost,

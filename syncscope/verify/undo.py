@@ -25,19 +25,22 @@ LEFT = ".left-by-verify"  # ends the name of what stood in the way of a file tha
 
 @dataclass
 class Remains:
-    """What is not as it was: too large for a copy, left in a folder that a run made, not to be brought back."""
+    """What is not as it was: made to prepare, too large for a copy, left in a folder of a run's, not to be brought back."""
 
+    stays: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
     def __or__(self, other: Remains) -> Remains:
         """Both, each path once."""
-        both = [(self.changed, other.changed), (self.left, other.left), (self.lost, other.lost)]
-        return Remains(*(list(dict.fromkeys(one + two)) for one, two in both))
+        mine, others = vars(self), vars(other)
+        return Remains(**{name: list(dict.fromkeys(mine[name] + others[name])) for name in mine})
 
     def told(self) -> Iterator[tuple[str, str]]:
         """Each path, and why."""
+        for path in self.stays:
+            yield path, "the first run made it before its first step, as it may fetch a data set: it stays"
         for path in self.changed:
             yield path, "the program changed it in place, and it is too large for a copy: it stays so"
         for path in self.left:
@@ -58,6 +61,7 @@ class _Undo:
         self._copies: dict[tuple[int, int], str] = {}  # by inode
         self._large: dict[tuple[int, int], tuple[str, int]] = {}
         self._asides: list[str] = []
+        self._prepared: set[str] = set()
         self._remains = Remains()
         for line in journal.read_bytes().splitlines():
             with suppress(ValueError):  # the last, which is not whole: what it says was not done
@@ -68,6 +72,8 @@ class _Undo:
             self._asides.append(said["aside"])
         elif "path" in said:
             self._was.setdefault(said["path"], said)
+        elif "stays" in said:
+            self._prepared.add(said["stays"])
         elif "large" in said:
             self._large.setdefault((said["inode"][0], said["inode"][1]), (said["large"], said["time"]))
         else:
@@ -90,6 +96,8 @@ class _Undo:
             self._try(self._dress, path)
         for path in reversed(self._of("folder")):
             self._try(self._dress, path)
+        there = sorted(path for path in self._prepared if os.path.lexists(path))
+        self._remains.stays = [path for path in there if os.path.dirname(path) not in there]
         if not self._remains.lost:
             self._journal.unlink()
         return self._remains
@@ -113,7 +121,8 @@ class _Undo:
                 _open_up(path)
                 os.rmdir(path)
             except OSError:  # something is in it that nobody told of: it may be the user's
-                self._remains.left.append(path)
+                if path not in self._prepared:
+                    self._remains.left.append(path)
         else:
             os.unlink(path)
 

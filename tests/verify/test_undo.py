@@ -205,9 +205,8 @@ def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: 
 
 def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path, ran: Ran) -> None:
     before = tree(project)
-    undo(
-        ran(project, "os.mkdir('data'); open('data/set', 'w').write('x'); open('log', 'w').write('x')", preparing=True)
-    )
+    program = "os.mkdir('data'); open('data/set', 'w').write('x'); os.mkdir('empty'); open('log', 'w').write('x')"
+    assert undo(ran(project, program, preparing=True)) == Remains(stays=[str(project / "data")])
     assert made(project, before) == {"data", "data/set"}
 
 
