@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
+from syncscope.tensors.facts import Tag
+from syncscope.tensors.torch.indexing import mask_like
 from syncscope.tensors.torch.signatures import LOSSES
 
 ELEMENTWISE = {
@@ -23,6 +25,14 @@ REDUCING = {"sum", "any", "all", "mean", "max", "min", "amax", "amin", "norm", "
 FILLED = {"zeros_like", "ones_like"}
 REAL = {"float", "double", "half", "abs", "norm", "relu", "amax", "amin", "floor", "ceil", "round", "trunc", "sign"}
 NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+PAIRED = (
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy_with_logits",
+    "binary_cross_entropy",
+)
 RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
 
 
@@ -54,10 +64,23 @@ def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str
         parts = [op.base, *op.args]
     elif op is not None and (op.name in LIKE or cast(function, op)):
         parts = [op.base]
+    elif op is not None and (each := of_each_element(function, tensor, op)) is not None:
+        parts = each
     else:
         return None
     roots = {shape_of(function, part, depth - 1) for part in parts if not is_number(function, part)}
     return roots.pop() if len(roots) == 1 else None
+
+
+def of_each_element(function: Function, call: ast.expr, op: TorchCall) -> list[ast.expr] | None:
+    """The tensors whose shape a loss has that is not reduced: `mse_loss(x, t, reduction="none")`; of classes the target."""
+    how, name = op.keywords.get("reduction"), function.dotted(call.func) if isinstance(call, ast.Call) else None
+    if not isinstance(how, ast.Constant) or how.value != "none" or not (name or "").startswith("torch.nn.functional."):
+        return None
+    target = op.argument(0, "target")
+    if target is None or op.name not in (*PAIRED, "cross_entropy", "nll_loss"):
+        return None
+    return [op.base, target] if op.name in PAIRED else [target]
 
 
 def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, int] | None:
@@ -68,7 +91,14 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
     defined = function.reaching_definition(use)
     if defined is not None:
         return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
-    return (use.id, 0) if function.untouched(use) else None
+    if function.untouched(use):
+        return (use.id, 0)
+    bound = function.binds(use.id)  # `x, target = batch`, `for x, target in loader`: before all uses, in each pass
+    alone = len(bound) == 1 and use.id not in function.parameters and not function.captured(use.id)
+    before = alone and all(
+        (n.lineno, n.col_offset) > (bound[0].lineno, bound[0].col_offset) for n in function.reads(use.id)
+    )
+    return (use.id, id(bound[0])) if before else None
 
 
 def elementwise(
@@ -203,13 +233,18 @@ def of_rows(function: Function, mask: ast.expr) -> bool:
 
 
 def is_mask(fact: Fact) -> bool:
-    """Whether an index is surely a bool tensor: an integer one gathers."""
-    return fact.kind is Value.TENSOR and fact.dtype is Dtype.BOOL
+    """Whether an index is surely a bool tensor: an integer one gathers. A comparison by which a tensor is indexed is one."""
+    return fact.dtype is Dtype.BOOL and (fact.kind is Value.TENSOR or fact.ref is Tag.COMPARED)
 
 
 def may_be_mask(fact: Fact) -> bool:
     """Whether an index is a mask, surely or by what it is called: a tensor whose dtype is not known."""
     return is_mask(fact) or (fact.kind is Value.TENSOR and fact.dtype is Dtype.UNKNOWN)
+
+
+def taken_for_mask(node: ast.expr, fact: Fact) -> bool:
+    """Whether an index of which nothing else is known is called a mask, as no list of positions is: `data.train_mask`."""
+    return fact.kind in (Value.UNKNOWN, Value.TENSOR) and fact.dtype is Dtype.UNKNOWN and mask_like(node) == 2
 
 
 def one_value(function: Function, fact: Fact, node: ast.expr) -> bool:

@@ -9,17 +9,19 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.losses import Loss, Selection, enclosing_loss, reduction, selection, setting
 from syncscope.codemod.patterns.positions import rows_of
-from syncscope.codemod.proofs import same_rank
+from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.model.ops import Op
+from syncscope.tensors.syntax import name_of
 
 CROSS_ENTROPY = {
     "torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss",
     "torch.nn.modules.loss.CrossEntropyLoss",
 }  # fmt: skip
+SPLITS = ("train_mask", "val_mask", "test_mask")  # of the nodes of a graph: masks of one dimension
 IGNORED = -100  # the default of `ignore_index`
 IGNORING = (
     "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
@@ -185,6 +187,54 @@ EXAMPLES = (
         "logits: finite[n, 4]; target: label[n] < 4",
         rule="nonzero",
     ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor, train_mask: torch.Tensor):
+            return F.cross_entropy(logits[train_mask], target[train_mask])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor, train_mask: torch.Tensor):
+            return F.cross_entropy(logits, torch.where(train_mask, target, -100), ignore_index=-100)
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4; train_mask: bool[n]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Denoiser(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+
+            def loss(self, logits: torch.Tensor, tokens, mask: torch.Tensor):
+                return self.criterion(logits[mask], tokens[mask])  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Denoiser(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+
+            def loss(self, logits: torch.Tensor, tokens, mask: torch.Tensor):
+                return self.criterion(logits.flatten(0, -2), torch.where(mask, tokens, -100).flatten())
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, m, 4]; tokens: label[n, m] < 4; mask: bool[n, m]",
+        rule="boolean-mask-read",
+    ),
 )
 
 
@@ -208,15 +258,12 @@ def of_rows(site: Site, function: Function) -> Fix | None:
     return cross_entropy(site, function, loss) if all(id(use) in inside for use in uses) else None
 
 
-def cross_entropy(site: Site, function: Function, loss: Loss | None = None, fits: bool = False) -> Fix | None:
-    """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead.
-
-    `fits` supposes that what is called a mask is one, and that there is one target for each of its elements.
-    """
+def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> Fix | None:
+    """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead."""
     loss = loss or enclosing_loss(function, site.node, CROSS_ENTROPY)
     if loss is None or reduction(loss) not in ("mean", "sum") or setting(loss, "ignore_index") is not None:
         return None
-    x, t = selection(site, function, loss.input, fits), selection(site, function, loss.target, fits)
+    x, t = selection(site, function, loss.input), selection(site, function, loss.target)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
     if not function.pure(x.mask) or changed(function, _later(function, x, t), loss.call, x.mask, x.base, t.base):
@@ -227,8 +274,10 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None, fits
     )  # a module that others call too
     if shared and ignored is not None and function.constant(ignored) != IGNORED:
         ignored = None
-    one_row = fits or (t.rows is not None and not t.rows.tupled)  # then there is one dimension
-    if ignored is None and not one_row and not same_rank(site, function, t.mask, t.base):
+    named = not is_mask(site.fact_of(t.mask)) and t.rows is None
+    split = named and name_of(t.mask) in SPLITS
+    one_row = split or (t.rows is not None and not t.rows.tupled)  # then there is one dimension
+    if ignored is None and not one_row and not named and not same_rank(site, function, t.mask, t.base):
         return None  # a mask of whole rows of targets: the loss may have further dimensions
     draft = Draft(function)
     if ignored is not None:
@@ -249,7 +298,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None, fits
     if t.cast:
         target = draft.part("{t}.long()", t=target)
     instead: dict[ast.expr, Part] = {loss.input: logits, loss.target: target}
-    if shared:
+    if shared or (ignored is not None and function.constant(ignored) == IGNORED):
         new = draft.call(loss.call, instead)
     elif loss.settings is loss.call:
         new = draft.call(loss.call, instead, ignore_index=index)
@@ -263,6 +312,10 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None, fits
     draft.replace(loss.call, "{new}", new=new)
     draft.drop_unused([loss.call], text)
     title = "leave out with ignore_index" if ignored is not None else "mark what is left out, and ignore it"
+    if named:
+        mask, whole = function.file.text(t.mask), function.file.text(t.base)
+        shape = f"{mask} must be a mask, no positions, and {whole} hold one class for each of its elements"
+        return draft.fix(title, Safety.UNSAFE, f"{shape}; {IGNORING}")
     if one_row and site.fact_of(t.base).ndim != 1:
         shape = f"{function.file.text(t.base)} must have one dimension"
         return draft.fix(title, Safety.UNSAFE if ignored is not None else Safety.SUGGEST, f"{shape}; {IGNORING}")

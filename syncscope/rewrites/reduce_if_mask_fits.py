@@ -65,4 +65,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None:
         return None
     x, m = function.file.text(taken.value), function.file.text(taken.slice)
-    return replace(found, safety=Safety.SUGGEST, changes=f"{x} must have the shape of {m}; {found.changes}")
+    return replace(
+        found,
+        safety=Safety.SUGGEST,
+        changes=f"{x} must have the shape of {m}; {found.changes}".removesuffix("; all must have the mask's shape"),
+    )

@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.guards import guard_of, nothing
 from syncscope.codemod.patterns.losses import Loss, enclosing_loss, reduction, setting
+from syncscope.codemod.patterns.reductions import finite
 from syncscope.codemod.proofs import is_mask, pointwise, same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -16,6 +17,13 @@ from syncscope.model.finding import Adds, Fix, Safety
 PER_ELEMENT = {
     "torch.nn.functional.mse_loss", "torch.nn.functional.l1_loss", "torch.nn.functional.smooth_l1_loss",
     "torch.nn.functional.huber_loss", "torch.nn.functional.binary_cross_entropy_with_logits",
+}  # fmt: skip
+MODULES = {  # and what of it makes the same loss of each element
+    f"torch.nn.{name}": (function, settings)
+    for name, function, settings in (
+        ("MSELoss", "mse_loss", ()), ("L1Loss", "l1_loss", ()), ("SmoothL1Loss", "smooth_l1_loss", ("beta",)),
+        ("HuberLoss", "huber_loss", ("delta",)), ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits", ()),
+    )
 }  # fmt: skip
 CHANGES = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
 COMPILES = True
@@ -65,11 +73,64 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n, m]",
     ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Depth(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.SmoothL1Loss(beta=0.5)
+
+            def loss(self, guess: torch.Tensor, depth):
+                known = depth > 0
+                return self.criterion(guess[known], depth[known])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        class Depth(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.SmoothL1Loss(beta=0.5)
+
+            def loss(self, guess: torch.Tensor, depth):
+                known = depth > 0
+                return torch.where(known, F.smooth_l1_loss(guess, depth, beta=0.5, reduction="none"), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, truth: torch.Tensor):
+            known = ~torch.isnan(truth)
+            return F.mse_loss(guess[known], truth[known])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, truth: torch.Tensor):
+            known = ~torch.isnan(truth)
+            return (
+                torch.where(known, F.mse_loss(guess, torch.where(known, truth, 0.0), reduction="none"), 0.0).sum() / known.sum()
+            )
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; truth: holes[n, m]",
+    ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    loss, mask = enclosing_loss(function, site.node, PER_ELEMENT), getattr(site.node, "slice", None)
+    loss, mask = enclosing_loss(function, site.node, PER_ELEMENT | MODULES.keys()), getattr(site.node, "slice", None)
     template = total_of(loss) if loss is not None else None
     if loss is None or template is None or not isinstance(mask, ast.expr) or not is_mask(site.fact_of(mask)):
         return None
@@ -90,9 +151,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def total_of(loss: Loss) -> str | None:
     """The sum or mean of what a mask {m} keeps of {each}; None where the loss is not reduced to that."""
-    how = reduction(loss)
-    if how not in ("mean", "sum") or loss.settings is not loss.call or setting(loss, "weight") is not None:
+    how, known = reduction(loss), {"reduction", *MODULES.get(loss.name, ("", ()))[1]}
+    if how not in ("mean", "sum") or setting(loss, "weight") is not None:
         return None
+    if loss.settings is not loss.call and not {k.arg for k in loss.settings.keywords} <= known:
+        return None  # weights of classes, which are as many as one of the selected rows has elements
     return "torch.where({m}, {each}, 0.0).sum()" + (" / {m}.sum()" if how == "mean" else "")
 
 
@@ -106,5 +169,14 @@ def for_all(function: Function, draft: Draft, loss: Loss, selector: ast.expr) ->
             return None
         bases += found
         taken = [n for n in ast.walk(argument) if isinstance(n, ast.Subscript) and function.same(n.slice, selector)]
-        instead[argument] = found[0] if taken == [argument] else draft.swapped(argument, {n: n.value for n in taken})
-    return draft.call(loss.call, instead, reduction='"none"'), bases
+        whole: dict[ast.expr, Part] = {n: finite(function, draft, selector, n.value) for n in taken}
+        instead[argument] = whole[taken[0]] if taken == [argument] else draft.swapped(argument, whole)
+    if loss.settings is loss.call:
+        return draft.call(loss.call, instead, reduction='"none"'), bases
+    name, settings = MODULES[loss.name]
+    kept: dict[str, Part] = {word: value for word in settings if (value := setting(loss, word)) is not None}
+    if not all(function.pure(value) for value in kept.values() if isinstance(value, ast.expr)):
+        return None
+    said = "".join(f", {word}={{{word}}}" for word in kept)
+    template = f'F.{name}({{x}}, {{t}}{said}, reduction="none")'
+    return draft.part(template, x=instead[loss.input], t=instead[loss.target], **kept), bases

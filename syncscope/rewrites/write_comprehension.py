@@ -29,7 +29,9 @@ EXAMPLES = (
             valid = b > 0
             return (a - b)[valid].abs().mean()  # !
         """,
-        '''
+        safety=Safety.SUGGEST,
+        inputs="a: finite[n, m]; b: finite[n, m]",
+        instead='''
         import torch
         from syncscope.kernels import comprehension
 
@@ -46,8 +48,6 @@ EXAMPLES = (
             valid = b > 0
             return masked_distance(valid.flatten(), a.flatten(), b.flatten())
         ''',
-        Safety.SUGGEST,
-        "a: finite[n, m]; b: finite[n, m]",
     ),
     Example(
         """

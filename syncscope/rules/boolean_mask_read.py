@@ -42,6 +42,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.MASK_READ,)
 SEEN_AS = ("aten::index", "aten::nonzero")
 REWRITES = (
+    "index_before_steps",
     "ignore_in_cross_entropy",
     "sum_losses_by_mask",
     "reduce_with_mask",
@@ -53,7 +54,6 @@ REWRITES = (
     "select_known_number",
     "index_once",
     "reduce_if_mask_fits",
-    "ignore_if_target_fits",
     "write_comprehension",
 )
 EXAMPLES = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import Rows, rows_of
-from syncscope.codemod.proofs import is_mask, may_be_mask
+from syncscope.codemod.proofs import is_mask, taken_for_mask
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Site
 
@@ -85,10 +85,10 @@ def reduction(loss: Loss) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def selection(site: Site, function: Function, expr: ast.expr, named: bool = False) -> Selection | None:
+def selection(site: Site, function: Function, expr: ast.expr) -> Selection | None:
     """An argument as what a mask selects: `x[m]`, or over classes `x[m.unsqueeze(-1).expand_as(x)].view(-1, classes)`.
 
-    With `named`, what only is called a mask is one, too.
+    What is called a mask, as no list of positions is, is one.
     """
     gone: list[ast.AST] = []
     defined = function.reaching_definition(expr)
@@ -113,7 +113,7 @@ def selection(site: Site, function: Function, expr: ast.expr, named: bool = Fals
     if (rows := rows_of(function, mask)) is not None and not flat:
         gone.append(rows.statement.value)
         mask = rows.mask
-    elif not is_mask(site.fact_of(mask)) and not (named and called_mask(site, function, mask)):
+    elif not is_mask(site.fact_of(mask)) and not taken_for_mask(mask, site.fact_of(mask)):
         return None
     if flat:
         spread = function.op(function.value(mask))
@@ -132,14 +132,6 @@ def selection(site: Site, function: Function, expr: ast.expr, named: bool = Fals
     if defined is not None and changed(function, defined, site.node, expr):
         return None
     return Selection(expr.value, mask, gone, rows, cast)
-
-
-def called_mask(site: Site, function: Function, mask: ast.expr) -> bool:
-    """Whether this is taken for a mask at the site, which is a selection by it."""
-    taken = site.node
-    return (
-        isinstance(taken, ast.Subscript) and function.same(taken.slice, mask) and may_be_mask(site.fact_of(taken.slice))
-    )
 
 
 def unsqueezed(function: Function, expr: ast.expr) -> ast.expr | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
+from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import alike
 from syncscope.codemod.patterns.guards import Guard, guard_of, nothing
 from syncscope.codemod.proofs import elementwise
 from syncscope.model.fact import Dtype, Site
@@ -27,6 +30,7 @@ TEMPLATES = {  # (reduction, dtypes): code with {m} for the mask and {out} for i
     ("any", (Dtype.BOOL,)): ("({x} & {m}).any()", ""),
     ("all", (Dtype.BOOL,)): ("({x} | {out}).all()", ""),
 }
+NO_NUMBER = re.compile(r"\bis(?:nan|inf|finite|posinf|neginf)\b")  # in how a mask is made
 GUARDED = ("sum", "mean", "max", "amax", "min", "amin")  # of these a choice may ask first whether anything is selected
 
 
@@ -49,11 +53,17 @@ class Reduction(NamedTuple):
 
 
 def reduction(
-    site: Site, function: Function, use: ast.expr, mask: ast.expr, definition: ast.Assign | None, taken: ast.expr
+    site: Site,
+    function: Function,
+    use: ast.expr,
+    mask: ast.expr,
+    definition: ast.Assign | None,
+    taken: ast.expr,
+    fits: bool = False,
 ) -> Reduction | None:
     """The reduction that ends what is made of one use of a selection."""
     stands = use if definition is not None else None
-    inner = whole(site, function, use, mask, stands)
+    inner = whole(site, function, use, mask, stands, fits)
     outer = function.parent(inner)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
@@ -86,13 +96,45 @@ def unless_empty(function: Function, name: str, guard: Guard, template: str, cha
     return guard.head + template, changes
 
 
-def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr, stands: ast.expr | None = None) -> ast.expr:
-    """The largest expression around a selection that is made element by element of selections by the same mask."""
+def no_number(function: Function, mask: ast.expr) -> bool:
+    """Whether a mask leaves out what is NaN or inf."""
+    asked = function.value(mask)
+    return NO_NUMBER.search(ast.unparse(asked)) is not None or compared_with_itself(asked)
+
+
+def finite(function: Function, draft: Draft, mask: ast.expr, base: ast.expr, called: Part | None = None) -> Part:
+    """What is selected from, with zeros in the place of what the mask leaves out since it is no number.
+
+    What is computed of NaN has a gradient of NaN, though no one asks for it: `where` multiplies it with zero. `called`: what
+    stands for the mask.
+    """
+    asked = function.value(mask)
+    if not no_number(function, mask):
+        return base
+    names = {ast.unparse(n) for n in ast.walk(asked) if isinstance(n, (ast.Name, ast.Attribute))}
+    if not any(ast.unparse(n) in names for n in ast.walk(base) if isinstance(n, (ast.Name, ast.Attribute))):
+        return base
+    return draft.part("torch.where({m}, {x}, 0.0)", m=called or mask, x=base)
+
+
+def compared_with_itself(asked: ast.expr) -> bool:
+    """Whether this is `x == x`, which holds of numbers only."""
+    return any(isinstance(n, ast.Compare) and alike(n.left, n.comparators[0]) for n in ast.walk(asked))
+
+
+def whole(
+    site: Site, function: Function, taken: ast.expr, mask: ast.expr, stands: ast.expr | None = None, fits: bool = False
+) -> ast.expr:
+    """The largest expression around a selection that is made element by element of selections by the same mask.
+
+    `fits`: what is selected from is known to have the mask's shape.
+    """
+    fits = fits or stands is not None
     at = taken
     while True:
         outer = function.parent(at)
         if isinstance(outer, ast.Attribute):
             outer = function.parent(outer)
-        if not isinstance(outer, ast.expr) or not elementwise(site, function, outer, mask, stands, stands is not None):
+        if not isinstance(outer, ast.expr) or not elementwise(site, function, outer, mask, stands, fits):
             return at
         at = outer
