@@ -97,12 +97,24 @@ def commands() -> None:
 
 def main() -> None:
     """Run the command line; 0 is clean, 1 is findings, 2 is an error of usage or input, 130 is Ctrl-C."""
+    occupy()
     try:
         code = ended()
     except OSError:  # nobody is left to whom it could be told
         abandon()
         code = 2
     sys.exit(code)
+
+
+def occupy() -> None:
+    """Give every standard stream that is closed a file that swallows all: its number would else be that of the next file that
+    is opened, here or in a program that is started, and what is printed would go into that."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.set_inheritable(number, True)
 
 
 def ended() -> int:

@@ -145,3 +145,28 @@ def test_a_line_is_written_over_only_where_the_terminal_can(here, term, is_live,
     assert done.wait(60) == 0
     assert (b"syncscope: step" in said) == is_live
     assert (b"\x1b[K" in said) == is_live
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (1, 2), (0, 1, 2)], ids=str)
+def test_a_program_runs_where_streams_are_closed_and_its_files_are_its_own(tmp_path, closed):
+    (tmp_path / "program.py").write_text("file = open('written', 'w')\nprint('on its stream')\nfile.write('its own')\n")
+    close = "".join(f" {number}>&-" for number in closed)
+    command = f"exec {sys.executable} -m syncscope run program.py{close}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "written").read_text() == "its own"
+    assert done.stdout == (b"" if 1 in closed else b"on its stream\n")
+
+
+@pytest.mark.parametrize("closed", [(2,), (1, 2)], ids=str)
+def test_what_a_command_writes_is_whole_where_streams_are_closed(here, closed):
+    close = "".join(f" {number}>&-" for number in closed)
+    done = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m syncscope lint --no-such-option . {close}"], cwd=here, timeout=60
+    )
+    assert done.returncode == 2
+    command = f"exec {sys.executable} -m syncscope lint -o out.json . {close}"
+    assert subprocess.run(["bash", "-c", command], cwd=here, timeout=60).returncode == 1
+    assert (here / "out.json").read_text().startswith("[")
