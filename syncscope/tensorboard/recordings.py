@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import stat
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from syncscope.errors import UserError
+from syncscope.tensorboard import kept_page
+from syncscope.tensorboard.kept_page import figures
 
 ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 PAGE = ".page.json.gz"
@@ -104,28 +105,29 @@ class Recordings:
     def _summary(self, one: Found) -> dict[str, Any]:
         key = (one.run, one.time, one.size)
         if key not in self._summaries:
-            shown = json.loads(gzip.decompress(self._page(one)))["shown"]
+            shown = figures(self._page(one))
             self._summaries[key] = {
-                "step_ms": shown["step_ms"],
-                "reads": sum(read["count"] for read in shown["reads"]),
-                "saving_ms": shown["total_saving_ms"],
-                "device_busy": shown["device_busy"],
-                "verdict": shown["verdict"],
+                "step_ms": shown.step_ms,
+                "reads": sum(read.count for read in shown.reads),
+                "saving_ms": shown.total_saving_ms,
+                "device_busy": shown.device_busy,
+                "verdict": shown.verdict,
             }
         return self._summaries[key]
 
     def _kept(self, one: Found) -> bytes | None:
-        """The page as `syncscope report --format tensorboard` wrote it, with the source as it was then; None without one."""
+        """The page as `syncscope report --format tensorboard` wrote it, with the source as it was then; None without a whole
+        one."""
         name = next(
             one.path.name.removesuffix(ending) for ending in reversed(ENDINGS) if one.path.name.endswith(ending)
         )
         try:
-            packed = self._open(one.path.with_name(name + PAGE)).read(MOST)
-            told = json.loads(gzip.GzipFile(fileobj=io.BytesIO(packed)).read(MOST))
-            well = isinstance(told["events"], str) and told["shown"]["schema"] == 1
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
+            with self._open(one.path.with_name(name + PAGE)) as file:
+                packed = file.read(kept_page.MOST)
+            figures(packed)
+        except (OSError, UserError):
             return None
-        return packed if well else None
+        return packed
 
     def _concluded(self, one: Found) -> bytes:
         """The page from the recording alone: no source is opened, whatever it names."""
@@ -140,16 +142,28 @@ class Recordings:
 
     def _open(self, path: Path) -> BinaryIO:
         """A regular file that really lies below the logdir, at the moment at which it is opened."""
-        file = open(path, "rb", opener=_unlinked)  # noqa: SIM115  # the caller's
+        file = open(path, "rb", opener=self._step_by_step)  # noqa: SIM115  # the caller's
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or not is_below(path, self._root):
             file.close()
             raise UserError("this is no file below the logdir", "choose one of the list")
         return file
 
-
-def _unlinked(path: str, flags: int) -> int:
-    """Open what is there and no link to elsewhere; a pipe does not keep us waiting."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    def _step_by_step(self, path: str, flags: int) -> int:
+        """Open what is there and no link to elsewhere, each folder of the way from the one before: whoever may write below the
+        logdir may swap a folder for a link at any moment. A pipe does not keep us waiting."""
+        last = flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+        if self._root is None or os.open not in os.supports_dir_fd:
+            return os.open(path, last)
+        *folders, name = os.path.relpath(path, self._root).split(os.sep)
+        at = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                os.close(at)
+                at = below
+            return os.open(name, last, dir_fd=at)
+        finally:
+            os.close(at)
 
 
 def _below(root: str) -> Iterator[Found]:

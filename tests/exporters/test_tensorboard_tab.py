@@ -4,10 +4,12 @@ import base64
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
 from importlib.metadata import entry_points
 
 import pytest
@@ -202,3 +204,56 @@ def test_the_tab_in_tensorboard(server, logdir):
         assert "nonzero" in frame.locator("#lines").inner_text()
         frame.locator("#runs >> text=Read all").click()
         frame.locator("#runs tr", has_text="broken.pt.trace.json.gz").locator(".problem").wait_for(timeout=60_000)
+
+
+def test_a_folder_that_is_swapped_for_a_link_while_it_is_asked_for_leads_nowhere(logdir, monkeypatch):
+    outside = logdir.parent / "outside"
+    tab = Tab(base_plugin.TBContext(logdir=str(logdir)))
+    run = good(tab.recordings.listed())
+    hidden = [replace(event, name=event.name.replace("conv2d", "secret")) for event in events()]
+    kineto.save(Trace.of(hidden), outside / run.rpartition("/")[2])
+    really = os.open
+
+    def swapping(path, flags, *args, **kwargs):
+        """Just before the file itself is opened, and back as soon as it is: whoever looks at the path sees nothing."""
+        if not str(path).endswith(".pt.trace.json.gz"):
+            return really(path, flags, *args, **kwargs)
+        (logdir / "good").rename(logdir / "aside")
+        (logdir / "good").symlink_to(outside)
+        try:
+            return really(path, flags, *args, **kwargs)
+        finally:
+            (logdir / "good").unlink()
+            (logdir / "aside").rename(logdir / "good")
+
+    monkeypatch.setattr(os, "open", swapping)
+    monkeypatch.setattr(os, "supports_dir_fd", {swapping})
+    told = tab.recordings.page(run)
+    assert isinstance(told, bytes), told
+    assert b"secret" not in gzip.decompress(told)
+
+
+NESTED = b'{"shown": ' + b"[" * 200_000 + b"]" * 200_000 + b', "events": ""}'
+DAMAGED = {
+    "cut off": lambda whole: gzip.compress(whole)[:-40],
+    "a byte turned": lambda whole: gzip.compress(whole)[:300] + b"\x00" + gzip.compress(whole)[301:],
+    "nested": lambda _: gzip.compress(NESTED),
+    "no number": lambda whole: gzip.compress(re.sub(rb'"step_ms": [\d.]+', b'"step_ms": NaN', whole, count=1)),
+    "half of its keys": lambda _: gzip.compress(b'{"shown": {"schema": 1, "verdict": "", "reads": []}, "events": ""}'),
+    "a list that is none": lambda whole: gzip.compress(whole.replace(b'"lines": [', b'"lines": 3, "other": [', 1)),
+    "63 MB": lambda _: gzip.compress(
+        b'{"shown": {"schema": 1, "lines": [' + b"{}," * 21_000_000 + b'{}]}, "events": ""}', 1
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_page_does_not_hide_its_recording(report, tmp_path, damage):
+    exporter.write(report, tmp_path)
+    (page,) = tmp_path.rglob("*.page.json.gz")
+    page.write_bytes(DAMAGED[damage](gzip.decompress(page.read_bytes())))
+    tab = Tab(base_plugin.TBContext(logdir=str(tmp_path)))
+    (run,) = tab.recordings.listed()
+    told = json.loads(gzip.decompress(tab.recordings.page(run["run"])))
+    assert told["shown"]["timeline"]["events"]
+    assert tab.recordings.summary(run["run"])["verdict"]
