@@ -120,6 +120,7 @@ def command(
     from syncscope import api
     from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
+    from syncscope.cli._measured import measured
 
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
         _left_behind.offer()
@@ -165,21 +166,6 @@ def command(
     for line in over:
         echo(line, err=True)
     return 2 if failed else 1 if over else 0
-
-
-def measured(path: Path) -> dict[str, Any]:
-    """What `syncscope verify` wrote.
-
-    Raises:
-        UserError: it is something else.
-    """
-    try:
-        found = json.loads(files.regular(path))
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict) or found.get("schema") != 1 or not isinstance(found.get("fixes"), list):
-        raise UserError(f"{path} is no result of syncscope verify", "write one with syncscope verify -o result.json")
-    return found
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

@@ -1,4 +1,4 @@
-"""A page that lies beside its recording: whether it is whole, and what the list of runs says of it, without building all of it."""
+"""A page that lies beside its recording: whether it is whole, and what the list of runs says of it."""
 
 from __future__ import annotations
 

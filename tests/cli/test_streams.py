@@ -152,9 +152,7 @@ def test_a_program_runs_where_streams_are_closed_and_its_files_are_its_own(tmp_p
     (tmp_path / "program.py").write_text("file = open('written', 'w')\nprint('on its stream')\nfile.write('its own')\n")
     close = "".join(f" {number}>&-" for number in closed)
     command = f"exec {sys.executable} -m syncscope run program.py{close}"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60
-    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, timeout=60)
     assert done.returncode == 0
     assert (tmp_path / "written").read_text() == "its own"
     assert done.stdout == (b"" if 1 in closed else b"on its stream\n")

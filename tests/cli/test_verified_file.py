@@ -1,0 +1,69 @@
+"""`report --verified` is given what is no result of verify: it says so in two lines, and never draws half a page."""
+
+import json
+
+import pytest
+from cli.test_report import folder  # noqa: F401  a fixture
+from click.testing import CliRunner
+
+from syncscope.cli import commands
+from syncscope.verify.results import Verification, as_object
+
+WHOLE = as_object(Verification("train.py"))
+FIX = {
+
+        "path": "train.py",
+        "line": 3,
+        "rule": "host-read",
+        "safety": "safe",
+        "kept": True,
+        "values": "equal",
+        "why": ""
+    ,
+    "title": "read once", "changes": "", "ratio": 0.9, "low": 0.8, "high": 1.0,
+}
+
+
+def asked(folder, text, *args):  # noqa: F811
+    (folder / "result.json").write_text(text)
+    command = ["report", "run.pt.trace.json.gz", "--verified", "result.json", "-o", "page.html", *args]
+    return CliRunner().invoke(commands, command, standalone_mode=False)
+
+
+def without(*names):
+    return json.dumps({name: value for name, value in WHOLE.items() if name not in names})
+
+
+SPOILED = {
+    "NaN": (json.dumps({**WHOLE, "ratio": float("nan")}), "malformed"),
+    "brackets": ("[" * 200_000 + "]" * 200_000, "Expected `object`"),
+    "brackets inside": (
+        json.dumps(WHOLE)[:-1] + ', "more": ' + "[" * 200_000 + "]" * 200_000 + "}",
+        "nested too deeply",
+    ),
+    "a key too few": (without("notes"), "missing required field `notes`"),
+    "no numbers": (json.dumps({**WHOLE, "step_ms_before": "nine"}), "$.step_ms_before"),
+    "a fix without a line": (json.dumps({**WHOLE, "fixes": [{**FIX, "line": None}]}), "$.fixes[0].line"),
+    "cut off": (json.dumps(WHOLE)[:-30], "truncated"),
+    "another version": (json.dumps({**WHOLE, "schema": 2}), "another version"),
+    "a list": ("[]", "Expected `object`"),
+    "nothing": ("", "truncated"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_what_is_no_result_is_told(folder, name):  # noqa: F811
+    text, words = SPOILED[name]
+    done = asked(folder, text)
+    assert (done.exception, done.return_value) == (None, 2)
+    assert "result.json is no result of syncscope verify" in done.output
+    assert words in done.output
+    assert "hint: write one with syncscope verify -o result.json" in done.output
+    assert not (folder / "page.html").exists()
+
+
+@pytest.mark.parametrize("result", [WHOLE, {**WHOLE, "fixes": [FIX]}, {**WHOLE, "of a newer version": [1]}])
+def test_what_verify_wrote_is_shown(folder, result):  # noqa: F811
+    done = asked(folder, json.dumps(result))
+    assert done.exception is None, done.exception
+    assert "train.py" in (folder / "page.html").read_text()
