@@ -11,16 +11,18 @@ from syncscope.verify.results import Verification, as_object
 
 WHOLE = as_object(Verification("train.py"))
 FIX = {
-
-        "path": "train.py",
-        "line": 3,
-        "rule": "host-read",
-        "safety": "safe",
-        "kept": True,
-        "values": "equal",
-        "why": ""
-    ,
-    "title": "read once", "changes": "", "ratio": 0.9, "low": 0.8, "high": 1.0,
+    "path": "train.py",
+    "line": 3,
+    "rule": "host-read",
+    "safety": "safe",
+    "kept": True,
+    "values": "equal",
+    "why": "",
+    "title": "read once",
+    "changes": "",
+    "ratio": 0.9,
+    "low": 0.8,
+    "high": 1.0,
 }
 
 
