@@ -81,6 +81,7 @@ def capture(step: Callable[[], Any]) -> Graph:
         UserError: the step waits for the device, or is not the same each time; the message says where.
     """
     step()
+    queue.settle()
     pool: memory.Pool = memory.new_pool()
     stepped: list[Any] = []
     hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(optimizer))

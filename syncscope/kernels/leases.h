@@ -12,7 +12,7 @@ enum { EXTENSION = 12 }; /* the kind of device that PyTorch calls PrivateUse1 */
 typedef struct { char *address; size_t size; void *buffer; PyObject *self; uint64_t call; int first; } Block; /* self is borrowed */
 typedef struct { Owned owned; PyObject *block, *home, *class; Py_ssize_t size; } Lease;
 
-static struct { PyObject *memory, *queue, *observers, *recorders, *forked, *tensor, *parameter, *device, *constants, *default_dtype; } py;
+static struct { PyObject *memory, *queue, *observers, *recorders, *forked, *backlog, *tensor, *parameter, *device, *constants, *default_dtype; } py;
 static struct { PyObject *_free, *_new, *in_use, *peak, *told, *launches, *refused; } word;
 static const Dlpack *dlpack;
 static Block *blocks;            /* by address */

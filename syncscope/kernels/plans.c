@@ -237,7 +237,8 @@ static int put_settings(PyObject *asks) {
 
 static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   Py_ssize_t heard = PyList_GET_SIZE(py.observers), watching = self->label == Py_None ? 0 : heard;
-  int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || heard);
+  int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || PyList_GET_SIZE(py.backlog);
+  astray = astray || timed != (always_timed || heard);
   if (astray || !put_call(self->number, args, kwargs) || !put_settings(self->asks)) {
     PyErr_Clear();
     Asked *before = asked;
@@ -328,10 +329,11 @@ static PyObject *begin(PyObject *module, PyObject *arguments) {
   py.observers = PyDict_GetItemString(py.queue, "observers");
   py.recorders = PyDict_GetItemString(py.queue, "recorders");
   py.forked = PyDict_GetItemString(py.queue, "forked");
+  py.backlog = PyDict_GetItemString(py.queue, "backlog");
   PyObject *torch = PyImport_ImportModule("torch");
   py.default_dtype = torch ? PyObject_GetAttrString(torch, "get_default_dtype") : NULL;
   py.device = torch ? PyObject_GetAttrString(torch, "device") : NULL;
-  if (!py.observers || !py.recorders || !py.forked || !py.default_dtype || !py.device) return NULL;
+  if (!py.observers || !py.recorders || !py.forked || !py.backlog || !py.default_dtype || !py.device) return NULL;
   Py_INCREF(capsule), Py_INCREF(py.memory), Py_INCREF(py.queue), Py_INCREF(py.tensor), Py_INCREF(py.parameter), Py_INCREF(py.constants);
   Py_RETURN_NONE;
 }

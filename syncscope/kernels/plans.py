@@ -119,7 +119,8 @@ def kept(kernel: Callable[..., Any], asks: Callable[[], int] = _nothing) -> Call
 
     def run(*args: Any, **kwargs: Any) -> Any:
         global decided
-        if queue.recorders:  # an operator within one that is noted down, or in a step that is captured
+        # An operator within one that is noted down, or in a step that is captured; or kernels are not there yet.
+        if queue.recorders or queue.backlog:
             return kernel(*args, **kwargs)
         key: list[Any] = [name, _default_dtype(), asks()]
         given: list[Any] = []

@@ -18,12 +18,13 @@ import pyopencl as cl
 import torch
 from pyopencl import invoker
 
-from syncscope.kernels import pocl_header
+from syncscope.kernels import coming, pocl_header
+from syncscope.kernels.coming import Coming
 from syncscope.kernels.device import WHEEL, context, device, fp64, is_gpu, is_of_wheel
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))
+COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # of the tuner's, which times kernels beside them
 CL = Path(__file__).parent / "cl"
 C_TYPE = {
     torch.float32: "float",
@@ -109,17 +110,27 @@ def _quiet() -> Iterator[None]:
 
 def side_by_side(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     """What is made of each, several at a time on a GPU: its driver compiles without Python's lock."""
+
+    def one(item: Item) -> Made:
+        with coming.at_once():
+            return make(item)
+
     if not is_gpu or len(items) < 2:
-        return [make(x) for x in items]
+        return [one(x) for x in items]
     with ThreadPoolExecutor(COMPILERS) as compilers:
-        return list(compilers.map(make, items))
+        return list(compilers.map(one, items))
 
 
 @functools.cache
-def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
+def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel | Coming:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
     global built
     built += 1
+    return coming.build(name, lambda: _built(source, name, types))
+
+
+def _built(source: str, name: str, types: tuple[tuple[str, str], ...]) -> cl.Kernel:
+    global built
     whole, options = _PRELUDE + source, ["-w"]
     if _HEADER is not None:
         whole, options = pocl_header.declarations(_HEADER, whole) + whole, [*options, f"-D{pocl_header.GUARD}"]
@@ -136,11 +147,13 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
         arguments.append(None if "*" in declared else _NUMPY[known.get(words[0], words[0])])
     kernel.set_scalar_arg_dtypes(arguments)
     _types[kernel.int_ptr] = arguments
+    built += coming.ahead  # it is there in another step than it was asked for
     return kernel
 
 
-def with_arguments(kernel: cl.Kernel, arguments: Sequence[Any]) -> cl.Kernel:
+def with_arguments(kernel: cl.Kernel | Coming, arguments: Sequence[Any]) -> cl.Kernel:
     """The same kernel once more, with arguments of its own that stay as they are until others are set."""
+    kernel = coming.kernel(kernel)
     # On PoCL making one from its program takes 300 us, and an operator over rows that a mask selects is noted down each time.
     own = kernel.clone() if _CLONES else cl.Kernel(kernel.program, kernel.function_name)
     for at, (kind, value) in enumerate(zip(_types[kernel.int_ptr], arguments, strict=True)):
@@ -148,13 +161,13 @@ def with_arguments(kernel: cl.Kernel, arguments: Sequence[Any]) -> cl.Kernel:
     return own
 
 
-def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel:
+def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel | Coming:
     """The kernel `name` of `cl/<file>.cl`, with macros defined; a macro may be a C type, such as T="float"."""
     return _kernel(file, name, tuple(sorted(macros.items())))
 
 
 @functools.cache
-def _kernel(file: str, name: str, macros: tuple[tuple[str, str | int], ...]) -> cl.Kernel:
+def _kernel(file: str, name: str, macros: tuple[tuple[str, str | int], ...]) -> cl.Kernel | Coming:
     defines = "".join(f"#define {key} {value}\n" for key, value in macros)
     types = [(key, value) for key, value in macros if isinstance(value, str) and value in _NUMPY]
     return build(defines + text(file), name, *types)
@@ -174,7 +187,7 @@ def rows_kernel(
     columns: int,
     made: torch.dtype | None = None,
     **macros: str | int,
-) -> cl.Kernel:
+) -> cl.Kernel | Coming:
     """A kernel of a file that includes `rows.cl`, with teams that suit so many rows of so many neighbouring elements."""
     shape = {"GROUP": GROUP, "V": WIDTH, "LANES": lanes(rows, columns)}
     return kernel(file, name, **elements(dtype, made), **shape | macros)

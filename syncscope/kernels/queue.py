@@ -11,14 +11,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import generator, in_c
+from syncscope.kernels import coming, generator, in_c
+from syncscope.kernels.coming import Coming
 from syncscope.kernels.device import context
 
 Observer = Callable[[str, int, int, tuple[Any, ...], dict[str, Any], Any], None]
@@ -55,10 +56,64 @@ def in_bad_fork() -> bool:
 os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
-def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
+# What stands in line behind a kernel that is being built: functions of this module and their arguments, in order.
+backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+
+
+def settle() -> None:
+    """Waits until all kernels are built that something was enqueued with, and enqueues what stands in line behind them."""
+    with _lock:
+        began = monotonic()
+        while backlog:
+            _first(began)
+        coming.waited()
+
+
+def _first(began: float | None = None) -> None:
+    """Enqueues what is first in line, whose kernel may have to be waited for."""
+    do, arguments = backlog[0]
+    try:
+        if isinstance(arguments[0], Coming):
+            arguments[0].wait(began)
+    except BaseException:
+        backlog.clear()  # what comes after would work on what was never made
+        raise
+    del backlog[0]
+    _standing.append(do)
+    try:
+        do(*arguments)
+    finally:
+        _standing.pop()
+
+
+_standing: list[Any] = []  # what is enqueued now that has stood in line
+
+
+def _in_line(do: Callable[..., None], *arguments: Any) -> bool:
+    """Whether something has to stand in line, and then it does. Who records or observes gets everything at once."""
+    if _standing:
+        return False
+    if observers or recorders:
+        settle()
+        return False
+    while backlog:
+        kernel = backlog[0][1][0]
+        if isinstance(kernel, Coming) and kernel.ready() is None:
+            break
+        _first()
+    if not backlog and not (isinstance(arguments[0], Coming) and arguments[0].ready() is None):
+        return False
+    backlog.append((do, arguments))
+    return True
+
+
+def launch(kernel: cl.Kernel | Coming, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
     """Enqueues a kernel; returns at once."""
     global launches
     with _lock:
+        if (backlog or isinstance(kernel, Coming)) and _in_line(launch, kernel, size, group, *args):
+            return
+        kernel = coming.kernel(kernel)
         try:
             kernel(_ready(), size, group, *args)
         except cl.MemoryError as error:
@@ -101,6 +156,7 @@ def launch_again(ready: Sequence[Ready], buffers: Sequence[cl.Buffer] = ()) -> N
     """Enqueues kernels whose arguments are known from an earlier time; returns at once. Recorders hear nothing of it."""
     global launches
     with _lock:
+        settle()
         queue = _ready()
         for kernel, size, group, holes, drawn in ready:
             set_arg = kernel.set_arg
@@ -180,6 +236,8 @@ def keep_times() -> None:
 def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, size: int) -> None:
     """Enqueues a copy of `size` bytes within the device; returns at once."""
     with _lock, _room_for("a copy"):
+        if backlog and _in_line(copy, source, source_at, target, target_at, size):
+            return
         cl.enqueue_copy(_ready(), target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
         for recorder in recorders:
             recorder(copy, source, source_at, target, target_at, size)
@@ -188,6 +246,8 @@ def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, s
 def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
     """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
     with _lock, _room_for("a fill"):
+        if backlog and _in_line(fill, target, pattern, at, size):
+            return
         cl.enqueue_fill_buffer(_ready(), target, pattern, at, size)
         for recorder in recorders:
             recorder(fill, target, pattern, at, size)
@@ -196,6 +256,8 @@ def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
 def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     """Enqueues a copy of host bytes, which must not change afterwards, to the device; returns at once."""
     with _lock, _room_for("an upload"):
+        if backlog and _in_line(write, source, target, at):
+            return
         event = cl.enqueue_copy(_ready(), target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
         for recorder in recorders:
@@ -213,6 +275,7 @@ def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str
     for recorder in recorders:
         recorder(read, source, at, target, operator)
     with _lock:
+        settle()
         queue = _ready()
     start = monotonic_ns()
     cl.enqueue_copy(queue, target, source, src_offset=at, is_blocking=True)
@@ -223,6 +286,8 @@ def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str
 def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None:
     """Enqueues a copy into host memory; returns at once, and the bytes are there after `finish`."""
     with _lock:
+        if backlog and _in_line(read_later, source, at, target):
+            return
         _writes.append((cl.enqueue_copy(_ready(), target, source, src_offset=at, is_blocking=False), target))
         for recorder in recorders:
             recorder(read_later, source, at, target)
@@ -231,12 +296,14 @@ def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None
 def marker() -> cl.Event:
     """An event that completes when everything queued before it has."""
     with _lock:
+        settle()
         return cl.enqueue_marker(_ready())
 
 
 def finish() -> None:
     """Waits until the device has run everything queued."""
     if not in_bad_fork():
+        settle()
         _queue.finish()
         with _lock:
             _reap()

@@ -17,7 +17,7 @@ import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import programs
+from syncscope.kernels import coming, programs
 from syncscope.kernels.device import context, device
 
 Kind = Literal["halves", "thrice", "once"]  # what is multiplied, and floats how often
@@ -121,10 +121,10 @@ def _right(stored: str, kind: Kind) -> bool:
     flags, out = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, np.zeros((16, 8), np.float32)
     try:
         parts = ", ".join(f"READ({x})" for x in places)
-        kernel = programs.build(_PROBE.format(stored=stored, text=text(kind), parts=parts), "probe")
+        probe = programs.build(_PROBE.format(stored=stored, text=text(kind), parts=parts), "probe")
         buffers = [cl.Buffer(context, flags, hostbuf=_bits(x, stored)) for x in (a, b)]
         result, queue = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, out.nbytes), cl.CommandQueue(context)
-        kernel(queue, (32,), (32,), *buffers, result)
+        coming.kernel(probe)(queue, (32,), (32,), *buffers, result)
         cl.enqueue_copy(queue, out, result)
     except (cl.Error, RuntimeError):
         return False
