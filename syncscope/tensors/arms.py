@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from syncscope.model.heat import Heat, Reason
 from syncscope.tensors import conventions
 from syncscope.tensors.syntax import dotted, name_of
 
+_OFTEN = 10  # steps: what waits once in so many is told, in a line
 
-def of_test(node: ast.expr) -> Heat | None:
-    """Cold inside `if step % n == 0` and the like."""
+
+def of_test(node: ast.expr, number: Callable[[ast.expr], int | None] = lambda _: None) -> Heat | None:
+    """Cold inside `if step % n == 0` and the like; `number` is what is known of an n."""
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
         if _is_remainder(inner):
-            return Reason.WHEN(ast.unparse(node))
+            steps = number(inner.right)  # type: ignore[attr-defined]  # of a BinOp
+            if steps is None:
+                return Reason.WHEN(ast.unparse(node))
+            if steps > 1 and _is_for_one(part):
+                reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM
+                return reason(ast.unparse(node), str(steps))
+            continue
         if _moved(part):
             return Reason.WHEN_MOVED(ast.unparse(part))
         name = name_of(inner)
@@ -31,6 +40,13 @@ def of_test(node: ast.expr) -> Heat | None:
 def _asked_for(node: ast.expr) -> list[ast.expr]:
     """What a test asks, one by one, however deep it is combined: `first and (step % n == 0 or last)`."""
     return [each for part in node.values for each in _asked_for(part)] if isinstance(node, ast.BoolOp) else [node]
+
+
+def _is_for_one(test: ast.expr) -> bool:
+    """Whether a test of a remainder is true for one of its values: `step % n == 0`, `not step % n`."""
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], ast.Eq)
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def _is_remainder(node: ast.expr) -> bool:

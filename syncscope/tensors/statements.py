@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
@@ -30,7 +31,7 @@ from syncscope.tensors.frame import Frame, evaluate, execute
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
 from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.scope import Instance, imported, lookup
-from syncscope.tensors.syntax import name_of
+from syncscope.tensors.syntax import name_of, walk
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -109,7 +110,7 @@ def branch(frame: Frame, node: ast.If) -> None:
     asked = _asked(frame, test)
     if frame.waits is not None:
         frame.heat = (
-            arms.of_test(asked)
+            arms.of_test(asked, partial(_number, frame))
             or arms.of_arm(node.body)
             or arms.of_first(node)
             or arms.of_nothing(node)
@@ -147,6 +148,29 @@ def _asked(frame: Frame, test: ast.expr) -> ast.expr:
         return test
     fact = frame.env.get(test.id)
     return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
+
+
+def _number(frame: Frame, node: ast.expr) -> int | None:
+    """A whole number that stands here, or that its name is given once, in the function or at the top level of the file."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) else None
+    if not isinstance(node, ast.Name):
+        return None
+    function = frame.function.node if frame.function is not None else None
+    for scope in (function, frame.module.tree):
+        given = [each for each in walk(scope) if _binds(each, node.id)] if scope is not None else []
+        if given:
+            value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
+            return _number(frame, value) if isinstance(value, ast.Constant) else None
+    return None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    """Whether this may give a name its value."""
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(each, ast.Name) and each.id == name for target in targets for each in walk(target))
+    return isinstance(node, ast.arg) and node.arg == name
 
 
 def _main_guard(test: ast.expr) -> bool:

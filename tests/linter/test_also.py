@@ -52,6 +52,16 @@ def test_json_has_what_a_wait_is_worth_and_the_line_that_it_follows(door):
     assert [(f["line"], f["worth"]["kind"]) for f in everything] == [(6, "first"), (7, "follows")]
 
 
+def test_json_has_how_often_a_wait_is_gone_through(door):
+    code = "import torch\n\nEVERY = 4\n\n\ndef training_step(x: torch.Tensor, step):\n    if step % EVERY == 0:\n"
+    door.write("step.py", code + "        print(x.sum().item())\n")
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert (found["hot"], found["worth"]) == (True, {"kind": "once_in", "steps": 4})
+    door.write("step.py", code.replace("4", "100") + "        print(x.sum().item())\n")
+    (found,) = json.loads(door("lint", "--all", "--format", "json", "step.py").out)
+    assert (found["hot"], found["heat"]) == (False, "only when `step % EVERY == 0`: once in 100 steps")
+
+
 def test_cold_code_is_worth_nothing(door):
     door.write("set_up.py", "import torch\n\n\ndef build(x: torch.Tensor):\n    return x.sum().item()\n")
     (found,) = json.loads(door("lint", "--all", "--format", "json", "set_up.py").out)
