@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator
 
+from syncscope.tracers.lines import library as lines
 from syncscope.tracers.process_recording import known_sources
 from syncscope.tracers.sources import GOOD, WARN, Item
 
@@ -17,6 +18,9 @@ def survey() -> Iterator[Item]:
     yield Item("python", GOOD, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     for source in known_sources().values():
         yield from source.describe()
+    hint = "install a C compiler and Python's headers (python3-dev), and run again"
+    why = lines.why_not()
+    yield Item("lines of launches", WARN, f"none: {why}", hint) if why else Item("lines of launches", GOOD, "read in C")
     yield from _viewers()
 
 

@@ -125,7 +125,8 @@ class PythonEvents:
         add_lines(builder, contents)
         add_rows(builder, contents, origin)
         lost = f"{self.lost} reads, operators and steps were lost: no room on the disk"
-        return {"notes": [lost] if self.lost else [], "read_ns": round(reads.cost.usual)}
+        unknown = [f"launches have no lines: {why}"] if (why := lines.why_not()) else []
+        return {"notes": unknown + ([lost] if self.lost else []), "read_ns": round(reads.cost.usual)}
 
     def _number(self, name: str) -> int:
         return self._names[name] + 1 if name else 0

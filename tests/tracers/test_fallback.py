@@ -33,6 +33,7 @@ print({{e.name for e in trace if e.kind == Kind.KERNEL}}, {{e.duration for e in 
 print(sum(int(f) & 1 for f in trace.flags.tolist()), trace.meta["devices"])
 print(list((ctypes.c_void_p * 149).from_address(table)) == before, ctypes.c_int.in_dll(fake, "live_events").value)
 print(trace.meta["notes"])
+print({{e.place and e.place.line for e in trace if e.kind == Kind.CALL}})
 """
 INTERRUPTED = """
 import os, sys
@@ -60,13 +61,16 @@ with syncscope.trace("run.json") as trace:
 def test_the_same_events_as_the_compiled_hook(python: Any, fake_library: Any) -> None:
     done = python(FAKE.format(fake=fake_library._name))
     assert done.returncode == 0, done.stderr
-    kinds, work, flags, restored, notes = done.stdout.splitlines()
+    kinds, work, flags, restored, notes, lines = done.stdout.splitlines()
     assert kinds == "[('CALL', 302), ('COPY', 2), ('KERNEL', 300), ('STEP', 1)]"
     assert work == "{'nothing'} {100}"
     assert flags == "2 [{'name': 'fake', 'totalGlobalMem': 1073741824}]"
     assert restored == "True 0"
     assert "recorded through ctypes" in notes
     assert done.stderr == ""
+    own = FAKE.splitlines()
+    asked = (own.index("    fake.enqueue(300)") + 1, own.index("    fake.blocking_read(2)") + 1)
+    assert lines in (f"{{{asked[0]}, {asked[1]}}}", "{None}")
 
 
 def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: Path, start: Any) -> None:

@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import sys
+import sysconfig
 import textwrap
 import threading
 import types
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from syncscope import native
 from syncscope.tracers import places, record_file
 from syncscope.tracers.lines import library as lines
 
@@ -307,3 +309,21 @@ def test_every_line_of_a_large_table(noted: Noted) -> None:
     code_of("def f():\n" + "\n" * 300_000 + "    here()\n    here()\nf()\n", "far.py", here=noted.here)
     code_of("f = lambda: (\nhere(),\n" + "\n" * 90 + "here())\nf()\n", "lambda.py", here=noted.here)
     assert len(noted.checked()) == 299 + 2 + 2
+
+
+def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a free-threaded Python has it, whose headers say so."""
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
+    flags = ("-DPy_GIL_DISABLED", f"-I{sysconfig.get_path('include')}")
+    monkeypatch.setattr(lines, "built", lambda source, *_: native.built(source, *flags))
+    monkeypatch.setattr(native.Path, "exists", lambda path: False)
+    monkeypatch.setattr(lines, "_reasons", [])
+    lines.library.cache_clear()
+    try:
+        assert lines.library() is None
+        assert lines.why_not() == "it is not known how this interpreter keeps its frames"
+        assert lines.asked() is None
+    finally:
+        monkeypatch.undo()
+        lines.library.cache_clear()
+    assert not lines.why_not()

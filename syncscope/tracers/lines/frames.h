@@ -6,7 +6,7 @@
 #define Py_BUILD_CORE
 #include <Python.h>
 #if defined(Py_GIL_DISABLED) || PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
-#error "how this interpreter keeps its frames is not known: launches have no lines"
+#error "it is not known how this interpreter keeps its frames"
 #elif PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe.h>
 #else

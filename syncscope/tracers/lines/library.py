@@ -37,7 +37,10 @@ def library() -> Any:
     """The compiled part, called with the GIL held; None without a compiler, or for an interpreter whose frames nobody knows."""
     try:
         found = c.PyDLL(str(built(SOURCE, f"-I{sysconfig.get_path('include')}")))
-    except (OSError, UserError, subprocess.CalledProcessError):
+    except (OSError, UserError, subprocess.CalledProcessError) as error:
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        known = (text.partition("error: ")[2] for text in said.splitlines() if "error: " in text)
+        _reasons.append(next(known, str(error).partition("\n")[0]).removeprefix("#error ").strip('"'))
         return None
     found.asked_at.restype = c.c_void_p
     found.here.restype = c.c_uint64
@@ -48,6 +51,14 @@ def library() -> Any:
         ends.restype = None
     atexit.register(found.stop)  # afterwards, frames of other threads are taken down
     return found
+
+
+_reasons: list[str] = []
+
+
+def why_not() -> str:
+    """Why there are no lines, in words; "" where there are."""
+    return "; ".join(_reasons) if library() is None else ""
 
 
 def start(handle: int) -> None:

@@ -83,6 +83,7 @@ class Library:
         self._on = self._armed = False
         self._file = -1
         self._interrupt: Any = None
+        self._line: Callable[[], int] = int  # 0: none is known
         self._reset()
         os.register_at_fork(after_in_child=self._in_child)
 
@@ -118,6 +119,10 @@ class Library:
         self._vendors[at] = [pointer or 0 for pointer in vendor]
         self._functions = {key: value for key, value in self._functions.items() if key[0] != at}
         return 1
+
+    def ask_line(self, address: int | None) -> None:
+        """Has this asked with each call which line of Python makes it; None for nobody."""
+        self._line = c.PYFUNCTYPE(c.c_uint64)(address) if address else int
 
     def arm(self, yes: int) -> None:
         """New queues get profiling although nothing is recorded yet."""
@@ -253,7 +258,8 @@ class Library:
             self._correlation += 1
             flags = (record_file.BLOCKING if waits else 0) | (record_file.FAILED if failed else 0)
             thread = threading.get_native_id()
-            self._put(record_file.CALL, number, flags, thread, queue, name, self._correlation, size, start, end)
+            call = (number, flags, thread, queue, name, self._correlation, size, start, end)
+            self._put(record_file.CALL, *call, 0, self._line())
             if event and len(self._pending) < LIVE:
                 self._pending.append((event, table, self._correlation, queue))
             elif event:
