@@ -40,7 +40,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str:
-    return f"{view.quote(site.node)} answers with a Python bool: the host waits for both tensors"
+    waited = "the tensor" if site.op in (Op.IS_NONZERO, Op.TENSOR_CHECK) else "both tensors"
+    return f"{view.quote(site.node)} answers with a Python bool: the host waits for {waited}"
 
 
 def certain(site: Site, function: Function) -> bool:

@@ -129,6 +129,12 @@ def _meaning(module: Module, target: Fact, why: str) -> Fact:
             return Fact(OTHER, confidence=3, ref=f"{ref}()")
         if ref == "torch.utils.data.DataLoader":
             return Fact(OTHER, confidence=3, ref=LOADER)
+        if word == "Variable":
+            return tensor(confidence=3, why=why or "annotated as a tensor")
+        if word[:1].isupper():
+            return Fact(
+                OTHER, confidence=3, ref=f"{ref}()"
+            )  # `DeviceMesh`, `Generator`: no tensor, whatever it is used like
     if word == "Tensor":
         return tensor(confidence=3, why=why or "annotated as a tensor")
     if ref.startswith("numpy") and word in ("ndarray", "NDArray"):

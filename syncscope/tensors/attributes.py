@@ -63,7 +63,7 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
     Of a class of another file that is what the class itself sets up: what else is set depends on who was looked at before.
     """
     ref = owner.ref
-    if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:
+    if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN and not conventions.are_names(name):
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         elif fact.kind is MODULE and fact.device is HOST:

@@ -81,6 +81,11 @@ def seldom(name: str) -> bool:
     return bool(_SELDOM.search(name.lower()))
 
 
+def are_names(name: str) -> bool:
+    """Whether people call texts so, whatever they are made of: `loss_names = tuple(losses)`."""
+    return name.endswith("_names") or name == "names"
+
+
 def counts(name: str) -> bool:
     """Whether people call so what a batch is counted by, `data.num_graphs`: a number of Python."""
     return name.startswith("num_") or name == "batch_size"

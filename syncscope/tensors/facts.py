@@ -29,6 +29,7 @@ class Tag(StrEnum):
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
+    MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 
 TYPES_ON_DEVICE = "torch.cuda."  # before FloatTensor and its kin

@@ -145,6 +145,7 @@ def _guessed(
     owner = function.cls.name if function.cls is not None else ""
     if known is UNKNOWN and conventions.of_a_matching(owner, function.name, name):
         where = tensor(INT, HOST, 2, f"`{name}` is what a matching on the host gives", ndim=1)
+        where.ref = Tag.MATCHED
         return items(sequence(where, where))
     if weight == 2:
         return tensor(known.dtype, confidence=2, why=f"`{name}` is used as only a tensor can be")

@@ -7,6 +7,39 @@ import pytest
 from syncscope.tensors.interpret import sites
 
 CASES = {
+    "positions of a matching index what lies under a key, or in a list of tensors": """
+        class ImageLoss(torch.nn.Module):
+            def loss_labels(self, outputs, targets, indices):
+                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])  # waits: index_host
+                return found.float().mean()
+
+            def loss_masks(self, masks: list[torch.Tensor], indices):
+                return torch.cat([m[j] for m, (_, j) in zip(masks, indices)])  # waits: index_host
+    """,
+    "a class of torch is no tensor, whatever it is used like": """
+        def parallelized(model, mesh: torch.distributed.device_mesh.DeviceMesh):
+            print(f"over {mesh.size()} of {mesh}")
+            if mesh:
+                mesh = mesh.detach()
+            return model
+    """,
+    "names are texts, whatever they are made of": """
+        class Trainer:
+            def train_step(self, batch):
+                loss, self.parts = self.model(batch)
+                loss.sum().backward()
+                self.loss_names = tuple(self.parts)
+
+            def labels(self):
+                return [f"train/{x}" for x in self.loss_names]
+    """,
+    "sorted by their keys": """
+        def run(sampler):
+            for x in sampler:
+                x_kept = x.detach()
+                structure = x
+            return [structure[k] for k in sorted(structure)]
+    """,
     "positions that another function chose by a mask": """
         def matched(ids: torch.LongTensor, scores: torch.Tensor):
             best = torch.cat((torch.ones((1,), dtype=torch.bool, device=ids.device), ids[1:] != ids[:-1]))

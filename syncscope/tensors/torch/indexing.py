@@ -27,6 +27,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     Items,
     Listed,
+    Tag,
     any_value,
     element,
     items,
@@ -126,6 +127,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             value = part.value  # type: ignore[attr-defined]  # checked by class
             if value is ...:
                 continue
+            if value.__class__ is str:
+                return Indexed(
+                    None, None, base if base.kind is ARRAY else UNKNOWN
+                )  # no tensor, whatever it was taken for
             if value is None:
                 change = 1
             elif value.__class__ is int:
@@ -137,7 +142,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         if fact.kind is TENSOR:
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
-                frame.emit(Op.INDEX_HOST, node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
+                known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
+                frame.emit(Op.INDEX_HOST, node, part, base, known)
             elif base.kind is NOTHING_KNOWN:
                 _host_positions(frame, node, part, fact)
             named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
