@@ -20,6 +20,7 @@ from syncscope import files
 from syncscope.analysis.graph import Entry, Graph, Hold, Launch, Run
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
+from syncscope.interpreters import safe_path
 from syncscope.model.report import Read, Step
 from syncscope.model.source import Place
 
@@ -72,6 +73,7 @@ def mapped(
     paths = list(paths)
     with contextlib.ExitStack() as stack:
         if executor is None and len(paths) > INLINE:
+            stack.enter_context(safe_path())
             executor = stack.enter_context(ProcessPoolExecutor(os.cpu_count()))
         if executor is None:
             for path in paths:

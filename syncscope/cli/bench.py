@@ -7,12 +7,12 @@ import itertools
 import json
 import signal
 import subprocess
-import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope import interpreters
 from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
@@ -138,7 +138,7 @@ def _measure(request: dict[str, Any], found: Results) -> None:
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
         child = subprocess.Popen(
-            [sys.executable, "-m", "syncscope.bench.measure", json.dumps(request)],
+            interpreters.command("from syncscope.bench.measure import main; sys.exit(main(sys.argv[1]))", json.dumps(request)),
             stdout=subprocess.PIPE, stderr=complaints, text=True, encoding="utf-8",
         )  # fmt: skip
         with child:

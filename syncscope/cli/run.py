@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope import interpreters
 from syncscope.cli._console import echo, rewrites
 from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
@@ -126,8 +127,7 @@ def _writable(output: str) -> Path:
 def _supervised(arguments: list[str], folder: Path) -> int:
     """Runs the program in a process of its own, so that somebody is left when it is killed; its exit code, or minus its
     signal. A fresh interpreter, not a fork: who knows which threads and drivers a `sitecustomize` has begun in this one."""
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    command = [sys.executable, *flags, "-m", "syncscope", "run", *arguments]
+    command = interpreters.command("from syncscope.cli import main; main()", "run", *arguments)
     child = subprocess.Popen(command, env={**os.environ, INSIDE: str(folder)})
     passed_on = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT]
     before = {number: signal.signal(number, lambda n, _: child.send_signal(n)) for number in passed_on}

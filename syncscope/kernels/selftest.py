@@ -10,13 +10,13 @@ import hashlib
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from syncscope import interpreters
 from syncscope.errors import UserError
 from syncscope.files import cache_folder
 from syncscope.kernels.device import ENV, device, devices, info
@@ -25,7 +25,7 @@ from syncscope.kernels.programs import CL
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
 _TOLERANCE = 1e-4  # relative to the largest value; honest float32 stays below 1e-5 here
 _PATIENCE = 600  # seconds; a cold PoCL on a busy machine takes about ten
-_CHILD = (sys.executable, "-c", "import sys, syncscope.kernels; sys.exit(syncscope.kernels.selftest.main())")
+_CHILD = tuple(interpreters.command("import syncscope.kernels; sys.exit(syncscope.kernels.selftest.main())"))
 
 
 def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> None:

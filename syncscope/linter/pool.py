@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
+from syncscope.interpreters import safe_path
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -52,7 +54,7 @@ def spread(
     def start() -> Connection:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, function, [*workers, ours]), daemon=True)
-        with uninterrupted():  # between the fork and our knowing of it, Ctrl-C would leave an orphan
+        with safe_path(), uninterrupted():  # between the fork and our knowing of it, Ctrl-C would leave an orphan
             process.start()
             started.append(process)
         theirs.close()
@@ -102,8 +104,8 @@ def spread(
 def _serve(pipe: Connection, function: Callable[[T], R], inherited: Sequence[Connection]) -> None:
     """A worker: answers chunks until the pipe is closed. Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for other in inherited if sys.platform == "linux" else ():
-        other.close()  # a fork holds its siblings' pipes too, and would keep them open
+    for other in inherited:
+        other.close()  # a worker holds its siblings' pipes, too (a spawned one is sent them), and would keep them open
     with frugal():
         while True:
             try:

@@ -6,6 +6,7 @@ the user's own settings and never in the repository. What the command line names
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -76,14 +77,18 @@ def refused(folders: Iterable[str]) -> Iterator[str]:
 
 
 def digest(folder: str) -> str:
-    """A hash of all files in the folder and below, by name; of what is linked to, too.
+    """A hash of all files in the folder and below, by name; of a file that is linked to, too.
 
     Raises:
-        OSError: something in it is no regular file, or too large for one that lies beside rules.
+        OSError: something in it is no regular file, too large for one that lies beside rules, or a link to a folder, of which
+            nobody would hear when what lies behind it changes.
     """
     total = hashlib.blake2b(digest_size=32)
     for at, below, names in os.walk(folder):
         below[:] = sorted(name for name in below if name != "__pycache__")  # from which nothing is loaded
+        for name in below:
+            if os.path.islink(path := os.path.join(at, name)):
+                raise OSError(errno.ELOOP, "a link to a folder, and what lies behind it may change unseen", path)
         for name in sorted(names):
             path = os.path.join(at, name)
             content = hashlib.blake2b(files.regular(path, LARGEST)).hexdigest()

@@ -173,3 +173,25 @@ def test_toml_that_is_nested_or_no_utf8_is_an_error_in_two_lines(door):
     config.read.cache_clear()
     rulesets.ruleset.cache_clear()
     assert door("lint").code == 1, "what is too large to be one is none"
+
+
+@pytest.mark.parametrize("deep", ["rules/helpers", "rules/below/helpers"])
+def test_a_folder_with_a_link_to_a_folder_is_not_trusted(evil, deep):
+    """What lies behind the link may change, and would run without anybody being asked."""
+    evil.write("tools/h/__init__.py", "")
+    link = evil.folder / deep
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(evil.folder / "tools" / "h")
+    said = evil("trust").err
+    assert f"{deep}: a link to a folder" in said
+    assert "hint: " in said
+    assert LINE in evil("lint").err
+    assert not ran(evil)
+
+
+def test_a_link_that_appears_later_ends_the_trust(evil):
+    evil("trust")
+    (evil.folder / "elsewhere").mkdir()
+    (evil.folder / "rules" / "more").symlink_to(evil.folder / "elsewhere")
+    assert "has changed since you trusted it" in evil("lint").err
+    assert not ran(evil)
