@@ -31,6 +31,7 @@ def trace(
     record_shapes: bool = False,
     operators: bool = False,
     memory: bool = False,
+    whole: bool = False,
 ) -> Recording:
     """Records the steps of a training loop: every kernel, every copy, and every line at which the host waits.
 
@@ -40,8 +41,11 @@ def trace(
                 trace.step()
         trace.report()
 
-    Also a decorator. After `wait` and `warmup` steps, `active` steps are recorded, `repeat` times (0: until the end); without
-    `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard and `syncscope report`.
+    Also a decorator. Without a number it chooses for itself: it lets the program's own first steps pass, times some without a
+    recording, records until there are enough, times some more, and then only counts; of a short program it has what there is.
+    With `whole`, or `memory`, everything is recorded. After `wait` and `warmup` steps, `active` steps are recorded, `repeat`
+    times (0: until the end); without `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard
+    and `syncscope report`.
     Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
     given, for `syncscope roofline`; it costs some microseconds an operator. `operators` records the CPU's operators, too, on
     CUDA and ROCm, and on every device the calls of modules: reads, lines and prices need none, and most of what a recording
@@ -55,7 +59,7 @@ def trace(
     from syncscope.tracers.recording import Recording
 
     schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
-    wanted = {"record_shapes": record_shapes, "operators": operators, "memory": memory}
+    wanted = {"record_shapes": record_shapes, "operators": operators, "memory": memory, "whole": whole}
     return Recording(_write, _report, logdir=logdir, **wanted, **schedule)
 
 

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +41,11 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 )
 @click.option("--wait", default=0, metavar="N", help="Steps to let pass first.")
 @click.option("--warmup", default=0, metavar="N", help="Then steps to let pass with the hooks in place.")
-@click.option("--active", type=int, metavar="N", help="Steps to record; without it, all.")
+@click.option(
+    "--active", type=int, metavar="N", help="Steps to record; with --wait or --warmup alone, all that follow."
+)
 @click.option("--repeat", default=1, metavar="N", help="How often; 0 is to the end.")
+@click.option("--whole", is_flag=True, help="Record every step. Without a number it chooses some that say enough.")
 @click.option("--shapes", is_flag=True, help="Note what each operator was given, for `syncscope roofline`.")
 @click.option(
     "--operators",
@@ -58,6 +63,7 @@ def command(
     warmup: int,
     active: int | None,
     repeat: int,
+    whole: bool,
     shapes: bool,
     operators: bool,
     memory: bool,
@@ -91,21 +97,21 @@ def command(
             folder,
             Path(output),
             device,
-            schedule | {"record_shapes": shapes, "operators": operators, "memory": memory},
+            schedule | {"whole": whole, "record_shapes": shapes, "operators": operators, "memory": memory},
             quiet,
         )
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
-    options += ["--shapes"] * shapes + ["--operators"] * operators + ["--memory"] * memory
+    options += ["--whole"] * whole + ["--shapes"] * shapes + ["--operators"] * operators + ["--memory"] * memory
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
-    whole = True
+    saved = True
     try:
         status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
-            whole = False
-            whole = _recovered(folder, Path(output), quiet)
+            saved = False
+            saved = _recovered(folder, Path(output), quiet)
     finally:
-        if whole:
+        if saved:
             shutil.rmtree(folder, ignore_errors=True)
     if status < 0:
         _die_as(-status)
@@ -165,8 +171,12 @@ def _record(
 
     me = os.getpid()
 
+    shown: list[Callable[[], None]] = []  # what is printed once the program is done
+
     def keep(trace: Trace) -> bool:
-        return _kept(trace, target, output, quiet)
+        kept, show = _kept(trace, target, output, quiet)
+        shown[:] = [show]
+        return kept
 
     def failed(error: Exception) -> None:
         _say("the recording could not be finished", error)
@@ -176,12 +186,14 @@ def _record(
         if not device and (hint := program.without_gpu(str(error))):
             echo(f" hint: {hint}", err=True)
 
-    session = Session(folder=folder, on_trace=keep, on_failure=failed, **schedule)
+    session = Session(folder=folder, at_end=True, on_trace=keep, on_failure=failed, **schedule)
     line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
     with redirect.to(device), session, line:
         code = program.run(target, arguments, module=module, tell=tell)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
+    for show in shown:
+        show()
     if not session.traces:
         echo("syncscope: the program ended before the first recorded step", err=True)
     return code
@@ -196,7 +208,11 @@ def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
     except Exception as error:  # cut off anywhere, and the exit code stays the program's
         _say("what was recorded cannot be read", error, folder)
         return False
-    if trace is None or _kept(trace, "recovered", output, quiet):
+    if trace is None:
+        return True
+    kept, show = _kept(trace, "recovered", output, quiet)
+    show()
+    if kept:
         return True
     echo(f"syncscope: what was recorded lies in {folder}", err=True)
     return False
@@ -229,29 +245,31 @@ def _would_wait(trace: Trace) -> None:
         echo(f"  {place}:{column}  {op}  {often}", err=True)
 
 
-def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
-    """Writes the recording and prints its table, to stderr, since the program may be part of a pipe; whether it is written.
+def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> tuple[bool, Callable[[], None]]:
+    """Writes the recording; whether it is, and what prints its table, to stderr, since the program may be part of a pipe.
 
     Nothing that fails here may change how the program goes on, or its exit code.
     """
     from syncscope.exporters import tensorboard
 
     if not len(trace):
-        echo("syncscope: nothing to record: no step, no read of a tensor, no work of a device", err=True)
-        return True
+        said = "syncscope: nothing to record: no step, no read of a tensor, no work of a device"
+        return True, partial(echo, said, err=True)
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
     except Exception as error:
-        _say("the recording could not be written", error)
-        return False
-    try:
-        if not quiet:
-            _show(trace)
-        for file in files:
-            echo(f"wrote {file}", err=True)
-    except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
-        _say("the report could not be made", error, files[0])
-    return True
+        return False, partial(_say, "the recording could not be written", error)
+
+    def show() -> None:
+        try:
+            if not quiet:
+                _show(trace)
+            for file in files:
+                echo(f"wrote {file}", err=True)
+        except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
+            _say("the report could not be made", error, files[0])
+
+    return True, show
 
 
 def _show(trace: Trace) -> None:

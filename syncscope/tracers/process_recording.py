@@ -12,6 +12,7 @@ import os
 import platform
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +33,9 @@ from syncscope.tracers.python_events import PythonEvents, Written
 from syncscope.tracers.sources import Source
 
 _current: ProcessRecording | None = None
+recordings_made: weakref.WeakSet[ProcessRecording] = weakref.WeakSet()  # also those that are just being begun
 _numbers = itertools.count(1)
-_lock = threading.RLock()
+changes = threading.RLock()  # whoever begins or ends a recording has it
 OPTIMIZER = "Optimizer.step#"  # how torch calls the region around it
 
 
@@ -52,10 +54,12 @@ class ProcessRecording:
 
     def __init__(self, folder: Path | None, operators: bool = False, memory: bool = False) -> None:
         self.users = 0
+        self.pending = 0  # windows whose trace may still be asked for
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = False
         self._sources: list[Source] = []
         self.events = PythonEvents(folder)
+        recordings_made.add(self)
         self.events.operators_wanted += operators
         self.events.memory_wanted += memory
         try:
@@ -89,6 +93,11 @@ class ProcessRecording:
         """Whether it still slows the program, though it has ended."""
         return any(source.lingers for source in self._sources)
 
+    def stop(self) -> None:
+        """Nothing more is heard."""
+        self._dry |= listeners.pretend is not None
+        self._running.close()
+
     def so_far(self) -> Trace:
         """What there is of it, once the device has done what it was asked to."""
         self._dry |= listeners.pretend is not None
@@ -100,16 +109,12 @@ class ProcessRecording:
             self._running.close()
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
-        try:
-            found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
-            return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
-        finally:
-            if not self.kept:
-                self.remove()
+        found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
+        return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
 
     def remove(self) -> None:
-        """Take the files away, once nobody records into them any more."""
-        if not self.users:
+        """Take the files away, once nobody records into them any more, nor wants what is in them."""
+        if not self.users and not self.pending:
             self.unlink()
 
     def unlink(self) -> None:
@@ -130,16 +135,21 @@ class Window:
         memory: bool = False,
     ) -> None:
         global _current
-        with _lock:
+        with changes:
             if _current is None:
                 _current = ProcessRecording(folder, operators, memory)
             self.recording = _current
             self.recording.users += 1
+            self.recording.pending += 1
             self._want_shapes(+record_shapes)
         self._record_shapes = record_shapes
         self._number = next(_numbers)
         self._step = first_step
         self._spent = spent()
+        self._others: float | None = None
+        self._ended = 0  # ns of CLOCK_MONOTONIC; 0 while it goes on
+        self._had = False  # its trace
+        self._alone = False  # nobody else recorded when it ended
         self.began = self._since = time.monotonic_ns()
 
     def _want_shapes(self, more: int) -> None:
@@ -158,19 +168,41 @@ class Window:
         """Those that have ended were none: the first goes on since the start."""
         self._number, self._step, self._since = next(_numbers), 0, self.began
 
-    def end(self) -> Trace:
-        """The trace of what was recorded since the start."""
+    def stop(self) -> None:
+        """It ends here: what was recorded can be had later, or never."""
         global _current
-        now = time.monotonic_ns()
-        with _lock:
+        if self._ended:
+            return
+        self._ended = time.monotonic_ns()
+        with changes:
             self.recording.users -= 1
             self._want_shapes(-self._record_shapes)
-            if not self.recording.users:
+            self._others = of_others(self._spent, spent())
+            self._alone = not self.recording.users
+            if self._alone:
                 _current = None
-            others = of_others(self._spent, spent())
-            whole = self.recording.so_far()
-        found = cut(whole, self._number, self.began, now if self.recording.users else None)
-        return found if others is None else replace(found, meta=found.meta | {"others": others})
+                self.recording.stop()
+
+    def drop(self) -> None:
+        """It ends, and nobody wants it any more."""
+        self.stop()
+        self.recording.pending -= not self._had
+        self._had = True
+        self.recording.remove()
+
+    def end(self) -> Trace:
+        """The trace of what was recorded since the start."""
+        self.stop()
+        try:
+            with changes:
+                whole = self.recording.so_far()
+        finally:
+            self.recording.pending -= not self._had
+            self._had = True
+            if not self.recording.kept:
+                self.recording.remove()
+        found = cut(whole, self._number, self.began, None if self._alone else self._ended)
+        return found if self._others is None else replace(found, meta=found.meta | {"others": self._others})
 
 
 def assemble(

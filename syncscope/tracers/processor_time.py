@@ -52,4 +52,4 @@ def of_others(since: ProcessorTime | None, until: ProcessorTime | None) -> float
     if since is None or until is None or until.all <= since.all:
         return None
     busy, own = until.busy - since.busy, until.own - since.own
-    return max(0.0, busy - own) / (until.all - since.all)
+    return min(1.0, max(0.0, busy - own) / (until.all - since.all))

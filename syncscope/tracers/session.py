@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from time import monotonic_ns
 from types import TracebackType
 from typing import NoReturn, ParamSpec, Self, TypeVar
 
@@ -18,7 +19,9 @@ from syncscope.tracers import dry_run
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
-from syncscope.tracers.process_recording import ProcessRecording, Window, running
+from syncscope.tracers.own_schedule import ENOUGH as ENOUGH_CHOSEN
+from syncscope.tracers.own_schedule import OwnSchedule, Phase
+from syncscope.tracers.process_recording import Window, changes, recordings_made, running
 from syncscope.tracers.step_times import Moment, StepTimes
 
 ENOUGH = 3  # steps before a recording that are alike, to hold it against
@@ -38,19 +41,18 @@ def _exit_after_saving(status: int) -> NoReturn:
     where nobody is to be given the trace, there is nothing to end.
     """
     others_run = threading.active_count() > 1
-    left: list[ProcessRecording] = []
     try:
         for session in reversed(_open.copy()):
-            recording = session._take.recording if session._take is not None else None
-            if recording is not None and recording.kept and others_run:
-                recording.events.flush()
+            recordings = [take.recording for take in session._takes()]
+            if others_run and any(recording.kept for recording in recordings):
+                recordings[0].events.flush()
                 break
-            if session._on_trace is not None or recording is None:
+            if session._on_trace is not None or not recordings:
                 session.__exit__(None, None, None)
-            elif not recording.kept:
-                left.append(recording)
-        for recording in left:  # last: an outer session may want what the same recording has
-            recording.unlink()
+        changes.acquire()  # for good: another thread would begin the next
+        for recording in list(recordings_made):  # last: an outer session may want what the same recording has
+            if not recording.kept:
+                recording.unlink()
     finally:
         _exit(status)
 
@@ -67,9 +69,11 @@ def current() -> Session | None:
 
 class Session:
     """Records what the `with` block does. A trace holds `active` steps, after `wait` and `warmup` steps, `repeat` times;
-    without `active`, everything up to the end. `on_trace` is called with each finished trace; where it returns False, what the
-    trace was made of stays in the folder `folder`. Where a recording cannot be finished, `on_failure` is told instead of the
-    program.
+    without `active`, everything up to the end. Without any number it chooses its steps itself (`own_schedule`), and the trace
+    is made at the end; not if it is to be `whole`, nor with `memory`, for what is held was made before. With `at_end` a single
+    trace is made then, for to make it may take seconds. `on_trace` is called with each finished trace; where it returns False,
+    what the trace was made of stays in the folder `folder`. Where a recording cannot be finished, `on_failure` is told instead
+    of the program.
 
     Steps before the recording run without a hook and are timed, so that a trace says what recording it cost. Where there were
     few, so are some after it, and the trace is finished once they are done.
@@ -88,6 +92,8 @@ class Session:
         record_shapes: bool = False,
         operators: bool = False,
         memory: bool = False,
+        whole: bool = False,
+        at_end: bool = False,
         folder: Path | None = None,
         on_trace: Callable[[Trace], object] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
@@ -107,8 +113,15 @@ class Session:
         self._folder = folder
         self._on_trace = on_trace
         self._on_failure = on_failure
+        self._chooses = active is None and not wait + warmup and not (whole or memory)
+        self._at_end = self._chooses or (at_end and repeat == 1)
+        self._own = OwnSchedule()
+        self._since = 0  # when the last step ended, ns of CLOCK_MONOTONIC
+        self._opening: tuple[Window, StepTimes] | None = None  # the first steps, until there are enough others
+        self._kept_opening = False
         self._take: Window | None = None
-        self._ended: tuple[Window, Trace] | None = None  # waits for steps to be held against
+        self._ended: Window | None = None  # waits for steps to be held against, or for the end
+        self._made: Trace | None = None  # its trace, where it is not made at the end
         self._untraced, self._traced = StepTimes(), StepTimes()
         self._enough = 0  # untraced steps with which it is finished
         self._marked = False  # somebody marks the steps: finding them would count twice
@@ -133,6 +146,11 @@ class Session:
             )
         return self.traces[-1]
 
+    def _takes(self) -> list[Window]:
+        """All that is being recorded, or waits to become a trace."""
+        opening = self._opening[0] if self._opening is not None else None
+        return [take for take in (self._take, self._ended, opening) if take is not None]
+
     def __enter__(self) -> Self:
         if self in _open:
             raise UserError("this recording is running already", "make one of its own for the inner block")
@@ -146,6 +164,7 @@ class Session:
             os._exit = _exit_after_saving
             self._untraced.boundary()
             self._turn()
+            self._since = monotonic_ns()
             self._stack = stack.pop_all()
         return self
 
@@ -157,6 +176,7 @@ class Session:
         try:
             if self._held is not None:
                 self._boundary(self._held)
+            self._choose()
             self._finish()
             self._deliver()
         except UserError as failed:
@@ -221,13 +241,14 @@ class Session:
         taken, self._take = self._take, None
         ended, self._ended = self._ended, None
         if ended is not None:
-            ended[0].recording.remove()
-        if taken is not None and not self.wait + self.warmup:
+            ended.drop()
+        if self._chooses and taken is None:  # its own schedule goes on where it is
+            self.count = -1
+        elif taken is not None and not self.wait + self.warmup:
             self._take, self.cycle = taken, 1
             taken.forget_steps()
         elif taken is not None:
-            taken.end()
-            taken.recording.remove()
+            taken.drop()
         elif not self.wait + self.warmup:
             self.count = -1  # it was over already: the next step is the first
 
@@ -240,10 +261,13 @@ class Session:
             self._untraced.pause()
         else:
             self._untraced.boundary(at)
-            if len(self._untraced) >= self._enough:
+            if len(self._untraced) >= self._enough and not self._at_end:
                 self._deliver()
         look()
-        self._turn()
+        if self._chooses:
+            self._next(at)
+        else:
+            self._turn()
 
     def _turn(self) -> None:
         """Begins or ends a take where the schedule says so."""
@@ -259,6 +283,40 @@ class Session:
         if at >= self.wait + self.warmup and not done and self._take is None:
             self._begin()
 
+    def _next(self, at: Moment) -> None:
+        """A step has ended at that moment: the next is recorded, or not, as the schedule of its own says."""
+        before, length = self._own.phase, at.at - self._since
+        self._since = at.at
+        phase = self._own.step(length, at.built)
+        if self._opening is not None and self._own.steps[Phase.RECORDED] >= ENOUGH_CHOSEN:
+            self._opening[0].drop()
+            self._opening = None
+        if phase is before:
+            return
+        if phase is Phase.BEFORE and self._take is not None:
+            self._opening, self._take = (self._take, self._traced), None
+            self._traced.pause()
+            self._opening[0].stop()
+            self._untraced.boundary()
+        elif phase is Phase.RECORDED:
+            self._begin()
+        elif phase is Phase.AFTER and self._take is not None:
+            self._traced.pause()
+            self._take.stop()
+            self._untraced.boundary()
+        elif phase is Phase.OVER:
+            self._untraced.pause()
+        self._since = monotonic_ns()  # not what it took to change over
+
+    def _choose(self) -> None:
+        """At the end: the opening is what was recorded, where there were too few other steps."""
+        if self._opening is None:
+            return
+        if self._take is not None:
+            self._take.drop()
+        (self._take, self._traced), self._opening = self._opening, None
+        self._kept_opening = True
+
     def _begin(self) -> None:
         self._deliver()
         self._untraced.pause()
@@ -271,23 +329,30 @@ class Session:
         take, self._take = self._take, None
         if take is not None:
             self._traced.pause()
-            with self._told():
-                self._ended = take, take.end()
+            take.stop()
+            self._ended = take
+            if not self._at_end:
+                with self._told():
+                    self._made = take.end()
             before = len(self._untraced.lengths())
             enough = before >= ENOUGH or take.recording.lingers  # steps after it would not be those of a run without it
             self._enough = 0 if enough else len(self._untraced) + AFTER
             self._untraced.boundary()
-            if enough:
+            if enough and not self._at_end:
                 self._deliver()
 
     def _deliver(self) -> None:
         """Gives away the trace of the recording that has ended, if one has."""
         if self._ended is None:
             return
-        (take, trace), self._ended = self._ended, None
+        take, self._ended = self._ended, None
+        made, self._made = self._made, None
         with self._told():
+            trace = take.end() if made is None else made
             said = {"untraced": self._untraced.facts(), "traced": self._traced.facts()}
             trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
+            if self._chooses and (chosen := self._own.words(self._kept_opening)):
+                trace.meta["notes"] = [chosen, *trace.meta.get("notes", [])]
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is None or self._on_trace(trace) is not False:
                 take.recording.remove()

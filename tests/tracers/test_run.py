@@ -170,7 +170,7 @@ def test_what_a_killed_program_had_recorded_is_offered_by_the_next_command(tmp_p
 )
 def test_interrupted(tmp_path: Path, number: int, group: bool, start: Any) -> None:
     (tmp_path / "train.py").write_text(PLAIN)
-    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "--quiet", "train.py", "sleep"]
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "--whole", "--quiet", "train.py", "sleep"]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = start(command, **pipes, text=True, cwd=tmp_path)
     assert child.stdout.readline() == "running\n"

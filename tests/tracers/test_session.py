@@ -105,7 +105,9 @@ def test_steps_are_found_at_the_optimizer_where_nobody_marks_them() -> None:
     assert len(steps(session.trace)) == 3
 
 
-@pytest.mark.parametrize("schedule", [{}, {"wait": 2, "active": 2}, {"warmup": 1, "active": 2}, {"active": 2}])
+@pytest.mark.parametrize(
+    "schedule", [{"whole": True}, {"wait": 2, "active": 2}, {"warmup": 1, "active": 2}, {"active": 2}]
+)
 def test_an_optimizer_that_steps_several_times_in_a_marked_step_marks_none(schedule: dict[str, int]) -> None:
     torch = pytest.importorskip("torch")
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)

@@ -1,0 +1,92 @@
+"""Which steps are recorded where nobody has said it: those after the program's own first ones, and not all of them.
+
+```text
+opening     recorded, and kept only if the program ends before enough of what follows
+ before     not recorded: what a step takes without
+  recorded  until there are enough of them, or a few seconds are over
+   after    not recorded, once more
+    over    only counted
+```
+
+The first steps of a program are others: libraries load, kernels are built, caches fill. They are let pass until a few that
+follow one another are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from statistics import median
+
+ALIKE = 1.25  # so many times the shortest may the longest of a few steps be, for them to be alike
+SECOND = 1_000_000_000
+
+
+class Phase(IntEnum):
+    """What is done with a step."""
+
+    OPENING = 0
+    BEFORE = 1
+    RECORDED = 2
+    AFTER = 3
+    OVER = 4
+
+
+FEWEST = {Phase.OPENING: 5, Phase.BEFORE: 5, Phase.RECORDED: 20, Phase.AFTER: 10}  # steps, unless they are long
+SHORTEST = {Phase.OPENING: 0, Phase.BEFORE: SECOND // 33, Phase.RECORDED: SECOND // 4, Phase.AFTER: SECOND // 10}  # ns
+LONGEST = {Phase.OPENING: 10 * SECOND, Phase.BEFORE: SECOND, Phase.RECORDED: 4 * SECOND, Phase.AFTER: SECOND}  # ns
+LEAST = {Phase.OPENING: 3, Phase.BEFORE: 3, Phase.RECORDED: 8, Phase.AFTER: 3}  # steps, however long they are
+MOST = {Phase.OPENING: 60, Phase.BEFORE: 100, Phase.RECORDED: 200, Phase.AFTER: 100}  # steps, however short they are
+FEW = 4  # the steps that are to be alike
+ENOUGH = 6  # recorded steps from which on the opening is not needed
+
+
+class OwnSchedule:
+    """Is told of each step that ends, and says what is done with the next."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.OPENING
+        self.steps = dict.fromkeys(Phase, 0)
+        self._lengths: list[int] = []  # ns of the steps since kernels were built
+        self._spent = 0  # ns of this phase
+        self._built = 0
+
+    def step(self, ns: int, built: int) -> Phase:
+        """A step of `ns` has ended, by when so many kernels had been `built` in all."""
+        self.steps[self.phase] += 1
+        self._spent += ns
+        self._lengths = [*self._lengths[1 - FEW :], ns] if built == self._built else []
+        self._built = built
+        if self.phase is not Phase.OVER and self._done():
+            self.phase, self._spent = Phase(self.phase + 1), 0
+        return self.phase
+
+    def _done(self) -> bool:
+        phase, count, spent = self.phase, self.steps[self.phase], self._spent
+        if count >= MOST[phase] or (spent >= LONGEST[phase] and count >= LEAST[phase]):
+            return True
+        if phase is Phase.OPENING:
+            return count >= FEWEST[phase] and alike(self._lengths)
+        return count >= FEWEST[phase] and spent >= SHORTEST[phase]
+
+    def words(self, opening: bool) -> str:
+        """Which steps were recorded, and why those, "" where all were; `opening` says that it is the opening that was kept."""
+        if self.phase is Phase.OPENING:
+            return ""
+        first = self.steps[Phase.OPENING] + self.steps[Phase.BEFORE]
+        last = first + self.steps[Phase.RECORDED]
+        count = sum(self.steps.values())
+        if opening:
+            return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: there were too few others"
+        return (
+            f"steps {first + 1} to {last} of {count} are recorded: the first {self.steps[Phase.OPENING]} warmed up, "
+            f"{self.steps[Phase.BEFORE] + self.steps[Phase.AFTER]} more were timed without a recording, to know what it weighs"
+        )
+
+
+def alike(lengths: Sequence[int]) -> bool:
+    """Whether a few steps are: none is much longer than the median, and none much shorter."""
+    if len(lengths) < FEW:
+        return False
+    middle = median(lengths)
+    return max(lengths) <= ALIKE * middle and min(lengths) * ALIKE >= middle

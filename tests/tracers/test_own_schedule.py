@@ -1,0 +1,118 @@
+"""Without a number a recording chooses its steps: not the program's first, some without a recording before and after."""
+
+import time
+
+import pytest
+
+from syncscope.model.trace import Kind
+from syncscope.tracers.own_schedule import LONGEST, MOST, OwnSchedule, Phase
+from syncscope.tracers.session import Session
+
+MS = 1_000_000
+
+
+def phases(lengths, built=None):
+    """What is done with each of the steps after these."""
+    schedule = OwnSchedule()
+    return [
+        schedule.step(round(length * MS), count)
+        for length, count in zip(lengths, built or [0] * len(lengths), strict=True)
+    ]
+
+
+def test_the_first_steps_are_let_pass_until_a_few_are_alike():
+    found = phases([900, 50, 30, 20, 11, 10, 10, 10, 10, 10])
+    assert found.index(Phase.BEFORE) == 7  # after 11, 10, 10, 10
+    still = phases([10 * 2 ** (n % 2) for n in range(MOST[Phase.OPENING] - 1)])
+    assert set(still) == {Phase.OPENING}
+
+
+def test_a_step_that_builds_kernels_is_no_measure():
+    built = [0, 0, 0, 9, 9, 9, 9, 9, 9, 9]
+    assert phases([10] * 10, built).index(Phase.BEFORE) == 7  # four after it
+
+
+def test_each_phase_has_enough_of_them_and_is_over_then():
+    found = phases([10] * 400)
+    assert [found.count(phase) for phase in (Phase.BEFORE, Phase.RECORDED, Phase.AFTER)] == [5, 25, 10]
+    assert found[-1] is Phase.OVER
+    brief = phases([0.2] * 1000)
+    assert brief.count(Phase.RECORDED) == MOST[Phase.RECORDED]
+
+
+def test_long_steps_are_few():
+    found = phases([2_000] * 30)
+    assert found.count(Phase.RECORDED) * 2_000 * MS <= 4 * LONGEST[Phase.RECORDED]
+    assert found.index(Phase.RECORDED) <= 10
+
+
+def test_it_says_which_steps_and_why():
+    schedule = OwnSchedule()
+    for _ in range(100):
+        schedule.step(10 * MS, 0)
+    assert schedule.words(False) == (
+        "steps 11 to 35 of 100 are recorded: the first 5 warmed up, "
+        "15 more were timed without a recording, to know what it weighs"
+    )
+
+
+def run(count, ms=4.0, **options):
+    lengths = []
+    with Session(**options) as session:
+        for _ in range(count):
+            begin = time.perf_counter()
+            time.sleep(ms / 1000)
+            session.step()
+            lengths.append(time.perf_counter() - begin)
+    steps = [e for e in session.trace if e.kind is Kind.STEP]
+    return session, steps, lengths
+
+
+def test_a_loop_has_its_baseline_and_is_then_only_counted():
+    session, steps, _ = run(160)
+    assert session.count == 160
+    assert 20 <= len(steps) < 100
+    assert session.trace.meta["untraced"]["median_ns"] == pytest.approx(
+        session.trace.meta["traced"]["median_ns"], rel=0.5
+    )
+    assert "warmed up" in session.trace.meta["notes"][0]
+
+
+def test_of_a_short_loop_there_is_what_there_is():
+    session, steps, _ = run(4)
+    assert len(steps) == 4
+    session, steps, _ = run(9)
+    assert len(steps) >= 5  # the opening
+    assert session.trace.meta["notes"]
+
+
+def test_everything_is_recorded_where_that_is_asked_for():
+    for options in ({"whole": True}, {"memory": True}):
+        session, steps, _ = run(60, 1.0, **options)
+        assert len(steps) == 60
+        assert "untraced" not in session.trace.meta
+
+
+def test_what_needs_no_steps_is_recorded_from_the_begin():
+    with Session() as session:
+        time.sleep(0.01)
+    assert not [e for e in session.trace if e.kind is Kind.STEP]
+    assert session.trace.meta["recorder"] == "syncscope"
+
+
+def test_a_recording_within_another_has_its_own_steps():
+    with Session() as outer, Session(active=3) as inner:
+        for _ in range(60):
+            time.sleep(0.002)
+            outer.step()
+            inner.step()
+    assert len([e for e in inner.trace if e.kind is Kind.STEP]) == 3
+    assert len([e for e in outer.trace if e.kind is Kind.STEP]) >= 5
+
+
+def test_no_files_stay(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    for count in (3, 8, 14, 120):
+        run(count, 1.0)
+        assert not list(tmp_path.iterdir())
