@@ -103,6 +103,8 @@ class Draft:
         for name in CALLED.findall(template):
             if name in BUILTINS and self._means_another(name):
                 raise CannotRewrite(f"{name} is something else here")
+        if self.file.single_quotes and "'" not in template:
+            template = template.replace('"', "'")
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
         nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
         fill = Fill(nodes, MODULES, self.called)
@@ -119,6 +121,8 @@ class Draft:
     def _part(self, part: Part) -> cst.BaseExpression:
         if isinstance(part, ast.expr):
             return self.node(part)
+        if isinstance(part, str) and self.file.single_quotes and "'" not in part:
+            part = part.replace('"', "'")
         return cst.parse_expression(part) if isinstance(part, str) else part
 
     def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
@@ -150,6 +154,7 @@ class Draft:
             )
         split = node.args[0].comma if len(node.args) > 1 else None  # one argument a line, or all on one
         apart = isinstance(split, cst.Comma) and isinstance(split.whitespace_after, cst.ParenthesizedWhitespace)
+        apart = apart and isinstance(gap, cst.ParenthesizedWhitespace)
         comma = cst.Comma(whitespace_after=gap if apart else cst.SimpleWhitespace(" "))
         node = node.with_changes(args=[*(cst.Arg(self._part(f), comma=comma) for f in first), *node.args])
         given = {a.keyword.value for a in node.args if a.keyword is not None}
@@ -160,9 +165,11 @@ class Draft:
             for a in node.args
         ]
         more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items() if k not in given]
-        if kept and more:
-            kept[-1], more[0] = spaced(kept, more[0], gap)
-        return node.with_changes(args=[*kept, *more])
+        for new in more:
+            if kept:
+                kept[-1], new = spaced(kept, new, gap)
+            kept.append(new)
+        return node.with_changes(args=kept)
 
     def without(self, call: ast.Call, keyword: str) -> cst.BaseExpression:
         """A call of the function without one of its keyword arguments."""

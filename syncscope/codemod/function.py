@@ -139,18 +139,18 @@ class Function(Enclosure):
         return any(call in BY_TEXT for call in asked)
 
     def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
-        """A name that nothing in the file has yet but attributes, and that is none of `taken`.
+        """A name that nothing in the file has yet but attributes, and that is none of `taken`: without a number, if it can be.
 
         Raises:
             CannotRewrite: the function reads all of its names.
         """
         if self.names_are_read:
             raise CannotRewrite("the function asks for its names")
-        name, number = wish, 1
-        while name in taken or self._stands(name.encode()):
-            number += 1
-            name = f"{wish}_{number}"
-        return name
+        own = getattr(self.scope, "name", "").strip("_").lower()
+        beside = (f"{own}_{wish}" if own not in ("", "forward") and len(own) < 16 else f"new_{wish}", f"own_{wish}")
+        numbered = (f"{wish}_{number}" for number in itertools.count(2))
+        every = itertools.chain((wish,), beside, numbered)
+        return next(name for name in every if name not in taken and not self._stands(name.encode()))
 
     def _stands(self, word: bytes) -> bool:
         """Whether a word stands in the file by itself, and not as an attribute."""

@@ -26,6 +26,9 @@ def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhi
     """The last argument of a call, and one that comes after it, laid out as the others are."""
     last = args[-1]
     if isinstance(last.comma, cst.Comma):  # one argument a line, a comma after the last
+        if not isinstance(before, cst.ParenthesizedWhitespace):
+            beside = args[-2].comma if len(args) > 1 else None
+            before = beside.whitespace_after if isinstance(beside, cst.Comma) else cst.SimpleWhitespace(" ")
         return last.with_changes(comma=cst.Comma(whitespace_after=before)), new.with_changes(comma=last.comma)
     gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
     if "\n" in PLAIN.code_for_node(last.value) and isinstance(before, cst.ParenthesizedWhitespace):

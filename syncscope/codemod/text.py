@@ -17,6 +17,7 @@ OTHER_LAYOUTS = re.compile(
     rb"to_sparse|torch\.sparse|sparse_(?:coo|cs[rc]|bs[rc])|torch_sparse|mkldnn|\bnested\b|nested_tensor|\blayout\b"
 )
 TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
+SINGLE, DOUBLE = re.compile(rb"(?<!')'[^'\"\n]+'(?!')"), re.compile(rb'(?<!")"[^\'"\n]+"(?!")')
 LONGEST = 60  # characters of the user's code quoted in a message
 
 
@@ -66,6 +67,11 @@ class Text:
     def other_layouts(self) -> bool:
         """Whether tensors here may be sparse, nested or MKL-DNN's: these have no zeros, or other ones."""
         return OTHER_LAYOUTS.search(self.code) is not None
+
+    @cached_property
+    def single_quotes(self) -> bool:
+        """Whether texts of this file stand in single quotes, most often: new code's do so, too."""
+        return len(SINGLE.findall(self.code)) > len(DOUBLE.findall(self.code))
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -29,7 +29,7 @@ EXAMPLES = (
             order = torch.randperm(len(x))
             return x[order.to(x.device, non_blocking=True)]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
 )
 
@@ -44,6 +44,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.replace(index, "{i}.to({x}.device, non_blocking=True)", i=index, x=taken.value)
     return draft.fix(
         "copy the index while the host goes on",
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "an index in pinned memory must not be written again before the copy is made",
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
+from syncscope.tensors.syntax import name_of, statements, walk
 
 EXAMPLES = (
     Example(
@@ -71,6 +74,9 @@ EXAMPLES = (
 )
 
 
+PINS = re.compile(
+    rb"""pin_memory(?:_device)?["']?\s*[=:]\s*(?!False)|\.pin_memory\("""
+)  # of a loader beside it, or of its settings
 CHANGES = "the tensor on the host must not be written before the copy is done"
 NOT_PINNED = (
     "nothing here pins its memory: CUDA takes little over at once, and is waited for all the same where it is much, unless "
@@ -95,16 +101,41 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
     draft = Draft(function)
     for call in calls:
         draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-    loader = loader_around(function, statement)
+    loader = loader_around(function, statement) or loader_of_file(function, statement)
+    pinned = loader is not None or PINS.search(function.file.code) is not None
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
-        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-    changes = CHANGES if loader is not None else f"{CHANGES}; {NOT_PINNED}"
+        pin(draft, function, loader)
+    changes = CHANGES if pinned else f"{CHANGES}; {NOT_PINNED}"
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None
         changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
-    fix = draft.fix("copy while the host goes on", Safety.UNSAFE, changes)
+    fix = draft.fix("copy while the host goes on", Safety.UNSAFE if pinned else Safety.SUGGEST, changes)
     return calls, fix
+
+
+def pin(draft: Draft, function: Function, loader: ast.Call) -> None:
+    """Have a loader pin what it gives, whichever function makes it."""
+    if function.statement(loader) is not None:
+        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
+        return
+    scope = next(
+        (n for n in walk(function.file.tree) if isinstance(n, SCOPES) and loader in walk(n)), function.file.tree
+    )
+    other = Draft(Function(function.file, scope, ()))
+    other.replace(loader, "{call}", call=other.call(loader, {}, pin_memory="True"))
+    draft.edits += other.edits
+
+
+def loader_of_file(function: Function, statement: ast.stmt) -> ast.Call | None:
+    """The call that makes the loader over which a loop around a statement runs, by its name, in whatever function it is."""
+    loop = function.loop(statement)
+    source = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+    name = name_of(source)
+    made = [s for s in statements(function.file.tree) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
+    calls = [s.value for s in made if name and any(name_of(t) == name for t in s.targets)]
+    loaders = [c for c in calls if isinstance(c, ast.Call) and name_of(c.func) == "DataLoader"]
+    return loaders[0] if len(loaders) == len(calls) == 1 else None
 
 
 def guessed(function: Function, call: ast.Call) -> bool:

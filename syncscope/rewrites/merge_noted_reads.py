@@ -78,7 +78,7 @@ EXAMPLES = (
                 names.append("both")
                 return self.metrics
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -144,7 +144,8 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     for n in notes:
         draft.replace(n.read, called[ast.unparse(n.tensor)])
     changes = "; ".join(filter(None, ("all are read before one is noted", reading.changes)))
-    return draft.fix(f"read {len(once)} numbers at once", Safety.UNSAFE, changes)
+    tier = Safety.UNSAFE if reading.safety is Safety.SAFE else reading.safety
+    return draft.fix(f"read {len(once)} numbers at once", tier, changes)
 
 
 def note(function: Function, statement: ast.stmt) -> Note | None:

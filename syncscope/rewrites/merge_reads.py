@@ -68,7 +68,7 @@ EXAMPLES = (
             low, high = torch.stack((x.mean(), y.mean())).tolist()
             return low, high
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "x: float[n, m]",
     ),
 )

@@ -13,7 +13,8 @@ from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_
 from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.source import Span
 
 ELSEWHERE = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Yield, ast.YieldFrom, ast.Await)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
@@ -39,7 +40,7 @@ EXAMPLES = (
             end = min(low_value, high_value) + 1
             return start, end
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "x: float[n]; y: float[n]; n: count",
     ),
     Example(
@@ -58,7 +59,7 @@ EXAMPLES = (
             loss_value, norm_value = torch.stack((loss, norm)).tolist()
             return {"loss": loss_value, "norm": norm_value / 2}
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "x: finite[n]",
     ),
     Example(
@@ -94,7 +95,7 @@ EXAMPLES = (
             x_mean, y_mean = torch.stack((x.mean(), y.mean())).tolist()
             return x_mean, y_mean, y_mean + value
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "x: finite[n]; y: finite[n]; value: count",
     ),
     Example(
@@ -113,7 +114,7 @@ EXAMPLES = (
             sum_value, mask_sum = torch.stack(((right & mask).sum(), mask.sum())).tolist()
             return sum_value / int(mask_sum)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "best: label[n] < 3; label: label[n] < 3; mask: bool[n]",
     ),
     Example(
@@ -231,6 +232,15 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     more = [] if before else again(function, statement, reads, called)
     serving = [*reads, *more]
     draft = Draft(function)
+    if not before and not more and (row := in_a_row(function, reads)) is not None:
+        holder, code = function.parent(row[0]), draft.code(reading.code, **reading.parts)
+        if isinstance(holder, ast.Tuple) and len(holder.elts) == len(row):
+            draft.edits.append(Edit(function.file.span(holder), f"tuple({code})"))
+        else:
+            draft.edits.append(
+                Edit(Span(function.file.span(row[0]).start, function.file.span(row[-1]).end), f"*{code}")
+            )
+        return every, draft.fix(f"read {len(reads)} numbers at once", reading.safety, reading.changes)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
     kept = [b.name.id for b in before]
@@ -247,6 +257,22 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
             f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then"
         )
     return [*every, *more], draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
+
+
+def in_a_row(function: Function, reads: Sequence[ast.expr]) -> Sequence[ast.expr] | None:
+    """The reads, where they stand one after another as arguments of a call or in a tuple: then `*numbers` can."""
+    holder = function.parent(reads[0])
+    match holder:
+        case ast.Call(args=given) | ast.Tuple(elts=given, ctx=ast.Load()):
+            pass
+        case _:
+            return None
+    at = next((n for n, each in enumerate(given) if each is reads[0]), None)
+    tensors = {ast.unparse(number_read(function, r) or r) for r in reads}
+    apart = len(tensors) == len(reads) and not any(by_int(function, r) for r in reads)
+    fits = at is not None and len(reads) > 2 and all(a is b for a, b in zip(given[at:], reads, strict=False))
+    bracketed = isinstance(holder, ast.Call) or function.file.text(holder).startswith("(")
+    return reads if fits and apart and bracketed and len(given) >= (at or 0) + len(reads) else None
 
 
 def again(function: Function, statement: ast.stmt, reads: Sequence[ast.expr], called: dict[str, str]) -> list[ast.expr]:

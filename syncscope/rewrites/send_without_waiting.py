@@ -28,7 +28,7 @@ EXAMPLES = (
         def weighted(x: torch.Tensor, weights: list[float]):
             return x * torch.tensor(weights, dtype=x.dtype, device="cpu").to(x.device, non_blocking=True)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         rule="tensor-literal-on-device",
     ),
     Example(
@@ -44,7 +44,7 @@ EXAMPLES = (
         def act(model, obs, device):
             return model(torch.Tensor(obs).to(device, non_blocking=True))
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         rule="created-on-host",
     ),
 )
@@ -63,7 +63,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
                 return None
             draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
             return draft.fix(
-                "send it without waiting", Safety.UNSAFE, f"{CHANGES}; torch's default device must be the host"
+                "send it without waiting", Safety.SUGGEST, f"{CHANGES}; torch's default device must be the host"
             )
         case ast.Call(args=[_]) if function.dotted(call.func) == "torch.tensor" and keywords.keys() <= {
             "dtype",
@@ -74,7 +74,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
                 return None
             made_here = draft.call(call, {}, device='"cpu"')
             draft.replace(call, "{made}.to({where}, non_blocking=True)", made=made_here, where=where)
-            return draft.fix("send it without waiting", Safety.UNSAFE, CHANGES)
+            return draft.fix("send it without waiting", Safety.SUGGEST, CHANGES)
     return None
 
 

@@ -20,7 +20,8 @@ the copy stays, and only the wait can go.
 
 Fix safety
 ----------
-Unsafe, because an index in pinned memory that is written again before the copy is made is copied as it then is.
+Suggested, not applied, because nothing pins the memory of the index; one in pinned memory that is written
+again before the copy is made is copied as it then is.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ longer than any wait, and not where an error that says what is singular is neede
 
 Fix safety
 ----------
-Unsafe, because a matrix that is singular, or not positive definite, no longer raises an error; the result is then not defined.
-One call for many matrices is suggested, not applied, because they must all have one shape.
+Suggested, not applied, because a matrix that is singular, or not positive definite, no longer raises an error; the result is
+then not defined. One call for many matrices is suggested, not applied, because they must all have one shape.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ EXAMPLES = (
             factor = torch.linalg.cholesky_ex(a).L
             return factor @ torch.linalg.inv_ex(a).inverse @ torch.linalg.solve_ex(a, b).result
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "a: finite[n, 3, 3]; b: finite[n, 3, 2]",
     ),
     Example(

@@ -11,11 +11,11 @@ In every step, whatever the size: a wait for four bytes is as long as one for a 
 
 Fix safety
 ----------
-Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives `torch.tensor`
-its own dtype. A list of numbers that are written out can be made once for each device, by a function that is cached: unsafe,
-because all calls are then given the same tensor. In a module it may be a buffer:
-`self.register_buffer("k", ..., persistent=False)`. Other values are made into a tensor on the host and sent without waiting:
-unsafe, because it is for the backend then to have taken them over before it returns, as CUDA does.
+Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives
+`torch.tensor` its own dtype. A list of numbers that are written out can be made once for each device, by a function that is
+cached: unsafe, because all calls are then given the same tensor. In a module it may be a buffer: `self.register_buffer("k",
+..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: suggested, not applied,
+because nothing pins that memory, and it is for the backend to have taken them over before it returns, as CUDA does.
 """
 
 from __future__ import annotations

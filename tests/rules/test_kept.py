@@ -10,6 +10,7 @@ from syncscope.linter.engine import check_file
 from syncscope.model.finding import Safety
 
 FIXES = {Safety.SAFE, Safety.UNSAFE}
+EVERY = {*FIXES, Safety.SUGGEST}
 HEAD = "import torch\n\n\n"
 MASKS = {  # a number written through a mask waits for nothing; made on the device it would look for the positions
     "product": "keep = (x > 0) * (x < 1)",
@@ -118,9 +119,9 @@ SENT_BEFORE = {  # what may be on the device already: sent back to the host with
 
 @pytest.mark.parametrize("code", SENT_BEFORE.values(), ids=SENT_BEFORE)
 def test_only_what_is_surely_on_the_host_is_sent_without_waiting(code: str) -> None:
-    assert "non_blocking" not in fixed(HEAD + dedent(code), allowed=FIXES)
+    assert "non_blocking" not in fixed(HEAD + dedent(code), allowed=EVERY)
     of_host = "def f(x: torch.Tensor):\n    low = x.cpu() * 2\n    return low.to(x.device)\n"
-    assert "non_blocking" in fixed(HEAD + of_host, allowed=FIXES)
+    assert "non_blocking" in fixed(HEAD + of_host, allowed=EVERY)
 
 
 @pytest.mark.parametrize("after", ["high[0] = 1", "rows = high.view(-1)\n    rows.zero_()"])
@@ -226,8 +227,8 @@ def test_what_numpy_may_have_given_is_not_read_as_tensors() -> None:
         "    low, high = distinct(x), distinct(y)\n    return int(low[0]), float(high[0])\n"
     )
     either = code.format("if isinstance(x, np.ndarray):\n        return np.unique(x)\n    ")
-    assert fixed(either, allowed=FIXES) == either
-    assert "torch.stack" in fixed(code.format(""), allowed=FIXES)
+    assert fixed(either, allowed=EVERY) == either
+    assert "torch.stack" in fixed(code.format(""), allowed=EVERY)
 
 
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
@@ -571,9 +572,9 @@ def f(x: torch.Tensor, y: torch.Tensor, i: int, change):
     end = x[i].item() * y[i].item()
     return start, end
 """
-    assert fixed(HEAD + code.replace(between, "i = i"), allowed=FIXES).count("tolist") == 2
-    assert fixed(HEAD + code.replace(f"    {between}\n", ""), allowed=FIXES).count("tolist") == 1
-    assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
+    assert fixed(HEAD + code.replace(between, "i = i"), allowed=EVERY).count("tolist") == 2
+    assert fixed(HEAD + code.replace(f"    {between}\n", ""), allowed=EVERY).count("tolist") == 1
+    assert fixed(HEAD + code, allowed=EVERY).count("tolist") == 2
 
 
 @pytest.mark.parametrize(
@@ -590,8 +591,8 @@ class Meter:
         {between}
         return start, self.a.item() * self.b.item()
 """
-    assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
-    assert fixed(HEAD + code.replace(f"        {between}\n", ""), allowed=FIXES).count("tolist") == 1
+    assert fixed(HEAD + code, allowed=EVERY).count("tolist") == 2
+    assert fixed(HEAD + code.replace(f"        {between}\n", ""), allowed=EVERY).count("tolist") == 1
 
 
 MISSED = {  # an error that the fix leaves out is what the code waits for
@@ -615,9 +616,9 @@ def test_an_error_that_is_caught_is_still_raised(line: str, catching: str) -> No
     quiet = "class Quiet:\n    def __exit__(self, *error):\n        return True\n\n\n"
     head = f"import contextlib\nimport math\n{HEAD}{quiet}def f(d: torch.Tensor):\n    d = d.float().flatten()\n"
     code = f"{head}{catching.format(line=line)}    return at\n"
-    assert fixed(code, allowed=FIXES) == code
+    assert fixed(code, allowed=EVERY) == code
     free = f"{head}    {line}\n    return at\n"
-    assert fixed(free, allowed=FIXES) != free
+    assert fixed(free, allowed=EVERY) != free
 
 
 def test_checks_stay_where_what_they_raise_is_caught_later() -> None:

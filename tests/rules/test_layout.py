@@ -23,7 +23,7 @@ def laid_out(folder: Path, code: str, settings: str) -> str:
         path.write_bytes(source.raw)  # type: ignore[attr-defined]
         return check_file(str(path), config()).findings
 
-    return mend(str(path), code.encode(), found, FIXES).raw.decode()  # type: ignore[arg-type]
+    return mend(str(path), code.encode(), found, set(Safety)).raw.decode()  # type: ignore[arg-type]
 
 
 BROAD = {
@@ -289,3 +289,42 @@ def count(label: torch.LongTensor, offset: torch.LongTensor, limit, show, kept):
     assert "index_add_" in after
     assert (f"values = {LONG[1:-1]}\n" in after) == has, after
     assert after.count(LONG[1:-1]) == (1 if has else 3)
+
+
+QUOTED = "def f(x: torch.Tensor):\n    print({0}a{0}, {0}b{0})\n    return x.float()[x.isnan()].max(), torch.zeros(3).cuda()\n"
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_new_code_takes_the_quotes_of_its_file(quote: str) -> None:
+    after = fixed(HEAD + QUOTED.format(quote), allowed=FIXES)
+    assert f"torch.zeros(3, device={quote}cuda{quote})" in after
+
+
+def test_what_is_added_to_a_call_of_many_lines_ends_no_line_with_a_blank() -> None:
+    code = "def f(x: torch.Tensor):\n    return torch.zeros(\n        3, 4\n    ).to(\n        x\n    )\n"
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "torch.zeros(\n        3, 4, dtype=x.dtype, device=x.device\n    )" in after
+    code = "def f(x: torch.Tensor):\n    return torch.tensor(1e-6,\n                        device=x.device)\n"
+    assert "torch.full((), 1e-6,\n" in fixed(HEAD + code, allowed=FIXES)
+
+
+def test_reads_in_a_row_stay_where_they_were() -> None:
+    head = "def f(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, log):\n"
+    reads = "a.mean().item(), b.mean().item(), c.mean().item()"
+    stack = "*torch.stack((a.mean(), b.mean(), c.mean())).tolist()"
+    for line in ('print("loss", {0})', 'log.info("%f %f %f", {0})', 'print("%d %f %f %f" % (3, {0}))'):
+        assert line.format(stack) in fixed(f"{HEAD}{head}    {line.format(reads)}\n", allowed=FIXES)
+    alone = fixed(f'{HEAD}{head}    print("%f %f %f" % ({reads}))\n', allowed=FIXES)
+    assert f"% tuple({stack[1:]})" in alone
+
+
+def test_two_reads_are_only_suggested_to_become_one() -> None:
+    code = "def f(a: torch.Tensor, b: torch.Tensor):\n    print(a.mean().item(), b.mean().item())\n"
+    assert fixed(HEAD + code, allowed=FIXES) == HEAD + code
+    assert "torch.stack" in fixed(HEAD + code)
+
+
+def test_a_name_that_is_taken_gets_a_word_before_it() -> None:
+    body = "    x = x.flatten()\n    y = x.cos()\n    good = x > 0\n    return x[good] + y[good], good_index\n"
+    code = f"def kept(x: torch.Tensor, good_index):\n{body}"
+    assert "kept_good_index = good.nonzero" in fixed(HEAD + code, allowed=FIXES)

@@ -17,6 +17,7 @@ from syncscope.codemod.whereabouts import apart
 from syncscope.model.fact import Dtype, Value
 from syncscope.model.finding import Safety
 
+WORTH = 3  # reads that become one: of two, the second waits for little, for the first has emptied the queue
 STACK = "torch.stack"
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
@@ -53,6 +54,7 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     every = {ast.unparse(t): t for read in reads if (t := number_read(function, read)) is not None}
     tensors = list(every.values())
     floats = f"; {FLOATS}" if any(by_float(function, read) for read in reads) else ""
+    tier = Safety.UNSAFE if len(every) + len(named) >= WORTH else Safety.SUGGEST
     if not named and (one := entries(function, tensors)) is not None:
         if any(caught(function, read) for read in reads):  # too few of them are an error of another kind
             return None
@@ -69,7 +71,7 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     if not named and alike(function, reads):
         return Joined(code, parts, Safety.SAFE, "")
     flat = "" if join == STACK else f"; what is no number yet must have {FLAT}"
-    return Joined(code, parts, Safety.UNSAFE, f"{ONE_KIND}{flat}{floats}")
+    return Joined(code, parts, tier, f"{ONE_KIND}{flat}{floats}")
 
 
 def joining(function: Function, tensors: Sequence[ast.expr]) -> str | None:
