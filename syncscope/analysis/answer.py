@@ -10,8 +10,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.experience import Experience, experience, kind_of
+from syncscope.analysis.price import Prices
 from syncscope.model.answer import Answer, Decision
-from syncscope.model.report import Report
+from syncscope.model.finding import Adds
+from syncscope.model.report import Line, Report
 
 LIKELY = 0.03  # the part of a step that is worth a change
 SURELY = 0.01  # and what of it must be there in nine of ten recordings
@@ -65,3 +72,59 @@ def without_figure(report: Report, works: bool) -> Answer:
     if not works:
         why = "record on the device: no work of one is known here"
     return Answer(Decision.UNKNOWN, bound=bound, why=why)
+
+
+def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
+    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected."""
+    selecting = {r for one in event_graph.selections for r in one.reads}
+    fixes = [line.finding.fix if line.finding else None for line in lines]
+    return frozenset(
+        n
+        for n, (fix, rows) in enumerate(zip(fixes, members, strict=True))
+        if (fix.adds is not Adds.NOTHING if fix is not None else not selecting.isdisjoint(rows))
+    )
+
+
+def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
+    """What is known of recordings like this one."""
+    others = float(event_graph.trace.meta.get("others") or 0.0)
+    return experience(kind_of([line.op for line in report.lines], event_graph.on_processor, others))
+
+
+def of_all(
+    report: Report,
+    costs: Prices,
+    between: tuple[float, float],
+    known: Experience | None,
+    adding: Collection[int],
+    unforeseeable: bool,
+) -> Answer:
+    """The answer for all waits: no `fix` where what adds nothing saves too little, and no `leave` while one is not foreseen."""
+    step = costs.step or 1.0
+    bound = report.bound.share if report.bound else 1.0
+    firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
+    share, (low, high) = costs.saving / step, (end / step for end in between)
+    if known is not None:
+        low, high = known.around(share)
+    loops, measured = (known.loops, known.measured) if known is not None else (0, 0)
+    found = answer(share, (low, high), bound, firm < LIKELY * step, loops, measured)
+    if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
+        return replace(
+            found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
+        )
+    return found
+
+
+def of_line(line: Line, whole: Answer, costs: Prices, known: Experience | None, number: int, adds: bool) -> Answer:
+    """The answer for one line, whose advice is known: of what the whole may be off by, its part."""
+    bound = whole.bound if whole.bound is not None else 1.0
+    if line.price is None:
+        return Answer(Decision.TRY, bound=bound, why=line.why)
+    step, price = costs.step or 1.0, line.price
+    share, low, high = price.share / step, (price.low or 0.0) / step, (price.high or 0.0) / step
+    if known is not None:
+        part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > LITTLE * step else 1 / len(costs.lines)
+        ends = known.around(costs.saving / step)
+        low, high = (share + part * (end - costs.saving / step) for end in ends)
+    found = answer(share, (low, high), bound, adds, whole.loops, whole.measured)
+    return replace(found, decision=Decision.LEAVE, why=line.why) if number in costs.left else found

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
-from syncscope.analysis.answer import LIKELY, answer, without_figure
+from syncscope.analysis.answer import adding_lines, experience_of, of_all, of_line, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
@@ -31,7 +31,7 @@ from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import what_ifs
-from syncscope.model.answer import Answer, Decision
+from syncscope.model.answer import Decision
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
@@ -157,8 +157,9 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
-    adding = _adding(event_graph, report.lines, members)
-    whole = _whole(report, costs, (low, high), adding, bool(unknown))
+    adding = adding_lines(event_graph, report.lines, members)
+    known = experience_of(report, event_graph)
+    whole = of_all(report, costs, (low, high), known, adding, bool(unknown))
     if not split:
         return replace(report, answer=whole)
     between = _between(costs, graph, members, left, (low, high))
@@ -169,7 +170,9 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         else advised(line, costs.step, n in costs.left, event_graph.kept(rows))
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
-    lines = tuple(replace(line, answer=_of_line(line, whole, costs, n, n in adding)) for n, line in enumerate(lines))
+    lines = tuple(
+        replace(line, answer=of_line(line, whole, costs, known, n, n in adding)) for n, line in enumerate(lines)
+    )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in members[n]} - left
     of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
@@ -196,44 +199,6 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
-
-
-def _adding(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
-    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected."""
-    selecting = {r for one in event_graph.selections for r in one.reads}
-    fixes = [line.finding.fix if line.finding else None for line in lines]
-    return frozenset(
-        n
-        for n, (fix, rows) in enumerate(zip(fixes, members, strict=True))
-        if (fix.adds is not Adds.NOTHING if fix is not None else not selecting.isdisjoint(rows))
-    )
-
-
-def _whole(
-    report: Report, costs: Prices, between: tuple[float, float], adding: Collection[int], unforeseeable: bool
-) -> Answer:
-    """The answer for all waits: no `fix` where what adds nothing saves too little, and no `leave` while one is not foreseen."""
-    step = costs.step or 1.0
-    bound = report.bound.share if report.bound else 1.0
-    firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
-    low, high = (end / step for end in between)
-    found = answer(costs.saving / step, (low, high), bound, adds=firm < LIKELY * step)
-    if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
-        return replace(
-            found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
-        )
-    return found
-
-
-def _of_line(line: Line, whole: Answer, costs: Prices, number: int, adds: bool) -> Answer:
-    """The answer for one line, whose advice is known."""
-    bound = whole.bound if whole.bound is not None else 1.0
-    if line.price is None:
-        return Answer(Decision.TRY, bound=bound, why=line.why)
-    step, price = costs.step or 1.0, line.price
-    share, low, high = price.share / step, (price.low or 0.0) / step, (price.high or 0.0) / step
-    found = answer(share, (low, high), bound, adds)
-    return replace(found, decision=Decision.LEAVE, why=line.why) if number in costs.left else found
 
 
 def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:

@@ -1,0 +1,279 @@
+"""What prices are off by: loops recorded in several ways, and timed in turns as written and without their waits.
+
+    python benchmarks/calibrate.py record FOLDER --device cuda          loops of `benchmarks/loops`, their recordings and truth
+    python benchmarks/calibrate.py record FOLDER --device ocl --load 2  beside two busy processes
+    python benchmarks/calibrate.py pairs FOLDER... -o pairs.json        what the report says of each recording, beside the truth
+    python benchmarks/calibrate.py learn pairs.json... --machine WORDS  the table that reports take their intervals from
+    python benchmarks/calibrate.py score                                how good that is, each loop told by the others
+
+A recording is kept as `LOOP.SIZE.WAY.json.gz`, all truths as `truth.json`. The ways: `first`, without any number, as the
+first thing that is done with a loop, for most of a second; `again`, the same over twenty steps of a loop that is warm; `wait`,
+six steps before and fourteen recorded. A loop
+is timed in turns around each recording, and its truth is of all its turns: the share of a step that its waits really cost, its
+second lowest and second highest.
+
+`learn` adds to `measured_pairs.json` those whose truth is known to within 15 points, and writes the table,
+`syncscope/analysis/experience.json`, from all that is there. `tests/analysis/test_experience.py` holds that the one is made of
+the other, and what it covers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import loops
+from loops import Step
+from prediction import BUSY, LOOPS, loops_of, timed, uncollected
+
+from syncscope.analysis.experience import COVERED, TABLE, Likeness, MeasuredPair, kind_of, learned, left_out
+
+STEPS = 20
+KNOWN = 0.15  # of a step, from the second lowest turn to the second highest: a truth that is known no better teaches nothing
+MEASURED = Path(__file__).with_name("measured_pairs.json")
+WAYS: dict[str, tuple[dict[str, Any], float]] = {  # what is asked of a recording, and how long it has at least, s
+    "first": ({}, 0.8),
+    "again": ({}, 0.0),
+    "wait": ({"wait": 6, "active": 14}, 0.0),
+}
+
+
+def record(given: argparse.Namespace) -> None:
+    """Loops, recorded and timed, until all are or the time is over; what is there already is not done again."""
+    import torch
+
+    torch.set_num_threads(1)
+    if given.device == "ocl":
+        import syncscope.kernels  # noqa: F401  registers the device
+    device = torch.device(given.device)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    kept = given.folder / "truth.json"
+    truths = json.loads(kept.read_text()) if kept.exists() else {}
+    every = [
+        (size, folder, name)
+        for size in given.sizes
+        for folder in sorted(LOOPS.glob("[!_]*/"))
+        for name in names(folder)
+    ]
+    random.Random(given.seed).shuffle(every)
+    until = time.monotonic() + given.seconds
+    with ExitStack() as stack:
+        for _ in range(given.load):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            stack.callback(busy.kill)
+        for size, folder, name in every:
+            key = f"{name}.{size}"
+            if time.monotonic() > until:
+                break
+            if key in truths or (given.names and name not in given.names):
+                continue
+            loops.TIMES[given.device] = size
+            try:
+                run = loops_of(folder)[name](torch, device)
+                written, without = rounds(torch, device, run, given, f"{given.folder}/{key}")
+            except Exception as failed:  # one that this device cannot run says nothing of the others
+                print(f"{key}: {type(failed).__name__}: {failed}", file=sys.stderr, flush=True)
+                continue
+            truths[key] = truth(written, without) | {"loop": name, "set": folder.name, "load": given.load}
+            kept.write_text(json.dumps(truths, indent=1))
+            print(f"{key:34} {median(written):8.2f} ms, saves {truths[key]['saves']:+.1%}", flush=True)
+
+
+def names(folder: Path) -> list[str]:
+    """The loops of a folder, without loading them."""
+    return [file.stem.replace("_", "-") for file in sorted(folder.glob("[!_]*.py"))]
+
+
+def rounds(torch: Any, device: Any, run: Step, given: argparse.Namespace, kept: str) -> tuple[list[float], list[float]]:
+    """ms a step of each turn, as written and without waits, around the recordings, which are kept."""
+    import syncscope
+    from syncscope.kineto import save
+
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for way, (schedule, lasts) in WAYS.items():
+        if way not in given.ways:
+            continue
+        with uncollected(), syncscope.trace(**schedule) as session:
+            begin, count = time.monotonic(), 0
+            while count < STEPS or time.monotonic() - begin < lasts:
+                run(True)
+                session.step()
+                count += 1
+        if session.trace is not None:
+            save(session.trace, f"{kept}.{way}.json.gz")
+        for which, times in timed(torch, device, run, 5, given.turns).items():
+            found[which] += times
+    return found[True], found[False]
+
+
+def truth(written: list[float], without: list[float]) -> dict[str, Any]:
+    """The share saved by all turns, each of one version beside one of the other."""
+    shares = sorted(1 - b / a for a, b in zip(written, without, strict=True))
+    return {
+        "saves": median(shares),
+        "low": shares[min(1, len(shares) - 1)],
+        "high": shares[max(-2, -len(shares))],
+        "written_ms": median(written),
+        "turns": len(shares),
+    }
+
+
+def pairs(given: argparse.Namespace) -> None:
+    """What is said of every recording of some folders, beside its truth."""
+    work = [(folder, file) for folder in given.folders for file in sorted(folder.glob("*.json.gz"))]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        found = [one for one in pool.map(said, *zip(*work, strict=True)) if one is not None] if work else []
+    given.output.write_text("[\n" + ",\n".join(json.dumps(one) for one in found) + "\n]\n")
+    print(f"{len(found)} recordings of {len({one['loop'] for one in found})} loops")
+
+
+def said(folder: Path, file: Path) -> dict[str, Any] | None:
+    """What the report says of one recording, and its truth."""
+    from syncscope.analysis.summary import summarize
+    from syncscope.kineto import read
+
+    key, _, way = file.name.removesuffix(".json.gz").rpartition(".")
+    true = json.loads((folder / "truth.json").read_text()).get(key)
+    if true is None:
+        return None
+    report = summarize(read(file))
+    return {"key": key, "way": way, "of": folder.name, **true, "said": facts(report)}
+
+
+def facts(report: Any) -> dict[str, Any]:
+    """What an interval may depend on."""
+    step, found, meta = (report.step or 0.0), report.answer, report.trace.meta
+    bound = report.bound
+    priced = {line.op: 0.0 for line in report.lines}
+    for line in report.lines:
+        priced[line.op] += line.price.share / step if line.price and step else 0.0
+    return {
+        "share": found.share if found else None,
+        "decision": found.decision if found else None,
+        "range": [end / step for end in report.saving_range] if report.saving_range and step else None,
+        "bound": bound.share if bound else None,
+        "left": {name: getattr(bound, name) / bound.step for name in ("device", "host", "chain")} if bound else None,
+        "step_ms": step / 1e6,
+        "ops": priced,
+        "reads": sum(line.count for line in report.lines),
+        "blocked": sum(line.blocked for line in report.lines) / step if step else None,
+        "idle_after": sum(line.idle_after for line in report.lines) / step if step else None,
+        "late": [report.fidelity, report.unexplained, report.silent],
+        "others": meta.get("others"),
+        "processor": any(isinstance(one, dict) and one.get("processor") for one in meta.get("devices") or []),
+        "baseline": [(meta.get(which) or {}).get("median_ns") for which in ("untraced", "traced")],
+        "spread": [
+            (meta.get(which) or {}).get(end) for which in ("untraced", "traced") for end in ("low_ns", "high_ns")
+        ],
+        "steps": [len(report.steps), report.steady],
+        "busy": report.device_busy,
+    }
+
+
+def kind(pair: dict[str, Any]) -> Likeness:
+    """Of what kind a measured pair is."""
+    return kind_of(pair["ops"], pair["processor"], pair["others"])
+
+
+def as_pairs(measured: list[dict[str, Any]]) -> list[MeasuredPair]:
+    """What was measured, for the table."""
+    return [MeasuredPair(one["loop"], kind(one), one["said"], one["true"], one["bound"]) for one in measured]
+
+
+def learn(given: argparse.Namespace) -> None:
+    """Adds pairs to those that are there, and makes the table of all of them."""
+    kept = json.loads(MEASURED.read_text()) if MEASURED.exists() else {"runs": {}, "pairs": []}
+    for file in given.files:
+        run = f"{given.date} {given.machine}"
+        for one in json.loads(file.read_text()):
+            said = one["said"]
+            if said["share"] is None or one["high"] - one["low"] > KNOWN:
+                continue
+            kept["runs"][given.run_name] = run
+            kept["pairs"].append(
+                {
+                    "run": given.run_name,
+                    "loop": one["loop"],
+                    "way": one["way"],
+                    **{key: round(value, 4) for key, value in (("said", said["share"]), ("true", one["saves"]))},
+                    **{key: round(one[key], 4) for key in ("low", "high")},
+                    "bound": round(said["bound"], 4),
+                    "others": round(said["others"] or 0.0, 2),
+                    "processor": said["processor"],
+                    "ops": sorted(said["ops"]),
+                }
+            )
+    rows = ",\n".join("  " + json.dumps(one) for one in kept["pairs"])
+    MEASURED.write_text(f'{{"runs": {json.dumps(kept["runs"], indent=1)},\n"pairs": [\n{rows}\n]}}\n')
+    TABLE.write_text(table(kept))
+    score(given)
+
+
+def table(kept: dict[str, Any]) -> str:
+    """The table as it is shipped."""
+    kinds = {name: asdict(known) for name, known in learned(as_pairs(kept["pairs"])).items()}
+    rounded = {name: {key: round(value, 4) for key, value in known.items()} for name, known in kinds.items()}
+    return json.dumps({"runs": kept["runs"], "covered": COVERED, "kinds": rounded}, indent=1) + "\n"
+
+
+def score(given: argparse.Namespace) -> None:
+    """What the intervals hold of loops from which they were not learned, and how wide they are; by machine."""
+    told = left_out(as_pairs(json.loads(MEASURED.read_text())["pairs"]))
+    print(f"{'':18}{'loops':>6}{'recordings':>11}{'covered':>9}{'width':>7}{'off':>6}{'worst':>7}  points")
+    for machine in (*sorted({pair.kind.machine for pair, _, _ in told}), "all"):
+        some = [one for one in told if machine in ("all", one[0].kind.machine)]
+        inside = sum(low <= pair.true <= high for pair, low, high in some) / len(some)
+        off = sorted(100 * abs(pair.true - pair.said) for pair, _, _ in some)
+        width, loops = 100 * median(high - low for _, low, high in some), len({pair.loop for pair, _, _ in some})
+        print(f"{machine:18}{loops:6}{len(some):11}{inside:9.0%}{width:7.0f}{median(off):6.1f}{off[-1]:7.1f}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = options.add_subparsers(required=True)
+    one = commands.add_parser("record")
+    one.set_defaults(run=record)
+    one.add_argument("folder", type=Path)
+    one.add_argument("names", nargs="*", metavar="LOOP")
+    one.add_argument("--device", default="ocl")
+    one.add_argument("--sizes", type=lambda text: [int(x) for x in text.split(",")], default=None)
+    one.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS))
+    one.add_argument("--seconds", type=float, default=3600.0, help="after which no other loop is begun")
+    one.add_argument("--turns", type=int, default=1, help="times that four turns are made after each recording")
+    one.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
+    one.add_argument("--seed", type=int, default=0, help="of the order of the loops")
+    other = commands.add_parser("pairs")
+    other.set_defaults(run=pairs)
+    other.add_argument("folders", type=Path, nargs="+")
+    other.add_argument("-o", "--output", type=Path, default=Path("pairs.json"))
+    other.add_argument("--jobs", type=int, default=os.cpu_count())
+    third = commands.add_parser("learn")
+    third.set_defaults(run=learn)
+    third.add_argument("files", type=Path, nargs="+")
+    third.add_argument("--machine", required=True, help="in words")
+    third.add_argument("--run-name", required=True, help="what this run is called")
+    third.add_argument("--date", default=time.strftime("%Y-%m-%d"))
+    commands.add_parser("score").set_defaults(run=score)
+    given = options.parse_args()
+    if getattr(given, "device", "") == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:
+        cores = str(max(1, (os.cpu_count() or 2) - 1))
+        os.environ |= {"POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores, "OMP_NUM_THREADS": "1"}
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    if given.run is record and given.sizes is None:
+        given.sizes = [loops.TIMES.get(given.device, 1)]
+    given.run(given)
+
+
+if __name__ == "__main__":
+    main()
