@@ -14,8 +14,9 @@ from syncscope.errors import UserError
 from syncscope.kernels import generator, memory, queue, storage
 from syncscope.kernels.capture import Graph, capture
 from syncscope.kernels.device import info
+from syncscope.kernels.graphed import make_graphed_callables
 
-__all__ = ["Graph", "capture"]  # beside everything that is defined here
+__all__ = ["Graph", "capture", "make_graphed_callables"]  # beside everything that is defined here
 default_generators = (generator.default,)
 allow_tf32: bool | None = (
     None  # True or False before what PyTorch's settings say of products and convolutions (`precision`)

@@ -41,22 +41,23 @@ class Graph:
     def __init__(
         self, commands: list[Command], labels: list[str], result: Any, pool: memory.Pool, optimizers: Iterable[Any] = ()
     ) -> None:
-        self._commands = commands
+        self._count = len(commands)
         of = zip(labels, commands, strict=True)
         self._operators = [(label, [c for _, c in own]) for label, own in itertools.groupby(of, lambda pair: pair[0])]
+        self._runs = _together(commands)
         self._optimizers = tuple(optimizers)  # kept: a replay reads their state from where it lay
         self._pool = pool  # the memory that the step takes for itself: nobody else may have it meanwhile
         self.result = result
 
     def __len__(self) -> int:
-        return len(self._commands)
+        return self._count
 
     def replay(self) -> None:
         """Enqueues the step again, on the memory that it was recorded on; returns at once."""
         if queue.observers:
             self._observed()
         else:
-            for enqueue, arguments in self._commands:
+            for enqueue, arguments in self._runs:
                 enqueue(*arguments)
         for heard in replayed:
             for optimizer in self._optimizers:
@@ -87,13 +88,35 @@ def capture(step: Callable[[], Any]) -> Graph:
     hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(optimizer))
     try:
         with memory.taken_from(pool):
-            first, _, _ = _recorded(step)
+            first, _, _ = recorded(step)
             stepped.clear()
-            second, labels, result = _recorded(step)
+            second, labels, result = recorded(step)
     finally:
         hook.remove()
-    _compare(first, second)
-    return Graph([_settled(command) for command in second], labels, result, pool, stepped)
+    return made((first, second), labels, result, pool, stepped)
+
+
+def made(
+    runs: tuple[list[Command], list[Command]], labels: list[str], result: Any, pool: memory.Pool, optimizers: Any = ()
+) -> Graph:
+    """The graph of what was recorded twice.
+
+    Raises:
+        UserError: it is not the same each time.
+    """
+    _compare(*runs)
+    return Graph([_settled(command) for command in runs[1]], labels, result, pool, optimizers)
+
+
+def _together(commands: list[Command]) -> list[Command]:
+    """The same, with launches that follow each other in one call."""
+    found: list[Command] = []
+    for alike, run in itertools.groupby(commands, lambda command: command[0] is queue.launch_again):
+        if alike:
+            found.append((queue.launch_again, (tuple(ready for _, (readies,) in run for ready in readies),)))
+        else:
+            found += run
+    return found
 
 
 def _settled(command: Command) -> Command:
@@ -106,7 +129,7 @@ def _settled(command: Command) -> Command:
     return queue.launch_again, ((ready,),)
 
 
-def _recorded(step: Callable[[], Any]) -> tuple[list[Command], list[str], Any]:
+def recorded(step: Callable[[], Any]) -> tuple[list[Command], list[str], Any]:
     """What a step enqueues, the operator and line behind each, and what it gives."""
     if _capturing:
         raise UserError("a step is being captured already", "captures do not nest")
