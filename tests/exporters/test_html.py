@@ -177,7 +177,7 @@ def test_lines_are_sorted_and_filtered(report, show):
     assert names()[0].endswith("train.py:5")
     page.click("th >> text=reads")
     assert names()[0] == "in Optimizer.step"
-    assert page.locator("th[aria-sort=descending]").inner_text() == "reads"
+    assert page.locator("table.lines th[aria-sort=descending]").inner_text() == "reads"
     page.click("th >> text=reads")
     assert names()[0].endswith("metrics.py:310")
     page.fill("#lines input", "train unique")
@@ -378,3 +378,45 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report, browser, tmp_pa
         frame.locator("canvas").focus()
         page.keyboard.press("n")
         assert "train.py:5 nonzero" in frame.locator("#timeline .card").inner_text()
+
+
+def test_where_a_step_goes_by_line_is_sorted_and_opens_with_heat_in_its_source(report, show):
+    page = show(report)
+    rows = page.locator("table.takes > tbody > tr")
+    assert rows.first.locator(".spot").inner_text().strip("▸ ") == "train.py:5"
+    assert rows.last.locator(".bare").inner_text() == "no line known"
+    assert "called from train.py:10" in rows.nth(1).inner_text()
+    page.locator("table.takes th button", has_text="backward").click()
+    assert page.locator("table.takes th[aria-sort=descending]").inner_text() == "backward"
+    assert "focal.py:40" in rows.first.inner_text()
+    page.locator("table.takes .spot", has_text="train.py:5").click()
+    opened = page.locator("table.takes tr.more")
+    assert "waiting" in opened.inner_text()
+    assert opened.locator("tr.here .heat").inner_text() == "72.2 %"
+    assert (
+        opened.locator("tr.here .text").inner_text().strip() == "background = torch.nonzero(target == 9, as_tuple=True)"
+    )
+
+
+def test_a_flame_graph_has_the_users_lines_and_below_them_those_of_libraries(report, show):
+    page = show(report)
+    inner = page.locator(".flame.level-2")
+    assert inner.inner_text() == "focal.py:40"
+    user = page.locator(".flame.level-1", has_text="10").bounding_box()
+    assert user["width"] == pytest.approx(inner.bounding_box()["width"], abs=2)
+    page.locator(".flame-graph button", has_text="idle").click()
+    assert page.locator(".flame.level-2").count() == 0
+    page.locator(".flame.level-1", has_text="5").click()
+    assert page.locator("table.takes tr.more").count() == 1
+
+
+def test_what_would_help_stands_above_and_has_its_interval(report, show):
+    page = show(report)
+    rows = page.locator("#what-if li")
+    assert [row.locator(".words").inner_text() for row in rows.all()] == [
+        "if launches cost nothing",
+        "if nothing waits",
+    ]
+    told = rows.first.locator(".reach").get_attribute("title")
+    assert told == "2.00 ms (22.2 %) less a step, between 1.50 ms and 2.50 ms, at most 3.00 ms"
+    assert rows.first.locator(".advice code").inner_text() == "torch.cuda.graph"

@@ -11,10 +11,12 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters import json as as_json
 from syncscope.exporters import stem, terminal
 from syncscope.exporters._source_frame import line_of, shown
+from syncscope.model.durations import ms
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
 
 AROUND = 7  # lines of source shown before and after one that waits
+MOST_USED = 200  # lines that take most of a step whose source is shown
 LONGEST = 400  # characters shown of a line of source
 EARLIEST = 10**18  # ns: in 2001; a clock that says less counts from the start of its machine
 
@@ -33,6 +35,7 @@ def model(report: Report) -> dict[str, Any]:
             "counted": report.steady,
             "unseen": len(figures.unseen(report)),
             "source": excerpts(report),
+            "by_line": by_line(report),
             "memory": [memory(one, report) for one in report.memory],
             "folder": os.getcwd(),
         },
@@ -64,13 +67,37 @@ def memory(found: MemoryUse, report: Report) -> dict[str, Any]:
     return {"time": times, "bytes": held, "code": {name: text[:LONGEST] for name, text in code.items() if text}}
 
 
+def by_line(report: Report) -> dict[str, Any] | None:
+    """What only the page shows of each line: the parts of the host's time, bytes, kernels; and how much has a line."""
+    found = report.by_line
+    if found is None:
+        return None
+    parts = [
+        {
+            "driver_ms": ms(one.driver),
+            "between_ms": ms(one.between),
+            "waiting_ms": ms(one.waiting),
+            "loading_ms": ms(one.loading),
+            "bytes": round(one.bytes),
+            "since": as_json.place(one.since),
+            "kernels": [[name, ms(ns)] for name, ns in one.kernels],
+        }
+        for one in found.lines
+    ]
+    known = {"host_known": found.host_known, "device_known": found.device_known}
+    return {"step_ms": ms(found.step), "host_ms": ms(found.host), **known, "parts": parts}
+
+
 def excerpts(report: Report) -> dict[str, list[tuple[int, list[str]]]]:
-    """By path, the lines of source around those that wait: `[number of the first, the lines]`, one after the other."""
+    """By path, the lines of source around those that wait or take much of a step.
+
+    Each part is `[number of the first, the lines]`, one after the other.
+    """
     wanted: dict[str, set[int]] = {}
-    for line in report.lines:
-        if line.place and line.place.path in report.sources:
-            around = range(line.place.line - AROUND, line.place.line + AROUND + 1)
-            wanted.setdefault(line.place.path, set()).update(around)
+    used = [one.place for one in report.by_line.lines] if report.by_line else []
+    for place in [*(line.place for line in report.lines), *used[:MOST_USED]]:
+        if place and place.path in report.sources:
+            wanted.setdefault(place.path, set()).update(range(place.line - AROUND, place.line + AROUND + 1))
     found = {}
     for path, numbers in wanted.items():
         text = report.sources[path].decode("utf-8", "replace").split("\n")

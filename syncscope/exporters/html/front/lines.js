@@ -34,7 +34,7 @@ export function lines(model, goToWait) {
 
   function draw() {
     const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const shown = entries.filter(({line}) => wanted.every(word => `${line.path}:${line.line} ${line.op} ${line.rule} ${line.module} ${line.function}`.toLowerCase().includes(word)));
+    const shown = entries.filter(({line}) => wanted.every(word => `${line.path}:${line.line} ${line.caller ? `${line.caller.path}:${line.caller.line}` : ""} ${line.op} ${line.rule} ${line.module} ${line.function}`.toLowerCase().includes(word)));
     const value = entry => sorted.key === "of" ? entry.of : entry.line[sorted.key];
     if (sorted.key) shown.sort((a, b) => (sorted.down ? -1 : 1) * ((value(a) ?? -1) - (value(b) ?? -1)));
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.key !== sorted.key ? "none" : sorted.down ? "descending" : "ascending");
@@ -76,6 +76,7 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
     make("td", {class: "left what", "data-label": "line"},
       make("div", {}, entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
       code && !line.function ? make("code", {class: "code"}, code[1].trim()) : "",
+      line.caller ? make("div", {class: "about"}, `called from ${line.caller.path}:${line.caller.line}`) : "",
       make("div", {class: "about"}, line.function ? `somewhere in ${line.function}(); ` : "", make("span", {class: "rule"}, about), line.fix ? [" · ", line.fix.title, " ", make("span", {class: `safety ${line.fix.safety}`}, line.fix.safety)] : "")),
     columns.map(([key, name, title]) => make("td", {"data-label": name, title: `${title}`, class: key},
       key === "of" ? [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * Math.max(0, of || 0) / most}%`}})), percent(of)]

@@ -1,4 +1,5 @@
 import {answer} from "./answer.js";
+import {byLine} from "./by_line.js";
 import {comparison} from "./comparison.js";
 import {lines} from "./lines.js";
 import {kept, make, prose} from "./dom.js";
@@ -7,9 +8,10 @@ import {ranks} from "./ranks.js";
 import {steps} from "./steps.js";
 import {timeline} from "./timeline.js";
 import {uses} from "./uses.js";
+import {whatIf} from "./what_if.js";
 import {work} from "./work.js";
 
-const TITLES = {answer: "Answer", uses: "Step", lines: "Lines", steps: "Steps", timeline: "Timeline", memory: "Memory", work: "Kernels", comparison: "Comparison", ranks: "Ranks", runs: "Runs", notes: "Notes"};
+const TITLES = {answer: "Answer", "what-if": "What if", uses: "Step", "by-line": "By line", lines: "Lines", steps: "Steps", timeline: "Timeline", memory: "Memory", work: "Kernels", comparison: "Comparison", ranks: "Ranks", runs: "Runs", notes: "Notes"};
 
 /** The page of one recording in an element; `events` is the packed text of the timeline, `runs` a section and `choose` a control made
 elsewhere. */
@@ -19,7 +21,7 @@ export function showPage(root, model, events, runs = null, choose = null) {
   look = timeline(model, model.timeline, events);
   list = model.lines && lines(model, line => look?.goToWait(line));
   const goToStep = step => look?.goToStep(step);
-  const sections = [model.verdict !== undefined && answer(model, number => list.open(number)), uses(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
+  const sections = [model.verdict !== undefined && answer(model, number => list.open(number)), whatIf(model), uses(model), byLine(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
   const nav = make("nav", {"aria-label": "Sections"}, sections.map(({id}) => make("a", {href: `#${id}`, onclick: event => { event.preventDefault(); document.getElementById(id).scrollIntoView({behavior: "smooth"}); }}, TITLES[id])));
   root.replaceChildren(
     make("header", {}, make("div", {class: "bar"}, make("span", {class: "brand"}, "syncscope"), choose, nav, themeButton()),

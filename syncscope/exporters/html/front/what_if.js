@@ -1,0 +1,18 @@
+import {fixed, largest, make, msTime, percent, prose, section} from "./dom.js";
+
+/** What would help, the most first: a bar to what a step takes, its interval, its bound, and what to write. */
+export function whatIf(model) {
+  if (!model.what_if?.length) return null;
+  const per = model.steps.length ? "step" : "recording", step = model.step_ms || 1;
+  const most = largest(model.what_if.map(one => Math.max(one.bound_ms, one.high_ms, one.saving_ms)), 1e-9);
+  const rows = model.what_if.map((one, number) => {
+    const [low, high] = [Math.max(0, one.low_ms), Math.max(0, one.high_ms)], at = ms => `${100 * Math.min(1, Math.max(0, ms) / most)}%`;
+    const told = `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, between ${msTime(low)} and ${msTime(high)}, at most ${msTime(one.bound_ms)}`;
+    return make("li", {class: number ? null : "most"},
+      make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, percent(one.saving_ms / step)), make("span", {class: "ms"}, `${fixed(one.saving_ms)} ms`)),
+      make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), make("i", {class: "saves", style: {width: at(one.saving_ms)}}), make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
+      make("p", {class: "advice"}, prose(one.advice)),
+      one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
+  });
+  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed`, make("ol", {class: "what-if"}, rows));
+}
