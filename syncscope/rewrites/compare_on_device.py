@@ -90,6 +90,25 @@ EXAMPLES = (
             return first, list(range(max(1, longest)))  # !
         """
     ),
+    Example(
+        """
+        import torch
+
+        def norms(grads: list[torch.Tensor], a: torch.Tensor):
+            a = a.abs()
+            worst = max(g.abs().sum() for g in grads)  # !
+            return worst + max(a.sum(), a.square().sum(), a.sqrt().sum())  # !
+        """,
+        """
+        import torch
+
+        def norms(grads: list[torch.Tensor], a: torch.Tensor):
+            a = a.abs()
+            worst = torch.stack([g.abs().sum() for g in grads]).max()
+            return worst + torch.stack((a.sum(), a.square().sum(), a.sqrt().sum())).max()
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -98,6 +117,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(call, ast.Call) or call.keywords:
         return None
     name = function.dotted(call.func)
+    if (
+        name in ("max", "min", "any", "all")
+        and call.args
+        and (found := stacked(site, function, call, name)) is not None
+    ):
+        return found
     if name in ("max", "min") and len(call.args) == 2:
         return extreme(site, function, call, name)
     if name in ("max", "min") and len(call.args) == 1:
@@ -109,6 +134,37 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             "ask on the device", Safety.UNSAFE, "it is a bool tensor that stays on the device, no Python bool"
         )
     return None
+
+
+def stacked(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
+    """The fix for `max(f(t) for t in ts)` and `max(a, b, c)`, which wait for each: all of them are stacked first."""
+    draft, given = Draft(function), call.args[0]
+    match call.args:
+        case [ast.GeneratorExp() | ast.ListComp() as each]:
+            elements, listed = [each.elt], True
+        case [_, _, _, *_]:
+            elements, listed = list(call.args), False
+        case _:
+            return None
+    facts = [site.fact_of(e) for e in elements]
+    if not all(f.is_tensor and f.ndim == 0 and f.confidence >= 2 for f in facts) or any(map(function.mixed, elements)):
+        return None
+    if name in ("any", "all") and any(f.dtype is not Dtype.BOOL for f in facts):
+        return None
+    if not listed:
+        parts = {f"t{n}": e for n, e in enumerate(elements)}
+        inner = f"({', '.join(f'{{{key}}}' for key in parts)})"
+        draft.replace(call, f"torch.stack({inner}).{name}()", **parts)
+    else:
+        span = function.file.span(given)
+        bare = function.file.code[span.start : span.end].decode()
+        text = bare if isinstance(given, ast.ListComp) else f"[{bare.removeprefix('(').removesuffix(')')}]"
+        draft.replace(call, f"torch.stack({{listed}}).{name}()", listed=text)
+    told = "all must be tensors of one dtype and live on one device, and there must be one"
+    kept = (
+        "it is a bool tensor that stays on the device, and all are computed" if name in ("any", "all") else "NaN wins"
+    )
+    return draft.fix("compare all at once", Safety.UNSAFE, f"{told}; {kept}")
 
 
 def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:

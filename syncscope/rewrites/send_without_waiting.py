@@ -11,6 +11,7 @@ from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 OWN_MEMORY = {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # nobody else can write to it
+SHARED = "torch.from_numpy"
 CHANGES = (
     "the host goes on while the values are on their way: as on CUDA, the backend must take them over before it returns"
 )
@@ -26,7 +27,7 @@ EXAMPLES = (
         import torch
 
         def weighted(x: torch.Tensor, weights: list[float]):
-            return x * torch.tensor(weights, dtype=x.dtype, device="cpu").to(x.device, non_blocking=True)
+            return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
         """,
         Safety.SUGGEST,
         rule="tensor-literal-on-device",
@@ -47,6 +48,40 @@ EXAMPLES = (
         Safety.SUGGEST,
         rule="created-on-host",
     ),
+    Example(
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, weights: list[float]):
+            return x * x.new_tensor(weights)  # !
+        """,
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, weights: list[float]):
+            return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
+        """,
+        Safety.SUGGEST,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def placed(x: torch.Tensor, boxes: np.ndarray):
+            return x[:, :4] - torch.from_numpy(boxes).to(x.device)  # !
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def placed(x: torch.Tensor, boxes: np.ndarray):
+            return x[:, :4] - torch.from_numpy(boxes).to(x.device, non_blocking=True)
+        """,
+        Safety.SUGGEST,
+        rule="created-on-host",
+    ),
 )
 
 
@@ -58,13 +93,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="to" | "cuda")):
-            known = function.dotted(made.func) in OWN_MEMORY and len(call.args) <= 1 and not keywords
+            name = function.dotted(made.func)
+            known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and not keywords
             if not known or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
             draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-            return draft.fix(
-                "send it without waiting", Safety.SUGGEST, f"{CHANGES}; torch's default device must be the host"
+            told = (
+                "torch's default device must be the host" if name != SHARED else "nobody may write the array meanwhile"
             )
+            return draft.fix("send it without waiting", Safety.SUGGEST, f"{CHANGES}; {told}")
         case ast.Call(args=[_]) if function.dotted(call.func) == "torch.tensor" and keywords.keys() <= {
             "dtype",
             "device",
@@ -72,9 +109,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             where = keywords.get("device")
             if where is None or not names_device(function, where) or not of_the_host(function, call.args[0]):
                 return None
-            made_here = draft.call(call, {}, device='"cpu"')
-            draft.replace(call, "{made}.to({where}, non_blocking=True)", made=made_here, where=where)
-            return draft.fix("send it without waiting", Safety.SUGGEST, CHANGES)
+            draft.replace(
+                call, "{made}.to({where}, non_blocking=True)", made=draft.without(call, "device"), where=where
+            )
+            said = f"{CHANGES}; torch's default device must be the host"
+            return draft.fix("send it without waiting", Safety.SUGGEST, said)
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="new_tensor"), args=[values]):
+            fact = function.fact(of)
+            if keywords or not fact.is_tensor or fact.confidence < 2 or not of_the_host(function, values):
+                return None
+            template = "torch.tensor({values}, dtype={x}.dtype).to({x}.device, non_blocking=True)"
+            draft.replace(call, template, values=values, x=of)
+            said = f"{CHANGES}; torch's default device must be the host"
+            return draft.fix("send it without waiting", Safety.SUGGEST, said)
     return None
 
 

@@ -6,6 +6,9 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.made_on_host import takes_all
+from syncscope.codemod.patterns.passes import loop_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -34,28 +37,95 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n, m + 3]",
     ),
+    Example(
+        """
+        import torch
+
+        def colours(x: torch.Tensor):
+            x = x.relu()
+            first = torch.zeros_like(x[:, :1])
+            for j in range(3):
+                first = first + x[:, [j]]  # !
+            return x[..., [2, 1, 0], :], x[:, [2, 1, 0], ...], x[:, [0]] * first  # !
+        """,
+        """
+        import torch
+
+        def colours(x: torch.Tensor):
+            x = x.relu()
+            first = torch.zeros_like(x[:, :1])
+            for j in range(3):
+                first = first + x[:, j : j + 1]
+            return x.flip(-2), x.flip(1), x[:, :1] * first
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, 3, m]",
+    ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     match site.node:
-        case ast.Subscript(value=ast.Name() as x, slice=ast.Tuple(elts=parts)) as taken:
-            pass
+        case ast.Subscript(value=ast.Name() | ast.Attribute() as x, slice=index) as taken:
+            parts = index.elts if isinstance(index, ast.Tuple) else [index]
         case _:
             return None
     lists = [part for part in parts if isinstance(part, ast.List)]
     if len(lists) != 1 or not all(part is lists[0] or keeps_its_place(part) for part in parts):
         return None
-    even = evenly(function, lists[0])
+    draft, name = Draft(function), function.file.text(x)
+    if isinstance(taken.ctx, ast.Load) and (order := backwards(function, lists[0])):
+        dim = dimension(parts, lists[0])
+        if dim is None:
+            return None
+        draft.replace(taken, f"{{x}}.flip({dim})", x=x)
+        return draft.fix("turn them round", Safety.UNSAFE, f"{name} must have {order} entries in that dimension")
+    even = evenly(function, lists[0]) or single(function, lists[0])
     if even is None:
         return None
-    draft = Draft(function)
-    index = ", ".join(even if part is lists[0] else ast.unparse(part) for part in parts)
-    draft.replace(taken, f"{{x}}[{index}]", x=x)
+    code = ", ".join(even if part is lists[0] else ast.unparse(part) for part in parts)
+    draft.replace(taken, f"{{x}}[{code}]", x=x)
     changes = "an index that is out of range is left out, not reported"
     if isinstance(taken.ctx, ast.Load):
-        changes = f"it shares the memory of {x.id}, so neither may be written later; {changes}"
+        changes = f"it shares the memory of {name}, so neither may be written later; {changes}"
     return draft.fix("take them by a slice", Safety.UNSAFE, changes)
+
+
+def backwards(function: Function, listed: ast.List) -> int:
+    """How many positions these are, where they go from the last to the first: `[2, 1, 0]`, as colours are swapped."""
+    at = [function.constant(each) for each in listed.elts]
+    return len(at) if len(at) > 1 and at == list(range(len(at) - 1, -1, -1)) else 0
+
+
+def dimension(parts: list[ast.expr], listed: ast.List) -> int | None:
+    """The dimension that a list selects from, where the other parts of the index take all of theirs."""
+    at = parts.index(listed)
+    if not all(part is listed or takes_all(part) or is_ellipsis(part) for part in parts):
+        return None
+    return at - len(parts) if any(map(is_ellipsis, parts[:at])) else at
+
+
+def is_ellipsis(part: ast.expr) -> bool:
+    """Whether this is `...`."""
+    return isinstance(part, ast.Constant) and part.value is ...
+
+
+def single(function: Function, listed: ast.List) -> str | None:
+    """One position, as a slice that keeps its dimension: `[0]` is `:1`, `[j]` is `j : j + 1` where j counts a loop."""
+    if len(listed.elts) != 1:
+        return None
+    at, only = function.constant(listed.elts[0]), listed.elts[0]
+    if isinstance(at, int):
+        return "-1:" if at == -1 else f"{at or ''}:{at + 1}" if at >= 0 else None
+    if isinstance(only, ast.Name) and counts_a_loop(function, only):
+        return f"{only.id} : {only.id} + 1"
+    return None
+
+
+def counts_a_loop(function: Function, name: ast.Name) -> bool:
+    """Whether a name is what `for j in range(n)` counts."""
+    found = loop_of(function, name)
+    return found is not None and seen(function, found[2], "range({n})", "range(0, {n})") is not None
 
 
 def keeps_its_place(part: ast.expr) -> bool:

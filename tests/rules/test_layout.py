@@ -34,9 +34,9 @@ BROAD = {
         """,
         """
         size = (
-            torch.tensor([height, width], device="cpu", dtype=image.dtype).to(
-                image.device, non_blocking=True
-            ).view(1, 2) / 2.0
+            torch.tensor([height, width], dtype=image.dtype).to(image.device, non_blocking=True).view(
+                1, 2
+            ) / 2.0
             - 0.5
         )
         return image * size
@@ -51,11 +51,7 @@ BROAD = {
         """,
         """
         rows = torch.index_select(
-            image,
-            1,
-            torch.tensor([1, height], device="cpu", dtype=torch.long).to(
-                image.device, non_blocking=True
-            ),
+            image, 1, torch.tensor([1, height], dtype=torch.long).to(image.device, non_blocking=True)
         )[:, :, 0]
         return rows
         """,
@@ -101,7 +97,7 @@ BROAD = {
         """,
         """
         return [
-            torch.tensor([a, b], device="cpu").to(image.device, non_blocking=True).expand(3, 2)
+            torch.tensor([a, b]).to(image.device, non_blocking=True).expand(3, 2)
             for a, b in zip(range(height), range(width))
         ]
         """,
@@ -113,9 +109,7 @@ BROAD = {
         """
         return resize(
             image=image,
-            size=torch.tensor([height, width], device="cpu", dtype=torch.long).to(
-                image.device, non_blocking=True
-            ),
+            size=torch.tensor([height, width], dtype=torch.long).to(image.device, non_blocking=True),
             by=2,
         )
         """,
