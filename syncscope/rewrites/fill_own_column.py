@@ -28,7 +28,7 @@ EXAMPLES = (
         def loss(scores: torch.Tensor, label: torch.LongTensor):
             goal = torch.zeros_like(scores)
             found = label >= 0
-            goal.masked_fill_(found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device)), 1.0)
+            goal.masked_fill_(found[..., None] & (label[..., None] == torch.arange(goal.shape[-1], device=goal.device)), 1.0)
             return goal
         """,
         Safety.UNSAFE,
@@ -49,9 +49,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not all(function.pure(n) for n in (mask, column, found["x"])) or caught(function, assign):
         return None
     draft = Draft(function)
+    at, last = ("[:, None]", 1) if site.fact_of(mask).ndim == 1 else ("[..., None]", -1)
     draft.replace(
         assign,
-        "{x}.masked_fill_({m}[:, None] & ({c}[:, None] == torch.arange({x}.shape[1], device={x}.device)), {v})",
+        f"{{x}}.masked_fill_({{m}}{at} & ({{c}}{at} == torch.arange({{x}}.shape[{last}], device={{x}}.device)), {{v}})",
         **{**found, "x": draft.named(found["x"], "filled")},
     )
     return draft.fix(

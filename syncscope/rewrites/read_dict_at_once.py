@@ -1,4 +1,4 @@
-"""`{k: t.item() for k, t in d.items()}` reads them all at once."""
+"""`{k: t.item() for k, t in d.items()}`, and the same in a loop, reads them all at once."""
 
 from __future__ import annotations
 
@@ -35,10 +35,35 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            for name, part in parts.items():
+                read[name] = part.item()  # !
+            return read
+        """,
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            read.update(zip(parts, torch.hstack(tuple(parts.values())).tolist()))
+            return read
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    return in_comprehension(site, function) or in_a_loop(site, function)
+
+
+def in_comprehension(site: Site, function: Function) -> Fix | None:
+    """The fix for `{k: t.item() for k, t in d.items()}`."""
     loop, tensor = function.parent(site.node), tensor_read(function, site.node)
     found = seen(function, loop, "{ {k:name}: {read} for {k}, {t:name} in {d:name}.items(*_, **_) }")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
@@ -49,3 +74,23 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     draft.replace(loop, f"dict(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))", d=found["d"])
     return draft.fix("read all at once", Safety.UNSAFE, changes)
+
+
+def in_a_loop(site: Site, function: Function) -> Fix | None:
+    """The fix for `for k, t in d.items(): read[k] = t.item()`."""
+    tensor, loop = tensor_read(function, site.node), function.loop(site.node)
+    found = seen(function, loop, "for {k:name}, {t:name} in {d:name}.items(*_, **_):\n    {r:name}[{k}] = {read}")
+    if found is None or loop is None or found["read"] is not site.node or function.same(found["d"], found["r"]):
+        return None
+    if tensor is None or not function.same_name(tensor, found["t"]):
+        return None
+    if gathered_on_host(function, found["d"]):
+        return None
+    names = [function.file.text(found[part]) for part in ("k", "t")]
+    if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):
+        return None
+    draft = Draft(function)
+    join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
+    all_read = f"{{r}}.update(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))"
+    draft.replace(loop, all_read, r=found["r"], d=found["d"])
+    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")

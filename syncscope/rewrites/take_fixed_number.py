@@ -7,7 +7,6 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around
-from syncscope.codemod.patterns.known_counts import a_size
 from syncscope.codemod.patterns.positions import lookup, positions
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
@@ -76,3 +75,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(cut.node, "{s}", s=static if row is None else draft.swapped(row, {call: static}))
     return draft.fix("take a fixed number of rows", Safety.SUGGEST, COMPLETED)
+
+
+def a_size(function: Function, node: ast.expr) -> bool:
+    """Whether an expression can be a number of rows: none that is negative, or on the device."""
+    value = function.constant(node)
+    if value is not None:
+        return isinstance(value, int) and value > 0
+    return isinstance(node, (ast.Name, ast.Attribute)) and not function.fact(node).is_tensor

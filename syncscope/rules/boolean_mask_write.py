@@ -31,7 +31,6 @@ SEVERITY = Severity.WARNING
 OPS = (Op.MASK_WRITE,)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
 REWRITES = (
-    "take_the_larger",
     "choose_with_where",
     "fill_with_device_number",
     "fill_own_column",

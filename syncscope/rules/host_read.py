@@ -61,8 +61,6 @@ REWRITES = (
     "remember_flag",
     "read_list_at_once",
     "read_dict_at_once",
-    "read_entries_at_once",
-    "give_clamp_the_tensors",
     "merge_reads",
     "merge_noted_reads",
     "merge_reads_of_statement",

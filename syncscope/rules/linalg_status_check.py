@@ -24,7 +24,7 @@ longer than any wait, and not where an error that says what is singular is neede
 Fix safety
 ----------
 Suggested, not applied, because a matrix that is singular, or not positive definite, no longer raises an error; the result is
-then not defined. One call for many matrices is suggested, not applied, because they must all have one shape.
+then not defined.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.LINALG_CHECK,)
 SEEN_AS = ("aten::_linalg_check_errors", "aten::linalg_inv", "aten::linalg_solve", "aten::linalg_cholesky")
-REWRITES = (
-    "ask_for_batch",
-    "drop_status_check",
-)
+REWRITES = ("drop_status_check",)
 EXAMPLES = (
     Example(
         """

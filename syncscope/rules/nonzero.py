@@ -23,10 +23,9 @@ Indices that only serve to write one number are not needed: `x[mask] = number` i
 `x.masked_fill_(mask, number)`: the same values and gradients. Safe where the shapes are known to fit and the number of
 dimensions is known, else unsafe, because a tensor without dimensions is then filled instead of raising. Where only the count
 is used, `count_nonzero` gives it as a tensor that stays on the device: unsafe, because code that needs a Python int will then
-read it. The first k rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`; so can all of them where the
-mask was made with a known number of true elements. Both are suggested, not applied: rows that are missing hold -1. One class
-column of each row, `loss[rows, label[rows]] = f(...)`, can be computed for all columns and chosen: unsafe, and more work where
-few rows are kept.
+read it. The first k rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`: suggested, not applied, as
+rows that are missing hold -1. One class column of each row, `loss[rows, label[rows]] = f(...)`, can be computed for all
+columns and chosen: unsafe, and more work where few rows are kept.
 """
 
 from __future__ import annotations
@@ -45,10 +44,8 @@ REWRITES = (
     "count_on_device",
     "first_by_argmax",
     "take_fixed_number",
-    "pad_statically",
     "compute_all_columns",
     "ignore_in_cross_entropy",
-    "say_known_number",
     "use_mask_not_positions",
 )
 EXAMPLES = (

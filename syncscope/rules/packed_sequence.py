@@ -16,10 +16,6 @@ When a fix pays
 ---------------
 In every step: lengths that stay on the host save the copy back. Nothing is gained where they are computed on the device and
 needed on both sides.
-
-Fix safety
-----------
-Unsafe, because lengths that the loader gives are then taken as they are: they must be on the host.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ SEEN_AS = (
     "aten::_to_copy",
     "aten::copy_",
 )
-REWRITES = ("leave_lengths_on_host",)
+REWRITES = ()
 EXAMPLES = (
     Example(
         """

@@ -12,27 +12,23 @@ In every step: writing the product out is one more small kernel, and no wait. No
 
 Fix safety
 ----------
-The product can be written out, with the tensor as a factor. Unsafe, because two roundings take the place of one, and because
-gradients then flow to the factor too. `torch.where` chooses between two tensors and reads none, and each of two bounds can be
-clamped alone: unsafe, because dtypes are then promoted. A sum of the k largest can be that of the first k of all, sorted, with
-a k that stays on the device.
+`torch.where` chooses between two tensors and reads none, and each of two bounds can be clamped alone: unsafe, because dtypes
+are then promoted. A product is written out by hand, `x + t * y`: two roundings take the place of one, and gradients flow to
+the factor, too.
 """
 
 from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Safety
 from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.SCALAR_SLOT,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
-    "sum_first_k",
     "sum_first_of_sorted",
     "choose_or_clamp_on_device",
-    "write_product_out",
 )
 EXAMPLES = (
     Example(
@@ -43,15 +39,14 @@ EXAMPLES = (
             rate = y.detach().sigmoid().mean()
             return torch.add(x, y, alpha=rate)  # !
         """,
-        """
+        inputs="x: finite[n]; y: finite[n]",
+        instead="""
         import torch
 
         def forward(x: torch.Tensor, y: torch.Tensor):
             rate = y.detach().sigmoid().mean()
             return x + rate * y
         """,
-        Safety.UNSAFE,
-        "x: finite[n]; y: finite[n]",
     ),
 )
 

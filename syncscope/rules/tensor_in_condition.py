@@ -23,8 +23,7 @@ Fix safety
 Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
 pass, and where the way not taken gives NaN or inf in its gradient, `where` passes NaN on. A check that only raises can
 become `torch._assert_async`: it is suggested, not applied, because the error comes later, from the device, and is always a
-RuntimeError. Whether a mask selects anything need not be asked: a sum over nothing is zero, a mean is divided by the count or
-one, and of a maximum the device chooses: unsafe, because the result is then always a tensor.
+RuntimeError.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "draw_on_host",
-    "reduce_without_asking",
     "choose_assignment",
     "choose_return",
     "choose_expression",
