@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from syncscope.tensors import blocks, conventions
-from syncscope.tensors.outline import ClassText, FunctionText, names_imported, words
+from syncscope.tensors.outline import ClassText, FunctionText, names_imported
 from syncscope.tensors.syntax import name_of, walk
 
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+_IN_WORD = re.compile(rb"\w")
+_LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = 3  # methods of one name, of which one that is called on anything is meant
 _DEEPEST = 8  # classes derived from one another
 
@@ -44,11 +48,9 @@ class Calls:
         """Those that these call, and that were not known to be called."""
         new: list[FunctionText] = []
         for caller in callers:
-            spoken = {word.lstrip(b".") for word in words(caller.text())}
-            if not (hit := self._names.keys() & spoken):
-                continue
-            wanted = {self._names[word] for word in hit}
-            tree, text = parsed(caller)
+            text = caller.text()
+            wanted = {name for name in self._seldom_in(text) if self._may_call(name, text, caller)}
+            tree, code = parsed(caller) if wanted else (None, b"")
             if tree is None:
                 continue
             called = {id(each.func) for each in walk(tree) if isinstance(each, ast.Call)}
@@ -57,31 +59,49 @@ class Calls:
                     continue
                 if caller.name == "__init__" and id(node) in called:
                     continue  # once; what it keeps may be called in every step
-                meant = self._meant(node, caller, id(node) in called)
-                meant = [each for each in meant if each.key not in self.found]
-                if meant and blocks.of_call(tree, node, text) is None:
+                meant = self._meant(name_of(node), _owner(node), caller, id(node) in called)
+                if meant and blocks.of_call(tree, node, code) is None:
                     self.found |= {each.key: each for each in meant}
                     new += meant
         return new
 
-    def _meant(self, func: ast.expr, caller: FunctionText, is_called: bool) -> list[FunctionText]:
-        """The functions that a call may mean, or what stands to be called later: in a table of losses, as an argument."""
-        same = self.seldom[name_of(func)]
-        if isinstance(func, ast.Name):
+    def _seldom_in(self, text: bytes) -> Iterator[str]:
+        """Of the names of such functions those that stand in a text."""
+        for word in self._names.keys() & set(_WORD.findall(text)):
+            yield self._names[word]
+
+    def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:
+        """Whether a text may call one that is not known to be called: only then it is parsed."""
+        word = name.encode()
+        at = text.find(word)
+        while at >= 0:
+            end = at + len(word)
+            if not (text[at - 1 : at].isalnum() or text[at - 1 : at] == b"_" or _IN_WORD.match(text, end)):
+                owner = _before(text, at - 1) if text[at - 1 : at] == b"." else None
+                if self._meant(name, owner, caller, text[end : end + 1] == b"("):
+                    return True
+            at = text.find(word, end)
+        return False
+
+    def _meant(self, name: str, owner: str | None, caller: FunctionText, is_called: bool) -> list[FunctionText]:
+        """The functions that a call may mean, or what stands to be called later: in a table of losses, as an argument.
+
+        `owner` is the last word before the point, None where there is no point. Those that are known to be called are left out.
+        """
+        same = [each for each in self.seldom[name] if each.key not in self.found]
+        if not same:
+            return []
+        if owner is None:
             known = self._names_in(caller.path)
             return [each for each in same if not each.cls and (each.path == caller.path or each.name in known)]
-        if not isinstance(func, ast.Attribute):
-            return []
-        owner = func.value.func if isinstance(func.value, ast.Call) else func.value
-        if name_of(owner) in ("self", "cls", "super") and isinstance(owner, ast.Name):
+        if owner in ("self", "cls", "super"):
             kin = self._kin(caller.cls)
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
-        module = name_of(owner)
         if not is_called:
             return []
-        functions = [each for each in same if not each.cls and _stem(each.path) == module]
+        functions = [each for each in same if not each.cls and _stem(each.path) == owner]
         methods = [each for each in same if each.cls]
-        return functions or (methods if len(self.defined.get(b"." + same[0].name.encode(), ())) <= _FEW else [])
+        return functions or (methods if len(self.defined.get(b"." + name.encode(), ())) <= _FEW else [])
 
     def _names_in(self, path: str) -> frozenset[str]:
         if path not in self._imported:
@@ -120,6 +140,19 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
     if heat.hot:
         return heat.reason in conventions.OPEN and (beside or function.is_frozen())
     return heat.reason in conventions.SOFT
+
+
+def _before(text: bytes, point: int) -> str:
+    """The last word before a point: `super` of `super().x`."""
+    found = _LAST.search(text, max(point - 80, 0), point)
+    return found[1].decode("utf-8", "replace") if found is not None else ""
+
+
+def _owner(node: ast.Name | ast.Attribute) -> str | None:
+    """The last word before the point of what is named; None where there is no point."""
+    if isinstance(node, ast.Name):
+        return None
+    return name_of(node.value.func if isinstance(node.value, ast.Call) else node.value)
 
 
 def _stem(path: str) -> str:
