@@ -1,7 +1,7 @@
 """The whole story on real input: lint the segmentation sample, record it, read the report, rewrite it, compare, prove it.
 
-Everything runs on the OpenCL device that comes with the installation; a GPU is not needed. It takes a minute at most, also beside
-other work: the proof gets what is left of it, and the last lines say what was found, whatever there was time for.
+Everything runs on the OpenCL device that comes with the installation; a GPU is not needed. It takes a minute at most, beside
+other work, too: the proof gets what is left of it, and the last lines say what was found, whatever there was time for.
 """
 
 from __future__ import annotations
@@ -70,26 +70,27 @@ def proof(python: tuple[str, ...]) -> str:
     result = RUNS / "proof.json"
     result.unlink(missing_ok=True)
     told = ("-o", str(result), SAMPLE, "--device", "ocl")
-    tell("6  the proof", "One rewrite, tried on the program itself in the seconds that are left: promised, measured, between what it lies.",
+    tell("6  the proof", "One rewrite, tried on the program itself in the seconds that are left: promised, measured, proved.",
          *python, *verify, "--budget", f"{left() - 4:.0f}s", *told, expect=(0, 1, 3))  # fmt: skip  # 3: undecided
     found: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
-    ratio = found.get("ratio")
-    if not ratio:
+    if found.get("low") is None:
         return f"undecided in the time that was left; without a limit: {full}"
-    low, high = (100 * (1 - ratio[end]) for end in ("high", "low"))
-    return f"with one of the rewrites a step is {100 * (1 - ratio['middle']):.0f} % shorter ({low:.0f} to {high:.0f} %), measured in turns"
+    middle, low, high = (100 * (1 - found[end]) for end in ("ratio", "high", "low"))
+    values = f"; values {found['values']}" if found.get("values") else ""
+    return f"with one of the rewrites a step is {middle:.0f} % shorter ({low:.0f} to {high:.0f} %), measured in turns{values}"
 
 
 def found(reports: list[Any], values: list[list[float]], proved: str) -> None:
     """What there is to be seen, in a line each."""
-    written, fixed = reports
+    written = reports[0]
     waits = [sum(line.count for line in report.lines) for report in reports]
     apart = max((abs(a - b) / max(abs(a), 1e-12) for a, b in zip(*values, strict=True)), default=0.0)
     answer, bound = written.answer, written.bound
     console.rule("[bold]what was found")
     rows = {
         "waits": f"{waits[0]:.3g} a step as written, {waits[1]:.3g} rewritten",
-        "values": f"the losses of {len(values[0])} steps are within {apart:.1e} of each other",
+        "values": f"the losses of {len(values[0])} steps "
+        + (f"are within {apart:.1e} of each other" if apart else "are equal in every digit that is printed"),
         "bound": bound.words() if bound else "no work of a device was recorded",
         "decision": f"{answer.decision}: {f'likely {answer.figure}' if answer.figure else answer.why}",
         "proof": proved,

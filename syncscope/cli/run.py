@@ -195,7 +195,9 @@ def _record(
     for show in shown:
         show()
     if not session.traces:
-        echo("syncscope: the program ended before the first recorded step", err=True)
+        passed, before = max(0, session.count), session.wait + session.warmup
+        why = f": it let {before} pass first, and there were {passed}" if before else ""
+        echo(f"syncscope: the program ended before the first recorded step{why}", err=True)
     return code
 
 

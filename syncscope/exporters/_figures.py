@@ -6,7 +6,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
-from syncscope.model.report import Report
+from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place, shortly
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ def step(report: Report) -> float | None:
 
 
 def unseen(report: Report) -> list[Finding]:
-    """Findings in code that runs every step, at whose lines the recording shows no wait."""
-    waited = {(line.place.path, line.place.line) for line in report.lines if line.place and not line.function}
+    """Findings in code that runs every step, at whose lines the recording shows no wait, in no step."""
+    waits: list[Line | Read] = [*report.lines, *report.reads]  # reads in steps that are not counted have no line
+    waited = {(one.place.path, one.place.line) for one in waits if one.place and not one.function}
     met = {id(line.finding) for line in report.lines}
     return [
         finding
@@ -41,6 +42,17 @@ def unseen(report: Report) -> list[Finding]:
         and finding.confidence >= SURE
         and not any((finding.place.path, n) in waited for n in range(finding.place.line, finding.end_line + 1))
     ]
+
+
+def counted(report: Report) -> str:
+    """`12 counted: without the first, the last, and 6 that warmed up`; "" where all of them are."""
+    left = len(report.steps) - report.steady
+    if not 0 < report.steady < len(report.steps):
+        return ""
+    ends = (
+        "without the first and the last" if left == 2 else f"without the first, the last and {left - 2} that warmed up"
+    )
+    return f"{report.steady} counted: {ends}" if left >= 2 else f"{report.steady} counted"
 
 
 def time(ns: float) -> str:

@@ -91,7 +91,7 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         yield "recorded", Text(recorded(report.trace))
     if report.steps:
         times = figures.durations(report)
-        counted = f" ({report.steady} counted)" if 0 < report.steady < len(times) else ""
+        counted = f"   {said}" if (said := figures.counted(report)) else ""
         several = (
             f"   shortest {figures.time(min(times))}, longest {figures.time(max(times))}" if len(times) > 1 else ""
         )
@@ -99,7 +99,9 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         median = (figures.time(figures.step(report) or 0), "bold")
         yield (
             "steps",
-            Text.assemble(f"{len(times)}{counted} of ", median, several, (f"   {bars}" if bars else "", "cyan")),
+            Text.assemble(
+                f"{len(times)} of ", median, several, (f"   {bars}" if bars else "", "cyan"), (counted, "dim")
+            ),
         )
     if report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
@@ -293,6 +295,12 @@ def about(line: Line) -> Text:
     return text
 
 
+def _on_processor(report: Report) -> bool:
+    """Whether the device was a processor, on which an upload waits for nothing."""
+    devices = figures.devices(report.trace) if report.trace is not None else []
+    return any(one.get("processor") for one in devices)
+
+
 def footnotes(report: Report) -> Iterator[RenderableType]:
     """How the figures are to be read, the findings that never ran, and what was lost."""
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -319,7 +327,8 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
     if cold:
         named = [Text(f"{finding.place}  {finding.rule}", no_wrap=True, overflow="ellipsis") for finding in cold[:6]]
         rest = [Text(f"and {len(cold) - 6} more")] if len(cold) > 6 else []
-        head = Text(f"{len(cold)} of {len(report.findings)} findings of the linter did not wait here:")
+        others = "; on CUDA they may" if _on_processor(report) else ""
+        head = Text(f"{len(cold)} of {len(report.findings)} findings of the linter did not wait here{others}:")
         grid.add_row("not seen", Group(head, *named, *rest))
     for note in report.notes:
         grid.add_row(Text("note", "yellow"), Text(note))

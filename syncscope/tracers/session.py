@@ -141,6 +141,12 @@ class Session:
         """
         self._deliver()
         if not self.traces:
+            passed, before = max(0, self.count), self.wait + self.warmup
+            if before and passed <= before and self not in _open:
+                raise UserError(
+                    f"nothing was recorded: it let {before} steps pass first, and there were {passed}",
+                    "ask for fewer with wait and warmup, or for no number: then it chooses itself",
+                )
             raise UserError(
                 "nothing has been recorded yet", "leave the `with` block first, and make as many steps as asked"
             )
