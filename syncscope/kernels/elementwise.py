@@ -16,6 +16,7 @@ import torch
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import is_gpu
+from syncscope.kernels.memo import Memo
 from syncscope.kernels.operators import NotNative
 
 GROUP = (256,)
@@ -49,8 +50,7 @@ class Plan(NamedTuple):
 
 
 HELPERS = (programs.CL / "expressions.cl").read_text()
-_plans: dict[Any, Plan] = {}
-_PLANS = 4096
+_plans: Memo[Plan] = Memo()
 
 
 def storable(dtype: torch.dtype) -> bool:
@@ -109,8 +109,6 @@ def apply(
     known = tuple(key)
     plan = _plans.get(known)
     if plan is None:
-        if len(_plans) >= _PLANS:  # a loss that selects by a mask has another shape on every step
-            _plans.clear()
         layout = infer() if infer else None
         plan = _plan(op, layout.make() if layout else out, tensors, dtype)._replace(layout=layout)
         _plans[known] = plan

@@ -11,6 +11,7 @@ import torch
 
 from syncscope.kernels import fallback, halves, plans, queue, storage
 from syncscope.kernels.fallback import NotNative as NotNative
+from syncscope.kernels.memo import Memo
 
 Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
@@ -131,8 +132,7 @@ def _derived(name: str, packet: str) -> str | None:
     return None
 
 
-_made: dict[Any, list[storage.Layout]] = {}
-_MADE = 4096
+_made: Memo[list[storage.Layout]] = Memo()
 
 
 def making(name: str, into: str, kernel: Kernel) -> Kernel:
@@ -147,8 +147,6 @@ def making(name: str, into: str, kernel: Kernel) -> Kernel:
         key = (target, torch.get_default_dtype(), *map(_kind, args), *kwargs, *map(_kind, kwargs.values()))
         layouts = _made.get(key)
         if layouts is None:
-            if len(_made) >= _MADE:  # a loss that selects by a mask has another shape on every step
-                _made.clear()
             layouts = _made[key] = inferred(target, args, kwargs)
         made = [layout.make() for layout in layouts]
         kernel(*args, **kwargs, **dict(zip(outputs, made, strict=True)))
@@ -178,8 +176,6 @@ def writing(like: str, into: str, kernel: Kernel) -> Kernel:
                 raise RuntimeError(
                     f"result type {_spelled(made.dtype)} can't be cast to the desired output type {_spelled(self.dtype)}"
                 )
-            if len(_made) >= _MADE:
-                _made.clear()
             _made[key] = [made]
         kernel(self, *args, **kwargs, **{output: self})
         return self

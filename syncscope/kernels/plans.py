@@ -19,13 +19,13 @@ import pyopencl as cl
 import torch
 
 from syncscope.kernels import generator, in_c, memory, programs, queue, storage
+from syncscope.kernels.memo import MOST, Memo
 
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _SEQUENCES = frozenset((list, tuple, torch.Size))
 _GENERATOR = torch._C.Generator
 _PLAIN = frozenset((int, float, bool))  # of a list of these all are of one type
-_MOST = 4096  # calls of different looks: a loss that selects by a mask has another shape on every step
-_plans: dict[Any, Plan | None] = {}
+_plans: Memo[Plan | None] = Memo()
 _seen: set[int] = set()  # hashes of keys that came once
 decided = 0  # calls so far that looked like none before
 
@@ -160,7 +160,7 @@ def kept(kernel: Callable[..., Any], asks: Callable[[], int] = _nothing) -> Call
             looks = hash(known)
             if looks in _seen:
                 return _noted(known, given, buffers, kernel, args, kwargs)
-            if len(_seen) >= _MOST:
+            if len(_seen) >= MOST:
                 _seen.clear()
             _seen.add(looks)
         elif plan is not None:
@@ -257,8 +257,6 @@ def _noted(
             pass
     if plan is not None and _offered(plan, given):
         return result
-    if len(_plans) >= _MOST:
-        _plans.clear()
     _plans[key] = plan
     return result
 
