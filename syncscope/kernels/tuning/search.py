@@ -38,7 +38,7 @@ _RANGES = {
 }
 _PLACES = 256  # of a result that are compared with double precision
 _TOLERANCE = 1e-5  # of the sum of absolute products; honest float32 stays two orders below
-_TF32_TOLERANCE = 2e-3  # each factor is off by half of 2 ** -10 at most
+_LOOSE = 2e-3  # of TF32, where each factor is off by half of 2 ** -10 at most, and of halves, where the result is
 _BETTER = 0.97  # of the default's time, in each of so many turns beside it, is what a winner takes
 _TURNS = 3
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
@@ -78,8 +78,10 @@ class Bench:
         self.c, self.dtype, self.tf32 = simplified(c), dtype, tf32
         sizes = [1 + max(reach(self.c, index)[1], 0) for index in (self.c.a.at, self.c.b.at, self.c.out)]
         generator = np.random.default_rng(0)
-        self.host = [np.resize(generator.standard_normal(min(size, 1 << 20), np.float32), size) for size in sizes[:2]]
-        self.a, self.b = (torch.from_numpy(x).to(dtype).to(storage.device()) for x in self.host)
+        drawn = [np.resize(generator.standard_normal(min(size, 1 << 20), np.float32), size) for size in sizes[:2]]
+        given = [torch.from_numpy(x).to(dtype) for x in drawn]
+        self.host = [x.to(torch.promote_types(dtype, torch.float32)).numpy() for x in given]
+        self.a, self.b = (x.to(storage.device()) for x in given)
         self.out = storage.empty([sizes[2]], dtype)
 
     def compiles(self, schedule: Schedule) -> None:
@@ -175,7 +177,9 @@ def search(
                 turns = [(bench.seconds(schedule), bench.seconds(first)) for _ in range(_TURNS)]
                 if not all(a is not None and b is not None and a < _BETTER * b for a, b in turns):
                     continue
-        if times[schedule] < float("inf") and bench.error(schedule) < (_TF32_TOLERANCE if tf32 else _TOLERANCE):
+        if times[schedule] < float("inf") and bench.error(schedule) < (
+            _LOOSE if tf32 or dtype.itemsize == 2 else _TOLERANCE
+        ):
             name = space.problem(c, ALIGNED, dtype, tf32)
             return Found(said, name, schedule, times[schedule], times[first], len(times), interrupted)
     return None
@@ -214,24 +218,24 @@ def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], No
     `seen` is told the seconds spent, and what is being looked at.
     """
     begin = perf_counter()
-    classes: dict[str, tuple[str, Contraction, bool]] = {}
+    classes: dict[str, tuple[str, Contraction, torch.dtype, bool]] = {}
     work: dict[str, float] = {}
-    for said, c, tf32 in _kinds():
+    for said, c, dtype, tf32 in kinds():
         if only in said:
             c = simplified(c)
-            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32, tf32)
-            classes.setdefault(name, (said, c, tf32))
+            name = space.problem(gpu.packed(c) or c, ALIGNED, dtype, tf32)
+            classes.setdefault(name, (said, c, dtype, tf32))
             work[name] = work.get(name, 0.0) + math.prod(float(c.size(axis)) for axis in AXES)
     if not classes:
         raise UserError(f"no problem's description contains {only!r}", "try `product`, `convolution` or `to weight`")
     try:
         for name in sorted(classes, key=lambda x: -work[x]):
-            said, c, tf32 = classes[name]
+            said, c, dtype, tf32 = classes[name]
             spent = perf_counter() - begin
             if spent >= seconds:
                 return
             seen(spent, said)
-            best = search(c, min(each, seconds - spent), said=said, tf32=tf32)
+            best = search(c, min(each, seconds - spent), dtype, said, tf32)
             if best is not None:
                 yield best
                 if best.interrupted:
@@ -240,13 +244,16 @@ def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], No
         return
 
 
-def _kinds() -> Iterator[tuple[str, Contraction, bool]]:
-    """The problems, those of convolutions also in TF32 where tensor cores serve, as PyTorch makes them unless told not to."""
-    cores = tensor_cores.serve(torch.float32)
+def kinds() -> Iterator[tuple[str, Contraction, torch.dtype, bool]]:
+    """The problems in float32's precision; where tensor cores serve also convolutions in TF32, as PyTorch makes them unless
+    told not to, and all of them in half precision, as under autocast."""
+    once, halves = tensor_cores.serve(torch.float32), tensor_cores.serve(torch.float16)
     for said, c in problems():
-        yield said, c, False
-        if cores and said.startswith("convolution") and "Winograd" not in said:
-            yield f"{said}, in TF32", c, True
+        yield said, c, torch.float32, False
+        if once and said.startswith("convolution") and "Winograd" not in said:
+            yield f"{said}, in TF32", c, torch.float32, True
+        if halves and "Winograd" not in said:
+            yield f"{said}, in half precision", c, torch.float16, False
 
 
 def ways() -> Iterator[tuple[str, float]]:
