@@ -53,7 +53,9 @@ def rows(report: Report, width: int) -> Iterator[Text]:
     if rest:
         yield _padded(Text(f"{len(rest)} more lines", "dim"), room, rest, found, columns, scale)
     if bare := [one for one in found.lines if not one.place and (one.host or one.of_step)]:
-        yield _padded(Text("no line known", "dim"), room, bare, found, columns, scale)
+        worked = any(one.host or one.device or one.backward for one in bare)
+        name = "no line known" if worked else "idle, unexplained"
+        yield _padded(Text(name, "dim"), room, bare, found, columns, scale)
 
 
 def _padded(

@@ -1,6 +1,6 @@
 import {editorLink} from "./editors.js";
 import {source} from "./lines.js";
-import {fixed, largest, make, msTime, percent, section, short, size, three} from "./dom.js";
+import {fixed, largest, make, msTime, percent, section, short, size, tail, three} from "./dom.js";
 
 const COLUMNS = [
   ["host_ms", "host", "ms of the host: in the line's launches and waits, in the loader, and between the call before and these."],
@@ -12,7 +12,6 @@ const COLUMNS = [
 ];
 const FIRST = 10;
 const nameOf = one => one.path ? `${one.path}:${one.line}` : "no line known";
-const tail = path => path.replace(/^.*[\\/](?:site|dist)-packages[\\/]/, "");
 
 /** Where a step goes by line: a flame graph, a table, and the source with what each line takes in the gutter. */
 export function byLine(model) {
@@ -45,7 +44,7 @@ export function byLine(model) {
 
   function row(one) {
     const code = one.path && source(model, one.path).find(([n]) => n === one.line);
-    const button = one.path ? make("button", {type: "button", class: "spot", "aria-expanded": String(opened.has(one.number)), title: nameOf(one), onclick: () => open(one.number)}, make("span", {class: "file"}, `${tail(one.path)}:${one.line}`)) : make("span", {class: "bare"}, "no line known");
+    const button = one.path ? make("button", {type: "button", class: "spot", "aria-expanded": String(opened.has(one.number)), title: nameOf(one), onclick: () => open(one.number)}, make("span", {class: "file"}, `${tail(one.path)}:${one.line}`)) : make("span", {class: "bare"}, one.host_ms || one.device_ms || one.backward_ms ? "no line known" : "idle, unexplained");
     return make("tr", {class: one.of >= .05 ? "much" : one.of < .005 ? "nothing" : ""},
       make("td", {class: "left what", "data-label": "line"}, make("div", {}, button, one.function ? make("span", {class: "op"}, `${one.function}()`) : ""),
         code ? make("code", {class: "code"}, code[1].trim()) : "", one.caller ? make("div", {class: "about"}, `called from ${tail(one.caller.path)}:${one.caller.line}`) : ""),

@@ -64,6 +64,9 @@ export function fixed(value) {
 export const largest = (numbers, least = -Infinity) => numbers.reduce((a, b) => a > b ? a : b, least);
 export const smallest = numbers => numbers.reduce((a, b) => a < b ? a : b, Infinity);
 
+/** The path of a library's file without the folder that it is installed in; any other as it is. */
+export const tail = path => path.replace(/^.*[\\/](?:site|dist)-packages[\\/]/, "");
+
 /** What an object made from JSON has under a name; none has "constructor" by nature. */
 export const under = (object, name) => Object.hasOwn(object, name) ? object[name] : undefined;
 

@@ -1,6 +1,6 @@
 import {editorLink, editorChoice} from "./editors.js";
 import {measured} from "./verified.js";
-import {fixed, largest, make, msTime, percent, prose, section, three, under} from "./dom.js";
+import {fixed, largest, make, msTime, percent, prose, section, tail, three, under} from "./dom.js";
 
 const COLUMNS = [
   ["count", "reads", "How often a step makes the host wait there."],
@@ -65,18 +65,18 @@ export const nameOf = line => line.path ? `${line.path}:${line.line}` : line.mod
 function row(model, entry, columns, most, goToWait, opened, draw) {
   const {line, number, of} = entry;
   const code = source(model, line.path).find(([n]) => n === line.line);
-  const long = nameOf(line), cut = long.lastIndexOf("/") + 1;
+  const long = nameOf(line), name = tail(long), cut = name.lastIndexOf("/") + 1;
   const button = make("button", {type: "button", class: "place", "aria-expanded": false, "aria-controls": `line-${number}`, title: long, onclick: () => {
     if (!opened.delete(number)) opened.add(number);
     draw();
     button.focus();
-  }}, make("span", {class: "folder"}, long.slice(0, cut)), make("span", {class: "file"}, long.slice(cut)));
+  }}, make("span", {class: "folder"}, name.slice(0, cut)), make("span", {class: "file"}, name.slice(cut)));
   const about = line.fallback ? "the device has no such operator: the CPU ran it" : line.rule || "no rule knows this line";
   const head = make("tr", {class: of === null ? "" : of >= .05 ? "much" : of < .005 ? "nothing" : "", id: `row-${number}`},
     make("td", {class: "left what", "data-label": "line"},
       make("div", {}, entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
       code && !line.function ? make("code", {class: "code"}, code[1].trim()) : "",
-      line.caller ? make("div", {class: "about"}, `called from ${line.caller.path}:${line.caller.line}`) : "",
+      line.caller ? make("div", {class: "about"}, `called from ${tail(line.caller.path)}:${line.caller.line}`) : "",
       make("div", {class: "about"}, line.function ? `somewhere in ${line.function}(); ` : "", make("span", {class: "rule"}, about), line.fix ? [" · ", line.fix.title, " ", make("span", {class: `safety ${line.fix.safety}`}, line.fix.safety)] : "")),
     columns.map(([key, name, title]) => make("td", {"data-label": name, title: `${title}`, class: key},
       key === "of" ? [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * Math.max(0, of || 0) / most}%`}})), percent(of)]
