@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
+from functools import partial
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
@@ -103,6 +105,21 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    found = function.once("collected", site.node, lambda: collected(site, function))
+    if found is None:
+        return None
+    statement = function.statement(site.node)
+    beside = function.block(statement) if statement is not None else []
+    others = [s for s in function.sites if s is not site and function.statement(s.node) in beside]
+    reads = [s for s in others if s.confidence >= 2 and tensor_read(function, s.node) is not None]
+    if all(function.once("collected", s.node, partial(collected, s, function)) is not None for s in reads):
+        return found
+    stays = "another read beside it stays, and waits as long"
+    return replace(found, safety=Safety.SUGGEST, changes=f"{found.changes}; {stays}")
+
+
+def collected(site: Site, function: Function) -> Fix | None:
+    """The fix of one read, whatever is read beside it."""
     tensor, noted = tensor_read(function, site.node), note(function, site.node)
     if tensor is None or noted is None or site.fact.ndim not in (0, None):
         return None

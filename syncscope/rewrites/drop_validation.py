@@ -27,7 +27,7 @@ EXAMPLES = (
         def loss(mean: torch.Tensor, spread: torch.Tensor, x: torch.Tensor):
             return -Normal(mean, spread.exp(), validate_args=False).log_prob(x).mean()
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "mean: finite[n]; spread: finite[n]; x: finite[n]",
     ),
     Example(
@@ -47,7 +47,7 @@ EXAMPLES = (
             policy = Categorical(logits=logits, validate_args=False)
             return -policy.log_prob(action).mean() - policy.entropy().mean()
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "logits: finite[n, 4]; action: index[n] < 4",
     ),
 )
@@ -73,5 +73,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     draft.replace(call, "{call}", call=draft.call(call, {}, validate_args="False"))
     return draft.fix(
-        "leave the checks out", Safety.UNSAFE, "parameters and values that are not valid no longer raise an error"
+        "leave the checks out", Safety.SUGGEST, "parameters and values that are not valid no longer raise an error"
     )

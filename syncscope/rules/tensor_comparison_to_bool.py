@@ -14,7 +14,7 @@ Fix safety
 ----------
 An `assert` on such a comparison can become `torch._assert_async`: it is suggested, not applied, because the error comes later,
 from the device, and is always a RuntimeError. Where both are mostly one object, `a is b or torch.equal(a, b)` asks Python
-first: unsafe, because a tensor that holds NaN then equals itself.
+first: suggested too, because a tensor that holds NaN then equals itself, and two objects are compared as before.
 """
 
 from __future__ import annotations

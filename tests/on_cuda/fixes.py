@@ -1,0 +1,173 @@
+"""How often the examples of the rewrites wait on CUDA, as written and as fixed; prints JSON: a row for each example that runs.
+
+python tests/on_cuda/fixes.py > fixes.json
+python tests/on_cuda/fixes.py --table fixes.json > tests/rules/cuda_fixes.txt
+"""
+
+import copy
+import inspect
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from on_cuda.examples import moved
+from rules.equivalence import arguments, last_function
+
+import syncscope.rewrites
+from syncscope.model.example import Example
+
+DRAWS = 8
+HEAD = """# How often the examples of each rewrite wait on CUDA, as written and as fixed: {machine}.
+#
+#   before | after | safety | rewrite, number of the example
+#
+# The most over some random inputs, as torch's sync debug mode counts them; printed by tests/on_cuda/fixes.py.
+
+"""
+MADE = """
+import numpy as np, torch
+d = torch.device("cuda")
+x, y, p = torch.randn(6, 5, device=d), torch.randn(6, 5, device=d), torch.rand(6, 5, device=d) + 0.1
+m, n0, ci, pin = x > 0, np.array([0, 2]), torch.tensor([0, 2]), torch.randn(6, 5).pin_memory()
+log, wide = [], torch.randn(6, 4, 8, device=d)
+layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval().to(d)
+pad = torch.zeros(6, 4, dtype=torch.bool, device=d)
+checking = torch.nn.TransformerEncoder(layer, 1).eval().to(d)
+plain = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval().to(d)
+"""
+PAIRS = {  # what no example runs: as written, as fixed
+    "check_comparison_on_device": ("assert torch.equal(x, x)", "torch._assert_async((x == x).all())", "suggest"),
+    "check_number_on_device": (
+        "assert x.sum().item() == x.sum().item()",
+        "torch._assert_async(x.sum() == x.sum())",
+        "suggest",
+    ),
+    "check_on_device": ("assert (x == x).all()", "torch._assert_async((x == x).all())", "suggest"),
+    "copy_index_without_waiting": ("x[ci]", "x[ci.to(x.device, non_blocking=True)]", "suggest"),
+    "copy_once_after_loop": ("a = [r.cpu() for r in x]", "a = torch.stack(list(x)).cpu()", "unsafe"),
+    "copy_without_waiting": ("pin.to(d)", "pin.to(d, non_blocking=True)", "unsafe"),
+    "draw_by_argmax": (
+        "torch.multinomial(p, 1)",
+        "(p / torch.empty_like(p).exponential_()).argmax(-1, True)",
+        "suggest",
+    ),
+    "draw_on_host": ("torch.rand(1, device=d).item()", "torch.rand(1).item()", "unsafe"),
+    "drop_mask_check": ("checking(wide, src_key_padding_mask=pad)", "plain(wide, src_key_padding_mask=pad)", "unsafe"),
+    "give_back_the_tensor": ("x.sum().item()", "x.sum().detach()", "suggest"),
+    "give_meter_the_tensor": ("log.append(x.sum().item())", "log.append(x.sum().detach())", "suggest"),
+    "give_number_to_where": ("torch.where(m, x, torch.tensor(0.0))", "torch.where(m, x, 0.0)", "unsafe"),
+    "log_rarely": (
+        "for i in range(9): print(end=f'{x.sum():.0f}'[:0])",
+        "for i in range(9):\n if i % 50 == 0: x.sum().item()",
+        "suggest",
+    ),
+    "note_the_tensor": ("log.append(x.sum().item())", "log.append(x.sum().detach())", "suggest"),
+    "remember_flag": ("any(bool(v) for v in m.any(1))", "m.any(1).any().item()", "unsafe"),
+    "send_index_once": ("x[n0], y[n0]", "i = torch.as_tensor(n0, device=d); x[i], y[i]", "unsafe"),
+    "send_without_waiting": (
+        "torch.tensor([1.0, 2.0], device=d)",
+        "torch.tensor([1.0, 2.0]).to(d, non_blocking=True)",
+        "suggest",
+    ),
+    "take_fixed_number": ("m[:, 0].nonzero()[:2]", "torch.nonzero_static(m[:, 0], size=2)", "suggest"),
+}
+count = 0
+
+
+def heard(message: object, *_: object, **__: object) -> None:
+    global count
+    count += "called a synchronizing" in str(message)
+
+
+def waited(function: Any, drawn: dict[str, Any]) -> int | None:
+    """How often one run waits; None where it fails."""
+    global count
+    given_to = {name: moved(copy.deepcopy(value)) for name, value in drawn.items()}
+    torch.cuda.synchronize()
+    count = 0
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        function(**given_to)
+    except Exception:
+        return None
+    finally:
+        torch.cuda.set_sync_debug_mode(0)
+    return count
+
+
+def measured(example: Example) -> tuple[int, int] | None:
+    """The most waits of a run as written, and of the same run as fixed."""
+    before, after = (last_function(inspect.cleandoc(code)) for code in (example.code, example.fixed or ""))
+    pairs: list[tuple[int, int]] = []
+
+    @settings(
+        max_examples=DRAWS, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(st.data())
+    def go(data: st.DataObject) -> None:
+        drawn = data.draw(arguments(example.inputs))
+        try:  # on CUDA an index out of bounds would end the context
+            before(**copy.deepcopy(drawn))
+            after(**copy.deepcopy(drawn))
+        except Exception:
+            return
+        one, other = waited(before, drawn), waited(after, drawn)
+        if one is not None and other is not None:
+            pairs.append((one, other))
+
+    go()
+    return (max(one for one, _ in pairs), max(other for _, other in pairs)) if pairs else None
+
+
+def of_pairs() -> list[dict[str, Any]]:
+    """The waits of what is written out above, in a second run: the first one builds what it needs."""
+    space: dict[str, Any] = {}
+    exec(MADE, space)
+    rows = []
+    for name, (before, after, safety) in PAIRS.items():
+        counts = []
+        for code in (before, after):
+            compiled = compile(code, "<pair>", "exec")
+            exec(compiled, space)
+            counts.append(waited(lambda compiled=compiled: exec(compiled, space), {}))
+        rows.append(
+            {"rewrite": name, "example": "written out", "before": counts[0], "after": counts[1], "safety": safety}
+        )
+    return rows
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--table"]:
+        said = json.loads(Path(sys.argv[2]).read_text())
+        print(HEAD.format(machine=said["machine"]), end="")
+        for row in said["rows"]:
+            print(f"{row['before']} | {row['after']} | {row['safety']} | {row['rewrite']}, {row['example']}")
+        return
+    warnings.simplefilter("always")
+    torch.set_warn_always(True)
+    warnings.showwarning = heard
+    names = sorted(p.stem for p in Path(syncscope.rewrites.__file__).parent.glob("[!_]*.py"))
+    rows = []
+    for name in names:
+        for number, example in enumerate(syncscope.rewrites.named(name).EXAMPLES):
+            if not example.fixed or not example.inputs or "_assert_async" in example.fixed:
+                continue  # an assertion that fails ends CUDA's context
+            found = measured(example)
+            if found is not None and example.safety is not None:
+                row = {"rewrite": name, "example": number, "before": found[0], "after": found[1]}
+                rows.append({**row, "safety": example.safety.value})
+    rows += of_pairs()
+    machine = f"torch {torch.__version__}, {torch.cuda.get_device_name()}"
+    json.dump({"machine": machine, "rows": rows}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
