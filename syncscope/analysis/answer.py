@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from syncscope.analysis.event_graph import EventGraph
@@ -18,6 +18,7 @@ from syncscope.analysis.experience import Experience, experience, kind_of
 from syncscope.analysis.price import Prices
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds
+from syncscope.model.ops import COUNTS
 from syncscope.model.report import Line, Report
 
 LIKELY = 0.03  # the part of a step that is worth a change
@@ -77,12 +78,12 @@ def without_figure(report: Report, works: bool) -> Answer:
 def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
     """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected."""
     selecting = {r for one in event_graph.selections for r in one.reads}
-    fixes = [line.finding.fix if line.finding else None for line in lines]
-    return frozenset(
-        n
-        for n, (fix, rows) in enumerate(zip(fixes, members, strict=True))
-        if (fix.adds is not Adds.NOTHING if fix is not None else not selecting.isdisjoint(rows))
-    )
+    found = []
+    for n, (line, rows) in enumerate(zip(lines, members, strict=True)):
+        fix = line.finding.fix if line.finding else None
+        if fix.adds is not Adds.NOTHING if fix is not None else line.op in COUNTS or not selecting.isdisjoint(rows):
+            found.append(n)
+    return frozenset(found)
 
 
 def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
@@ -115,8 +116,11 @@ def of_all(
     return found
 
 
-def of_line(line: Line, whole: Answer, costs: Prices, known: Experience | None, number: int, adds: bool) -> Answer:
-    """The answer for one line, whose advice is known: of what the whole may be off by, its part."""
+def of_line(
+    line: Line, whole: Answer, costs: Prices, known: Experience | None, number: int, adds: bool, kept: float | None
+) -> Answer:
+    """The answer for one line, whose advice is known: of what the whole may be off by, its part. It keeps the share `kept` of
+    the rows that it selects."""
     bound = whole.bound if whole.bound is not None else 1.0
     if line.price is None:
         return Answer(Decision.TRY, bound=bound, why=line.why)
@@ -127,4 +131,14 @@ def of_line(line: Line, whole: Answer, costs: Prices, known: Experience | None, 
         ends = known.around(costs.saving / step)
         low, high = (share + part * (end - costs.saving / step) for end in ends)
     found = answer(share, (low, high), bound, adds, whole.loops, whole.measured)
-    return replace(found, decision=Decision.LEAVE, why=line.why) if number in costs.left else found
+    if number in costs.left:
+        return replace(found, decision=Decision.LEAVE, why=line.why)
+    return replace(found, why="; ".join([found.why, *_of_what(line, adds, kept)]))
+
+
+def _of_what(line: Line, adds: bool, kept: float | None) -> Iterator[str]:
+    """What the figure is of: the waits alone, or a rewrite that computes so many times as many rows."""
+    if adds and kept:
+        yield f"in fixed shapes {1 / kept:.3g} times as many rows are computed, which is counted in as far as it is known"
+    if line.finding is None or line.finding.fix is None:
+        yield "no rewrite of it is known, so the figure is of its waits alone"

@@ -171,7 +171,8 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     lines = tuple(
-        replace(line, answer=of_line(line, whole, costs, known, n, n in adding)) for n, line in enumerate(lines)
+        replace(line, answer=of_line(line, whole, costs, known, n, n in adding, event_graph.kept(members[n])))
+        for n, line in enumerate(lines)
     )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in members[n]} - left

@@ -79,3 +79,8 @@ def test_a_device_that_is_nearly_always_busy_is_left_whatever_else_is_unknown():
     report = summarize(Device().run([step(57, work=0.01)] * 8)[0])
     assert report.answer.decision is LEAVE
     assert report.answer.why.startswith("no fix can save more than")
+
+
+def test_a_line_without_a_rewrite_is_priced_by_its_waits_and_says_so():
+    report = summarize(Device().run([step(57)] * 8)[0])
+    assert report.lines[0].answer.why.endswith("no rewrite of it is known, so the figure is of its waits alone")

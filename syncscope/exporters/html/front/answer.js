@@ -7,9 +7,10 @@ export const saysUses = model => model.verdict !== undefined && model.uses && (m
 
 /** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
 export function answer(model, goToLine) {
-  const [first, ...rest] = sentences(model.verdict);
+  const all = sentences(model.verdict), at = all.findIndex(one => one.startsWith("Decision: "));
+  const first = all[at + 1], rest = [...all.slice(0, Math.max(at, 0)), ...all.slice(at + 2)];
   const box = section("answer", "The answer");
-  box.append(make("p", {class: "verdict"}, prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
+  box.append(make("p", {class: "verdict"}, model.answer ? [decision(model.answer), " "] : "", prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
   if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
   const plan = model.plan[0];
@@ -25,6 +26,12 @@ export function answer(model, goToLine) {
   box.append(figures(model));
   return box;
 }
+
+/** One of the four words, and why when it is pointed at. */
+export const decision = answer => make("span", {class: `decision ${answer.decision}`, title: answer.why}, answer.decision);
+
+/** The ends of what a saving lies between, ms. */
+const ends = model => model.answer && model.answer.low !== null && model.step_ms ? [model.answer.low, model.answer.high].map(share => share * model.step_ms) : model.total_saving_range_ms;
 
 /** Sentences of a text; a full stop within a name or a number ends none. */
 function sentences(text) {
@@ -45,7 +52,7 @@ function figures(model) {
       "The share of the steps in which any queue of any device worked."],
     [three(reads), `reads a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one read, however many calls into the driver it takes."],
-    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", model.total_saving_range_ms ? `${model.total_saving_range_ms.map(msTime).join(" to ")}` : "",
+    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", ends(model) ? `${ends(model).map(msTime).join(" to ")}` : "",
       "How much shorter a step is in a replay of the recording in which no read waits, and what that lies between."],
     model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "off in the replay", `${percent(model.unexplained || 0)} unexplained`,
       "How far a replay in which nothing is changed is from the recording. Above 5 % no prices are given."],
@@ -57,7 +64,7 @@ function figures(model) {
 /** A step now, and without the waits of the plan (or of all): bars to one scale, with what it lies between. */
 function promise(model) {
   const planned = model.plan.length > 0, saving = planned ? model.plan_saving_ms : model.total_saving_ms;
-  const range = (planned ? model.plan_saving_range_ms : model.total_saving_range_ms) || [saving, saving];
+  const range = ends(model) || [saving, saving];
   const now = model.step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
   const what = planned ? `${model.plan.length === 1 ? "one line" : `${model.plan.length} lines`} fixed` : "no waits";
   const [low, high] = [now - range[1], now - Math.max(0, range[0])];

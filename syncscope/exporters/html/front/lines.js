@@ -1,3 +1,4 @@
+import {decision} from "./answer.js";
 import {editorLink, editorChoice} from "./editors.js";
 import {measured} from "./verified.js";
 import {fixed, largest, make, msTime, percent, prose, section, tail, three, under} from "./dom.js";
@@ -74,20 +75,20 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
   const about = line.fallback ? "the device has no such operator: the CPU ran it" : line.rule || "no rule knows this line";
   const head = make("tr", {class: of === null ? "" : of >= .05 ? "much" : of < .005 ? "nothing" : "", id: `row-${number}`},
     make("td", {class: "left what", "data-label": "line"},
-      make("div", {}, entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
+      make("div", {}, line.answer ? [decision(line.answer), " "] : "", entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
       code && !line.function ? make("code", {class: "code"}, code[1].trim()) : "",
       line.caller ? make("div", {class: "about"}, `called from ${tail(line.caller.path)}:${line.caller.line}`) : "",
       make("div", {class: "about"}, line.function ? `somewhere in ${line.function}(); ` : "", make("span", {class: "rule"}, about), line.fix ? [" · ", line.fix.title, " ", make("span", {class: `safety ${line.fix.safety}`}, line.fix.safety)] : "")),
     columns.map(([key, name, title]) => make("td", {"data-label": name, title: `${title}`, class: key},
       key === "of" ? [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * Math.max(0, of || 0) / most}%`}})), percent(of)]
         : key === "count" ? three(line.count)
-        : key === "share_ms" ? [fixed(line.share_ms), line.share_range_ms ? make("span", {class: "range"}, between(line.share_range_ms)) : ""]
+        : key === "share_ms" ? [fixed(line.share_ms), line.answer && line.answer.low !== null ? make("span", {class: "range"}, between(line.answer)) : ""]
         : fixed(line[key]))));
   let made = null;
   return {head, button, more: () => made ||= make("tr", {class: "more", id: `line-${number}`}, make("td", {colspan: columns.length + 1, class: "left"}, details(model, line, goToWait))), forget() { made = null; }};
 }
 
-const between = ([low, high]) => `${fixed(Math.max(0, low))}–${fixed(high)}`;
+const between = ({low, high}) => `${Math.round(100 * low)} to ${Math.round(100 * high)} %`;
 
 /** `[number, text]` of the lines of a file that are at hand. */
 export const source = (model, path) => (under(model.page.source, path) || []).flatMap(([first, texts]) => texts.map((text, n) => [first + n, text]));
@@ -100,7 +101,7 @@ function details(model, line, goToWait) {
   else parts.push(make("p", {class: "faint"}, line.path ? "Its source is not at hand: report --source DIR names the folder in which it lies." : "The recording does not have its line."));
   const modes = [["deferred_ms", "the value is read one step later"], ["merged_ms", "the reads of a step are made one, at the last of them"], ["asynchronous_ms", "the copy is made beside the work, and waited for at the end of the step"]]
     .filter(([key]) => line[key] !== null && line[key] !== undefined);
-  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Price"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), " shorter by its fair share", line.share_range_ms ? `, between ${line.share_range_ms.map(ms => msTime(Math.max(0, ms))).join(" and ")}` : "",
+  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Price"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), " shorter by its fair share", line.answer && line.answer.why ? [" (", prose(line.answer.why), ")"] : "", line.share_range_ms ? `; by what may take its place, by what was late and by how the steps spread it is between ${line.share_range_ms.map(ms => msTime(Math.max(0, ms))).join(" and ")}` : "",
     line.saved_alone_ms !== null ? `; ${msTime(line.saved_alone_ms)} if only this line is fixed, ${msTime(line.saved_last_ms)} after all others.` : "."),
     modes.length ? make("ul", {}, modes.map(([key, words]) => make("li", {}, `${msTime(line[key])} if ${words}`))) : ""));
   if (line.fix) parts.push(rewrite(line.fix));
