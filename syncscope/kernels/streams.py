@@ -8,9 +8,11 @@ from typing import NamedTuple
 import torch
 
 from syncscope.kernels import storage
-from syncscope.kernels.device import device
+from syncscope.kernels.device import device, is_gpu
 
-GROUP = 256  # threads of a block of CUDA's kernels that draw, and of ours
+GROUP = 256  # threads of a block of CUDA's kernels that draw
+_LANES = 1 if is_gpu else 8  # as cl/philox.cl has it: streams of an item
+TEAM = (GROUP // _LANES,)  # a work-group, for as many streams
 _H100 = 132 * 2048
 # Threads that a multiprocessor of NVIDIA's holds at once, by its compute capability, where they are not 2,048 (CUDA C++
 # Programming Guide, technical specifications).
@@ -42,6 +44,11 @@ class Streams(NamedTuple):
     def drawn(self) -> int:
         """How far the generator is afterwards."""
         return 4 * self.turns
+
+
+def items(streams: int) -> tuple[int]:
+    """The size of a launch for so many streams at least."""
+    return (-(-streams // GROUP) * TEAM[0],)
 
 
 def dense(x: torch.Tensor) -> bool:

@@ -1,16 +1,35 @@
 // Random numbers that are functions of a seed, a stream and a place in it: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011),
-// counted as CUDA's cuRAND counts, and made into numbers as it makes them.
+// counted as CUDA's cuRAND counts, and made into numbers as it makes them. An item draws for LANES streams that are neighbours: eight
+// on a CPU, where each of its instructions does so much, one on a GPU.
 typedef struct { ulong seed, offset; } Draw;
 
-// Four words: of stream `stream`, those from 4 * (offset / 4 + turn) on.
-static inline uint4 philox(Draw from, ulong stream, ulong turn) {
+#if ON_GPU
+#define LANES 1
+#define L(type) type
+#define CONVERT(type, x) convert_##type(x)
+#define LANE_NUMBERS 0
+#define LANE(x, k) (x)
+#define HIGH(x, y) mul_hi(x, y)
+#else
+#define LANES 8
+#define L(type) JOIN(type, 8)
+#define CONVERT(type, x) __builtin_convertvector(x, JOIN(type, 8))
+#define LANE_NUMBERS ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
+#define LANE(x, k) ((x)[k])
+#define HIGH(x, y) CONVERT(uint, CONVERT(ulong, y) * (ulong)(x) >> 32)
+#endif
+typedef L(uint) Words;
+typedef struct { Words a, b, c, d; } Four;
+
+// Four words for each lane: of stream `stream` and its neighbours, those from 4 * (offset / 4 + turn) on.
+static inline Four philox(Draw from, ulong stream, ulong turn) {
     const ulong count = from.offset / 4 + turn;
-    uint a = (uint)count, b = (uint)(count >> 32), c = (uint)stream, d = (uint)(stream >> 32);
+    Words a = (uint)count, b = (uint)(count >> 32), c = (uint)stream + LANE_NUMBERS, d = (uint)(stream >> 32);
     uint first = (uint)from.seed, second = (uint)(from.seed >> 32);
 #pragma unroll
     for (int i = 0; i < 10; i++) {
-        const uint high_a = mul_hi(0xD2511F53u, a), low_a = 0xD2511F53u * a;
-        const uint high_c = mul_hi(0xCD9E8D57u, c), low_c = 0xCD9E8D57u * c;
+        const Words high_a = HIGH(0xD2511F53u, a), low_a = 0xD2511F53u * a;
+        const Words high_c = HIGH(0xCD9E8D57u, c), low_c = 0xCD9E8D57u * c;
         a = high_c ^ b ^ first;
         b = low_c;
         c = high_a ^ d ^ second;
@@ -18,7 +37,8 @@ static inline uint4 philox(Draw from, ulong stream, ulong turn) {
         first += 0x9E3779B9u;
         second += 0xBB67AE85u;
     }
-    return (uint4)(a, b, c, d);
+    const Four made = {a, b, c, d};
+    return made;
 }
 
 // CUDA's fast functions, and its square root, which OpenCL has under other names.
@@ -34,26 +54,44 @@ static inline float root(float x) {
 #define root(x) sqrt(x)
 #endif
 
-// Above 0 and up to 1.
-static inline float4 uniform4(uint4 bits) { return convert_float4(bits) * 0x1p-32f + 0x1p-33f; }
+// Four of each lane, or of what takes 64 bits two.
+static inline void words4(Four bits, Words *x) { x[0] = bits.a, x[1] = bits.b, x[2] = bits.c, x[3] = bits.d; }
 
-static inline float2 normal2(uint x, uint y) { // Box and Muller, 1958
-    const float angle = (float)y * (0x1p-32f * 6.2831855f) + 0x1p-33f * 6.2831855f;
-    const float far = root(-2.0f * log((float)x * 0x1p-32f + 0x1p-33f));
-    return (float2)(FAST(sin)(angle) * far, FAST(cos)(angle) * far);
+static inline void words2(Four bits, L(ulong) *x) {
+    x[0] = CONVERT(ulong, bits.a) << 32 | CONVERT(ulong, bits.b);
+    x[1] = CONVERT(ulong, bits.c) << 32 | CONVERT(ulong, bits.d);
 }
 
-static inline float4 normal4(uint4 bits) { return (float4)(normal2(bits.x, bits.y), normal2(bits.z, bits.w)); }
+static inline L(float) unit(Words x) { return CONVERT(float, x) * 0x1p-32f + 0x1p-33f; } // above 0 and up to 1
+
+static inline void uniform4(Four bits, L(float) *x) {
+    x[0] = unit(bits.a), x[1] = unit(bits.b), x[2] = unit(bits.c), x[3] = unit(bits.d);
+}
+
+static inline void pair(Words x, Words y, L(float) *made) { // Box and Muller, 1958
+    const L(float) angle = CONVERT(float, y) * (0x1p-32f * 6.2831855f) + 0x1p-33f * 6.2831855f;
+    const L(float) far = root(-2.0f * log(unit(x)));
+    made[0] = FAST(sin)(angle) * far;
+    made[1] = FAST(cos)(angle) * far;
+}
+
+static inline void normal4(Four bits, L(float) *x) {
+    pair(bits.a, bits.b, x);
+    pair(bits.c, bits.d, x + 2);
+}
 
 #ifdef cl_khr_fp64
-static inline double2 uniform2_double(uint4 bits) {
-    const ulong2 whole = convert_ulong2(bits.xz) ^ (convert_ulong2(bits.yw) << 21);
-    return convert_double2(whole) * 0x1p-53 + 0x1p-54;
+static inline L(double) unit_double(Words x, Words y) {
+    return CONVERT(double, CONVERT(ulong, x) ^ (CONVERT(ulong, y) << 21)) * 0x1p-53 + 0x1p-54;
 }
 
-static inline double2 normal2_double(uint4 bits) {
-    const double2 drawn = uniform2_double(bits);
-    const double half_turns = drawn.y * 2, far = sqrt(-2.0 * log(drawn.x));
-    return (double2)(sinpi(half_turns) * far, cospi(half_turns) * far);
+static inline void uniform2_double(Four bits, L(double) *x) {
+    x[0] = unit_double(bits.a, bits.b), x[1] = unit_double(bits.c, bits.d);
+}
+
+static inline void normal2_double(Four bits, L(double) *x) {
+    const L(double) half_turns = unit_double(bits.c, bits.d) * 2, far = sqrt(-2.0 * log(unit_double(bits.a, bits.b)));
+    x[0] = sinpi(half_turns) * far;
+    x[1] = cospi(half_turns) * far;
 }
 #endif

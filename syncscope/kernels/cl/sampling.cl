@@ -4,12 +4,15 @@
 #ifdef P
 // Ones with the probability of each element; four neighbours are a stream's.
 __kernel void bernoulli_each(__global const P *chances, long chances_at, __global O *out, long at, ulong total, Draw draw) {
-    const ulong item = get_global_id(0);
+    const ulong item = get_global_id(0) * LANES;
     if (item * 4 >= total) return;
-    const float4 drawn = uniform4(philox(draw, item, 0));
-    const float each[4] = {drawn.x, drawn.y, drawn.z, drawn.w};
-    for (int j = 0; j < 4; j++)
-        if (item * 4 + j < total) STORE(each[j] <= chances[chances_at + item * 4 + j], out, at + item * 4 + j);
+    L(float) drawn[4];
+    uniform4(philox(draw, item, 0), drawn);
+    for (int k = 0; k < LANES; k++)
+        for (int j = 0; j < 4; j++) {
+            const ulong i = (item + k) * 4 + j;
+            if (i < total) STORE(LANE(drawn[j], k) <= chances[chances_at + i], out, at + i);
+        }
 }
 #endif
 
@@ -19,7 +22,7 @@ __kernel void multinomial(__global const T *sums, __global long *out, uint rows,
     const uint sample = get_global_id(0), row = get_global_id(1);
     if (sample >= samples || row >= rows) return;
     sums += (ulong)row * classes;
-    const T wanted = uniform4(philox(draw, (ulong)row * streams + sample, 0)).x;
+    const T wanted = LANE(unit(philox(draw, (ulong)row * streams + sample, 0).a), 0);
     uint low = 0, high = classes;
     while (low < high) {
         const uint middle = (low + high) / 2;
@@ -38,13 +41,14 @@ __kernel void shuffle_equal(__global const long *keys, __global long *places, ui
     if (i + 1 >= count || keys[i] != keys[i + 1] || (i && keys[i] == keys[i - 1])) return;
     uint length = 1, turn = 0, left = 0;
     while (i + length < count && keys[i + length] == keys[i]) length++;
-    uint4 drawn = 0;
+    Four drawn;
     for (uint last = length - 1; last; last--) {
         if (!left) {
             drawn = philox(draw, i, turn++);
             left = 4;
         }
-        const uint number = left == 4 ? drawn.x : left == 3 ? drawn.y : left == 2 ? drawn.z : drawn.w, other = number % (last + 1);
+        const uint number = LANE(left == 4 ? drawn.a : left == 3 ? drawn.b : left == 2 ? drawn.c : drawn.d, 0);
+        const uint other = number % (last + 1);
         const long moved = places[i + last];
         left--;
         places[i + last] = places[i + other];

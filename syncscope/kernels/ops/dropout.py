@@ -11,7 +11,7 @@ from syncscope.kernels import generator as generators
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.elementwise import Pointwise, apply
 from syncscope.kernels.operators import op
-from syncscope.kernels.streams import GROUP, Streams, dense
+from syncscope.kernels.streams import TEAM, Streams, dense, items
 
 _BACKWARD = Pointwise("dropout_backward", "(T)(mask != 0) * g * scale", ("g", "mask"), ("scale",))
 
@@ -43,12 +43,12 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     streams = Streams.of(total, 4)
     # Of two neighbours a thread of CUDA's uses two of the four numbers it draws, and counts as if it used all: we count them.
     turns = -(-total // (2 * streams.across)) if each == 2 else streams.turns
-    items = streams.across * turns if each == 1 else total // each
+    drawing = streams.across * turns if each == 1 else total // each
     keep = 1 - p if x.dtype == torch.float64 else _float(1 - p)
     macros = {"EACH": each, "ALIGNED": int(x.storage_offset() % 4 == 0), "PER_TURN": 4}
     queue.launch(
         programs.kernel("dropout", "dropout", **programs.elements(x.dtype), **macros),
-        (-(-items // GROUP) * GROUP,), (GROUP,),
+        items(drawing), TEAM,
         storage.buffer(x), x.storage_offset(), storage.buffer(out), storage.buffer(mask), total, streams.across,
         keep, 1 / keep, ours.draw(4 * turns),
     )  # fmt: skip
@@ -89,7 +89,7 @@ def rrelu(
         streams = Streams.of(x.numel(), per_turn)
         queue.launch(
             programs.kernel("dropout", "rrelu", **programs.elements(x.dtype), PER_TURN=per_turn, EACH=4, ALIGNED=0),
-            (streams.across * streams.turns,), (GROUP,),
+            items(streams.across * streams.turns), TEAM,
             storage.buffer(x), x.storage_offset(), storage.buffer(out), storage.buffer(slopes), x.numel(), streams.across,
             lower, upper - lower, ours.draw(streams.drawn),
         )  # fmt: skip

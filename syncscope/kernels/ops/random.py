@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from syncscope.kernels import generator as generators
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.operators import into_out, native, overload
-from syncscope.kernels.streams import GROUP, Streams, dense
+from syncscope.kernels.streams import TEAM, Streams, dense, items
 
 _WIDE_RANGE = 1 << 28  # from so many integers on one takes 64 bits
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -69,7 +69,7 @@ def fill(self: Tensor, ours: generators.Generator, name: str, of: Distribution, 
     streams = Streams.of(total, 2 if wide else 4)
     a, b, c = (*numbers, 0, 0)[:3]
     queue.launch(
-        _kernel(name, of, self.dtype, wide), (streams.across * streams.turns,), (GROUP,),
+        _kernel(name, of, self.dtype, wide), items(streams.across * streams.turns), TEAM,
         storage.buffer(self), self.storage_offset(), total, streams.across, a, b, c, ours.draw(streams.drawn),
     )  # fmt: skip
     return self

@@ -13,7 +13,7 @@ from syncscope.kernels.fallback import NotNative
 from syncscope.kernels.operators import op
 from syncscope.kernels.ops.copying import dense as row_major
 from syncscope.kernels.ops.sort import sort_rows
-from syncscope.kernels.streams import GROUP, dense
+from syncscope.kernels.streams import GROUP, TEAM, dense, items
 
 _EACH_DRAWS = 12  # as CUDA's kernel counts it
 _BLOCK = 128  # of CUDA's, in which neighbouring samples of a row are drawn
@@ -41,7 +41,7 @@ def bernoulli_each(self: Tensor, p: Tensor, *, generator: Generator | None = Non
     chances = torch.empty_like(made, dtype=torch.float64 if wide else torch.float32).copy_(p)
     queue.launch(
         programs.kernel("sampling", "bernoulli_each", **_stored(self.dtype), P="double" if wide else "float"),
-        (_groups(-(-self.numel() // 4)),), (GROUP,),
+        items(-(-self.numel() // 4)), TEAM,
         storage.buffer(chances), chances.storage_offset(), storage.buffer(made), made.storage_offset(), self.numel(),
         ours.draw(_EACH_DRAWS),
     )  # fmt: skip
