@@ -127,6 +127,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             return used_as(frame, node, path)
     elif kind is ARRAY:
         return numpy.attribute(word)
+    elif kind is SEQUENCE and word in ("values", "indices") and len(owner.elements) == 2:
+        return owner.elements[word == "indices"]  # `x.max(1).values`
     elif kind is BATCH:
         return INTEGER if conventions.counts(word) else element(owner)
     elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:

@@ -94,7 +94,7 @@ def _of_values(call: Call) -> Fact:
         call.emit(Op.ITEM, call.first_node, held, 2)
     elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
         of_host = (
-            first.kind is SCALAR or (first.kind in (SEQUENCE, ARRAY) and word == "tensor") or _written(call.first_node)
+            first.kind in (SCALAR, SEQUENCE) or (first.kind is ARRAY and word == "tensor") or _written(call.first_node)
         )
         confidence = 3 if of_host else 2 if word == "tensor" else 1  # `as_tensor` of a tensor copies nothing
         confidence = min(confidence, _there(call, device))
@@ -104,8 +104,18 @@ def _of_values(call: Call) -> Fact:
     row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
     if row or first is NUMBERS:
         ndim = 1
+    if first.kind is SEQUENCE and ndim is None and isinstance(call.first_node, ast.List):
+        ndim = _depth(call.first_node)
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
     return tensor(dtype, device, 3, call.node, held, shape, ndim)
+
+
+def _depth(node: ast.expr) -> int | None:
+    """How deep numbers lie in a list that is written out: `[[1, 2], [3, 4]]` is a matrix."""
+    if isinstance(node, ast.List):
+        inner = _depth(node.elts[0]) if node.elts else None
+        return None if inner is None else inner + 1
+    return 0 if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
 
 
 def _there(call: Call, device: Device) -> int:
@@ -154,8 +164,9 @@ def _ndim(call: Call) -> int | None:
         return 1
     if word == "eye":
         return 2
-    if first.kind is SEQUENCE:
-        return len(first.elements) or None
+    size = call.keywords.get("size") or next((each for each in args if each.kind is SEQUENCE), None)
+    if size is not None:
+        return len(size.elements) or None
     if args and word in _SIZED and not call.starred:
         known = first.kind is SCALAR or (first.kind is NOTHING_KNOWN and len(args) > 1)
         return len(args) if known else None

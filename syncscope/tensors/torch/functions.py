@@ -42,8 +42,8 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
+from syncscope.tensors.torch.ranks import dimensions, parts
 from syncscope.tensors.torch.results import (
-    dimensions,
     distinct,
     names_dim,
     one_less,
@@ -279,11 +279,13 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     if (Gives.TENSOR in gives and not pair) or (word in PAIRED and not names_dim(call, 1)):
         return made(dimensions(call, held, 1))
     if word in PAIRED or (pair and Gives.TENSOR not in gives):
-        ndim = held.ndim if held is not None and word in ("sort", "topk", "cummax") else None
+        same = word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim")
+        less = one_less(held) if word in ("max", "min", "median", "mode") else None
+        ndim = less if not same or held is None else held.ndim
         rest = made(ndim, INT if word in PAIRED else dtype)
         return sequence(made(ndim), *[rest] * (max(signature.width, 2) - 1))
     if Gives.LIST in gives:
-        return items(made(one_less(held) if word == "unbind" else held.ndim if held is not None else None))
+        return items(made(parts(call, held)))
     if Gives.TENSOR in gives:
         return made(None)
     return TRUTH if Gives.TRUTH in gives else NUMBER if Gives.NUMBER in gives else UNKNOWN

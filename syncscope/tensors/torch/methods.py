@@ -40,8 +40,8 @@ from syncscope.tensors.syntax import last_word
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.moves import converted, like_another, to, to_the_host
+from syncscope.tensors.torch.ranks import dimensions
 from syncscope.tensors.torch.results import (
-    dimensions,
     distinct,
     names_dim,
     one_less,

@@ -30,6 +30,7 @@ from syncscope.tensors.frame import evaluate
 from syncscope.tensors.scope import Instance, ancestry, find_method, outside
 from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.moves import asked_for
+from syncscope.tensors.torch.ranks import of_layer
 
 _CONTAINERS = frozenset("Sequential ModuleList ModuleDict DataParallel DistributedDataParallel".split())
 _WITH_PARAMETERS = re.compile(
@@ -168,7 +169,7 @@ def result(module: Fact, node: ast.AST, args: list[Fact]) -> Fact:
     if word in ("GRU", "RNN", "LSTMCell", "MultiheadAttention"):
         return pair(output, output)
     known = 3 if module.confidence == 3 else 2
-    return tensor(device=device, confidence=known, why=node, ndim=0 if word.endswith("Loss") else None)
+    return tensor(device=device, confidence=known, why=node, ndim=of_layer(word, args))
 
 
 def _where(module: Fact, args: list[Fact]) -> Device:

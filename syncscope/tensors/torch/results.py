@@ -12,19 +12,17 @@ from syncscope.tensors.facts import (
     DYNAMIC,
     HOST,
     INT,
-    INTEGER,
     NONE,
     OTHER,
     SCALAR,
     SEQUENCE,
     TENSOR,
-    element,
     holds_tensor,
     items,
     sequence,
     tensor,
 )
-from syncscope.tensors.torch.signatures import LOSSES, REDUCTIONS, SPREAD, method
+from syncscope.tensors.torch.signatures import SPREAD, method
 from syncscope.tensors.torch.signatures import function as signature_of
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -43,60 +41,6 @@ def names_dim(call: Call, at: int) -> bool:
     if call.word in ("sort", "topk", "kthvalue", "cummax", "cummin"):
         return True
     return len(args) > at and args[at].kind is not TENSOR and args[at] is not NONE
-
-
-_UNTOLD = frozenset(
-    """squeeze expand repeat index_select tile matmul einsum where movedim broadcast_to unflatten diag cdist interpolate
-    pad unfold linear embedding multi_dot tensordot kron""".split()
-)
-_ALWAYS = {"indices": 2, "nonzero": 2, "argwhere": 2, "mm": 2, "bmm": 3, "outer": 2, "bincount": 1, "masked_select": 1}
-
-
-def dimensions(call: Call, held: Fact | None, at: int) -> int | None:
-    """The number of dimensions of a result; `at` is the position after the tensor itself."""
-    word, args, keywords = call.word, call.args, call.keywords
-    ndim = held.ndim if held is not None else None
-    if word in LOSSES:
-        return None if "reduction" in keywords else 0
-    if word in REDUCTIONS:
-        return _reduced(call, ndim, at)
-    if word in _ALWAYS:
-        return _ALWAYS[word]
-    if word in _UNTOLD:
-        return None
-    if word == "stack":
-        each = element(args[0]).ndim if args else None
-        return None if each is None else each + 1
-    if word in ("unsqueeze", "one_hot"):
-        return None if ndim is None else ndim + 1
-    if word in ("view", "reshape"):
-        shapes = args[at:]
-        if call.starred:
-            return None
-        if len(shapes) == 1:
-            if shapes[0].kind is SEQUENCE:
-                return len(shapes[0].elements) or None
-            return 1 if shapes[0].kind is SCALAR else None
-        return len(shapes) if shapes and all(s.kind is not SEQUENCE for s in shapes) else None
-    if word in ("flatten", "ravel"):
-        return 1 if len(args) <= at and not keywords else None
-    if word in ("cat", "concat"):
-        return element(args[0]).ndim if args else None
-    if word in ("diagonal", "select"):
-        return None if ndim is None else ndim - 1
-    return ndim
-
-
-def _reduced(call: Call, ndim: int | None, at: int) -> int | None:
-    word, args, keywords = call.word, call.args, call.keywords
-    if len(args) > at and args[at].kind is TENSOR:
-        return ndim if word in ("max", "min") else 0 if word in ("dot", "dist") else None
-    whole = len(args) <= at or (word in ("norm", "std", "var") and args[at] is not INTEGER)
-    if whole and "dim" not in keywords and "axis" not in keywords:
-        return 0
-    if (len(args) > at and args[at].kind is SEQUENCE) or keywords.get("dim", UNKNOWN).kind is SEQUENCE:
-        return None
-    return ndim if call.flag("keepdim") else None if ndim is None else ndim - 1
 
 
 def scalar_slots(call: Call, name: str, shift: int) -> bool:
