@@ -29,7 +29,7 @@ from syncscope.analysis.idle_times import loading_times
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.price import TimedPart, timed_part, unpriced
 from syncscope.analysis.replay import replay
-from syncscope.analysis.window import only_steps
+from syncscope.analysis.window import between
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
 from syncscope.model.source import Place, shortly
@@ -162,7 +162,10 @@ class Ground:
 
 
 def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
-    """What helps how much, the most first, the waits as they were priced among it; nothing where no replay can be trusted."""
+    """What helps how much, the most first, the waits as they were priced among it, and a faster device last.
+
+    Nothing where no replay can be trusted.
+    """
     if report.trace is None or trusted.error is None or trusted.error > FARTHEST or not report.step:
         return ()
     ground = Ground(*_some_steps(report.trace, event_graph), trusted)
@@ -170,9 +173,9 @@ def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tupl
         return ()
     scale = report.step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
-    found += _waits(report)
-    worth = [one for one in found if one.saving >= WORTH * report.step]
-    return tuple(sorted(worth, key=lambda one: -one.saving))
+    found = sorted([*found, *_waits(report)], key=lambda one: -one.saving)
+    found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
+    return tuple(one for one in found if one.saving >= WORTH * report.step)
 
 
 def _some_steps(trace: Trace, event_graph: EventGraph) -> tuple[Trace, EventGraph]:
@@ -182,7 +185,7 @@ def _some_steps(trace: Trace, event_graph: EventGraph) -> tuple[Trace, EventGrap
         return trace, event_graph
     count = max(5, len(steps) * MOST // items)
     first = (len(steps) - count) // 2
-    part = only_steps(trace, steps[first].index, steps[min(first + count, len(steps) - 1)].index)
+    part = between(trace, steps[first].start, steps[min(first + count, len(steps)) - 1].end)
     some = event_graph_of(part)
     some.recorder = event_graph.recorder
     return part, some
@@ -393,5 +396,4 @@ WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (
     _loader,
     _copies,
     _host_line,
-    _device,
 )

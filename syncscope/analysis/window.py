@@ -26,7 +26,11 @@ def only_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
             f"it has the steps {numbered[0].index} to {numbered[-1].index}" if numbered else "no step is marked in it"
         )
         raise UserError("the recording has none of the steps asked for", have)
-    begin, end = min(s.start for s in chosen), max(s.end for s in chosen)
+    return between(trace, min(s.start for s in chosen), max(s.end for s in chosen))
+
+
+def between(trace: Trace, begin: int, end: int) -> Trace:
+    """The trace from the begin of a step to the end of another (ns), as `only_steps` keeps it."""
     inside = (trace.start < end) & (trace.end > begin)
     whole = (trace.start >= begin) & (trace.end <= end)
     work = np.isin(trace.kind, DEVICE)
