@@ -20,7 +20,6 @@ from syncscope import interpreters
 from syncscope.errors import UserError
 from syncscope.files import cache_folder
 from syncscope.kernels.device import ENV, device, devices, info
-from syncscope.kernels.programs import CL
 
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
 _TOLERANCE = 1e-4  # relative to the largest value; honest float32 stays below 1e-5 here
@@ -84,7 +83,7 @@ def _fingerprint() -> str:
         torch.__version__,
     )
     digest = hashlib.sha256("\n".join(facts).encode())
-    for source in (*sorted(CL.glob("*.cl")), *sorted(Path(__file__).parent.rglob("*.py"))):
+    for source in (p for kind in ("*.cl", "*.py") for p in sorted(Path(__file__).parent.rglob(kind))):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
 

@@ -15,7 +15,7 @@ from syncscope.kernels.generate import tensor_cores
 from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
 from syncscope.kernels.generate.tensor_cores import Kind
-from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
+from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start, template
 
 BAND = 8  # tiles of columns that are made side by side, row of tiles by row, so that they share what the cache holds
 
@@ -108,18 +108,11 @@ def packing(c: Contraction) -> tuple[str, bytes, int]:
             place(fields, "x", "k", d.a.at, k_names),
         )
     )
-    text = f"""
-{DIVIDE}@fields@
-__kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Numbers p) {{
-    const int i = get_global_id(0);
-    if (i >= {total}) return;
-    const int row = DIVIDE(i, width), m = min(i - row * p.width, {fields("M", d.size("m"))} - 1);
-    const int z = DIVIDE(row, depth), k = row - z * p.depth;
-    {z_lines} {m_lines} {k_lines}
-    to[i] = x[x_at + {at}];
-}}
-"""
-    return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
+    text = template("pack")(
+        divide=DIVIDE, name=c.name, total=total, m=fields("M", d.size("m")), loops=f"{z_lines} {m_lines} {k_lines}", at=at,
+        fields=fields.declaration(),
+    )  # fmt: skip
+    return text, fields.packed(), copies * depth * width
 
 
 def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = "thrice") -> tuple[str, bytes]:
@@ -145,43 +138,16 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
     )
     nothing = " ".join(f"{block.sum.format(lane=lane)} = 0;" for lane in range(block.lanes))
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
-    text = f"""
-{DIVIDE}#define T4 JOIN(T, 4)
-{tensor_cores.text(kind) if s.cores else ""}{_RAW if s.cores and kind == "halves" else _WIDENED}@fields@
-__kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
-void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
-    {block.tiles}
-    const int item = get_local_id(0), lane = item % 32, warp = item / 32;
-    const int down = ({m} + {s.bm - 1}) / {s.bm}, over = ({n} + {s.bn - 1}) / {s.bn};
-    const int band = get_group_id(0) / (down * {BAND}), spot = get_group_id(0) % (down * {BAND});
-    const int wide = min({BAND}, over - band * {BAND});
-    const int m0 = spot / wide * {s.bm}, n0 = (band * {BAND} + spot % wide) * {s.bn};
-    {z_and_part}
-    {z_lines}
-    int k0 = part * {chunk};
-    const int k_end = min({k}, k0 + {chunk});
-{a.begin}{b.begin}
-    {block.kind};
-#pragma unroll
-    for (int r = 0; r < {s.tm}; r++)
-#pragma unroll
-        for (int q = 0; q < {block.vectors}; q++) {{ {nothing} }}
-    int now = 0;
-{a.fetch}{b.fetch}{a.keep("0")}{b.keep("0")}    barrier(CLK_LOCAL_MEM_FENCE);
-    for (;;) {{
-        k0 += {s.bk};
-        const int more = k0 < k_end;
-        if (more) {{
-{a.fetch}{b.fetch}        }}
-#pragma unroll
-        {block.multiply}
-        if (!more) break;
-        now ^= 1;
-{a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
-    }}
-{_store(c, s, block, fields, z_names, aligned[2], s.cores and kind == "thrice")}}}
-"""
-    return text.replace("@fields@", fields.declaration()), fields.packed()
+    store = _store(c, s, block, fields, z_names, aligned[2], s.cores and kind == "thrice")
+    text = template("contraction")(
+        divide=DIVIDE, products=tensor_cores.text(kind) if s.cores else "", name=c.name,
+        fetching=_RAW if s.cores and kind == "halves" else _WIDENED, arguments=arguments(c, "T" if s.split > 1 else "O"),
+        items=s.items, m=m, n=n, k=k, bm=s.bm, bn=s.bn, bk=s.bk, tm=s.tm, band=BAND, chunk=chunk, z_and_part=z_and_part,
+        z_lines=z_lines, tiles=block.tiles, sums=block.kind, vectors=block.vectors, nothing=nothing, multiply=block.multiply,
+        begin=a.begin + b.begin, fetch=a.fetch + b.fetch, keep_first=a.keep("0") + b.keep("0"),
+        keep=a.keep("now") + b.keep("now"), store=store, fields=fields.declaration(),
+    )  # fmt: skip
+    return text, fields.packed()
 
 
 # What a tile in local memory is made of (E), and how it is fetched.
@@ -362,26 +328,8 @@ def _anew(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: li
         return f"({valid} ? {value} : 0)" if valid else value
 
     sums = [block.sum.format(lane=lane) for lane in range(block.lanes)]
-    return f"""
-    int odd = 0;
-#pragma unroll
-    for (int r = 0; r < {s.tm}; r++)
-#pragma unroll
-        for (int q = 0; q < {block.vectors}; q++) odd |= {" | ".join(f"isnan({x})" for x in sums)};
-    if (odd) {{
-#pragma unroll 1
-        for (int i = 0; i < {s.tm * block.vectors * block.lanes}; i++) {{
-            const int q = i / {s.tm * block.lanes}, r = i / {block.lanes} % {s.tm};
-            const int m = {block.row}, n = {block.column} + i % {block.lanes};
-            if (m >= p.M || n >= p.N) continue;
-            {m_lines} {n_lines}
-            T sum = 0;
-            for (int k = part * p.chunk; k < k_end; k++) {{
-                {k_lines}
-                sum = FMA({load("a", c.a, "m", m)}, {load("b", c.b, "n", n)}, sum);
-            }}
-            {one}
-        }}
-    }} else {{
-{store}    }}
-"""
+    return template("anew")(
+        tm=s.tm, vectors=block.vectors, lanes=block.lanes, odd=" | ".join(f"isnan({x})" for x in sums), row=block.row,
+        column=block.column, loops=f"{m_lines} {n_lines}", k_loops=k_lines, a=load("a", c.a, "m", m), b=load("b", c.b, "n", n),
+        one=one, store=store,
+    )  # fmt: skip

@@ -5,9 +5,13 @@ Kernels compute in T; operands and bias lie in memory as S, the result as O, and
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, Ints
 
@@ -40,6 +44,22 @@ class Fields:
     def packed(self) -> bytes:
         """The struct's bytes."""
         return struct.pack(f"{len(self.values)}I", *(value & 0xFFFFFFFF for value in self.values.values()))
+
+
+@functools.cache
+def template(name: str) -> Callable[..., str]:
+    """`<name>.cl` of this folder, as a function of its parts: each `@part@` is replaced by the argument of that name."""
+    text = (Path(__file__).parent / f"{name}.cl").read_text().partition("\n\n")[2]  # behind what it says of itself
+    pieces = re.split(r"@(\w+)@", text)
+    names = set(pieces[1::2])
+
+    def filled(**parts: object) -> str:
+        assert set(parts) == names, (name, set(parts) ^ names)
+        return "".join(
+            str(parts[piece]) if odd else piece for piece, odd in zip(pieces, itertools.cycle((0, 1)), strict=False)
+        )
+
+    return filled
 
 
 def loops(fields: Fields, axis: str, sizes: Ints, flat: str) -> tuple[str, list[str]]:
