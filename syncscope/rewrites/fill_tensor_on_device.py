@@ -229,8 +229,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None  # it may be a tensor that needs its gradient
     guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
-    if guessed and function.dotted(call.func) == "torch.as_tensor":
-        return None  # which is called where tensors are given, too
+    if not known and written is None and function.dotted(call.func) == "torch.as_tensor":
+        return None  # which is called where tensors are given, too, whatever an annotation says
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"

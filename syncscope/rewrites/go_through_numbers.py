@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from typing import TypeGuard
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import may_be_none
-from syncscope.codemod.patterns.passes import bound_again, element_of, in_every_pass, loop_of
+from syncscope.codemod.patterns.passes import Loop, bound_again, element_of, in_every_pass, loop_of
 from syncscope.codemod.patterns.reads import as_listed, read_of
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -82,10 +84,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not all(reads) or any(disturbed(function, n, loop, uses[-1], within=True) for n in kept):
         return None
     draft = Draft(function)
-    draft.replace(tensor, "{t}.tolist()", t=tensor)
-    for _, whole in filter(None, reads):
-        if not isinstance(whole, ast.Name):  # which it may be in `int(t)`
-            draft.replace(whole, name)
+    if only_reads(loop, reads, tensor):  # [t.item() for t in ts]
+        draft.replace(loop, "{t}.tolist()", t=tensor)
+    else:
+        draft.replace(tensor, "{t}.tolist()", t=tensor)
+        for _, whole in filter(None, reads):
+            if not isinstance(whole, ast.Name):  # which it may be in `int(t)`
+                draft.replace(whole, name)
     text = function.file.text(tensor)
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
     if any(exposed(function, n, loop, uses[-1]) for n in kept):
@@ -96,3 +101,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if shorter or not any(in_every_pass(function, whole, loop) for _, whole in filter(None, reads)):
         changes.append("it waits once, also where no pass reads")
     return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def only_reads(loop: Loop, reads: Sequence[tuple[ast.expr, ast.expr] | None], tensor: ast.expr) -> TypeGuard[ast.expr]:
+    """Whether a comprehension gives what is read and nothing else: then the list of numbers is all of it."""
+    if not isinstance(loop, (ast.ListComp, ast.GeneratorExp)) or loop.generators[0].ifs:
+        return False
+    return len(reads) == 1 and reads[0] is not None and loop.elt is reads[0][1] and loop.generators[0].iter is tensor

@@ -9,6 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.masks import mask_of
+from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.proofs import is_mask, taken_for_mask
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
@@ -113,7 +114,7 @@ def before_loop(site: Site, function: Function, mask: Mask, root: ast.Name) -> F
         if isinstance(mask, ast.Name) and disturbed(function, mask.id, outer, site.node, within=True):
             break
         found = outer
-    if found is None or (function.parent(found) is None):
+    if found is None or not surely_held(function, root, found):
         return None
     loop, inside = found, {id(n) for n in walk(found)}
     draft = Draft(function)
@@ -123,6 +124,22 @@ def before_loop(site: Site, function: Function, mask: Mask, root: ast.Name) -> F
         if id(use) in inside:
             draft.replace(use.slice, index)
     return fixed(draft, site, mask, "before the loop", "in the loop")
+
+
+def surely_held(function: Function, root: ast.Name, loop: ast.stmt) -> bool:
+    """Whether a name surely holds something where a loop begins, and no None that the loop asks for."""
+    if may_be_none(function, root, loop):
+        return False
+    bound = [n for n in function.binds(root.id) if n.lineno < loop.lineno]
+    around = [loop, *function.around(loop)]
+    for name in bound[-1:]:
+        statement = function.statement(name)
+        if statement is None:
+            return False
+        if isinstance(statement, ast.For):  # whose body the loop is in
+            return statement in around
+        return any(n in function.block(statement) for n in around)
+    return root.id in function.parameters
 
 
 def after_binding(site: Site, function: Function, mask: Mask, root: ast.Name) -> Fix | None:
@@ -137,8 +154,8 @@ def after_binding(site: Site, function: Function, mask: Mask, root: ast.Name) ->
     given += [s for s in statements(tree) if isinstance(s, WRITING) and gives(s, mask, root)]
     if not all(isinstance(s, WRITING) and id(s) in own for s in given):
         return None
-    last = max(given, key=lambda s: s.lineno)
-    if module.loop(last) is not None or not module.block(last) or called_before(module, function, last):
+    last = at_the_top(module, function, max(given, key=lambda s: s.lineno))
+    if last is None or module.loop(last) is not None or called_before(module, function, last):
         return None
     uses = [s for s in selections(module, walk(tree), mask) if id(s) not in own]
     scopes = [n for n in walk(tree) if isinstance(n, SCOPES) and rebinds(n, root.id)]
@@ -149,6 +166,28 @@ def after_binding(site: Site, function: Function, mask: Mask, root: ast.Name) ->
     draft.insert_after(last, f"{index} = {file.text(mask)}.nonzero(as_tuple=True)")
     draft.edits += [Edit(file.span(use.slice), index) for use in uses]
     return fixed(draft, site, mask, "before the first step", f"after line {last.end_lineno}")
+
+
+def at_the_top(module: Function, function: Function, last: ast.stmt) -> ast.stmt | None:
+    """The statement of the module after which the mask surely has its last value: that of an `if` is not left out in between.
+
+    Where the function is called in the block that gives the value, `if __name__ == "__main__":`, it is that statement itself.
+    """
+    calls = module.reads(getattr(function.scope, "name", ""))
+    while (block := module.block(last)) is not module.file.tree.body:
+        outer = module.parent(last)
+        if not isinstance(outer, ast.stmt) or not block:
+            return None
+        inside = [c for c in calls if outer in module.around(c)]
+        if inside:  # all of them must come after it, in its block
+            after = block[block.index(last) + 1 :]
+            return (
+                last
+                if len(inside) == len(calls) and all(any(s in module.around(c) for s in after) for c in calls)
+                else None
+            )
+        last = outer
+    return last
 
 
 def fixed(draft: Draft, site: Site, mask: Mask, where: str, after: str) -> Fix:

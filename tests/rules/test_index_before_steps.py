@@ -86,3 +86,35 @@ def test_a_write_of_what_is_selected_takes_the_index_too():
 def test_a_mask_that_a_step_changes_is_looked_for_in_the_step(line):
     code = fixed(LOOP.format(line=line), allowed={Safety.UNSAFE})
     assert "    train_index = train_mask.nonzero(as_tuple=True)\n    for" not in code
+
+
+def test_a_mask_that_only_some_paths_make_is_not_looked_for_before_the_loop():
+    code = (
+        "import torch\n\n\n"
+        "def f(x: torch.Tensor, y: torch.Tensor, ignore, mask: torch.Tensor = None):\n"
+        "    if ignore is not None:\n"
+        "        kept = y != ignore\n"
+        "    for i in range(3):\n"
+        "        if ignore is not None:\n"
+        "            x = x + (x[kept] - y[kept]).cumsum(0).mean()\n"
+        "        if mask is not None:\n"
+        "            x = x + (x[mask] - y[mask]).cumsum(0).mean()\n"
+        "    return x\n"
+    )
+    assert "nonzero(as_tuple=True)\n    for" not in fixed(code, allowed={Safety.UNSAFE})
+
+
+def test_an_if_that_may_change_it_is_not_left_out():
+    made = 'keep_mask = torch.zeros(n, dtype=torch.bool, device="cuda")\nif n > 3:\n    keep_mask[:5] = True'
+    assert f"{made}\nkeep_index = keep_mask.nonzero(as_tuple=True)\n" in after(made)
+
+
+def test_in_a_main_block_it_stands_before_the_steps():
+    code = SCRIPT.format(made="", after="").replace("for _ in range(10):\n    train(x, y).backward()\n", "")
+    code += (
+        'if __name__ == "__main__":\n'
+        '    keep_mask = torch.ones(n, dtype=torch.bool, device="cuda")\n'
+        "    for _ in range(10):\n        train(x, y).backward()\n"
+    )
+    wanted = 'device="cuda")\n    keep_index = keep_mask.nonzero(as_tuple=True)\n    for'
+    assert wanted in fixed(code, allowed={Safety.UNSAFE})

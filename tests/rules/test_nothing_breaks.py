@@ -198,3 +198,10 @@ def test_a_safe_fix_is_not_offered_where_its_line_waits_all_the_same():
     assert "create_on_device" in offered(alone)
     either = "def f(x: torch.Tensor, n: torch.Tensor, k: int):\n    return n.unique() if k else torch.zeros(3).to(x.device)\n"
     assert "create_on_device" in offered(either)
+
+
+def test_what_is_made_a_tensor_by_as_tensor_may_be_one():
+    code = (
+        "def biquad(x: torch.Tensor, b0: float):\n    return x * torch.as_tensor(b0, dtype=x.dtype, device=x.device)\n"
+    )
+    assert "fill_tensor_on_device" not in offered(code)
