@@ -30,7 +30,7 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import remarks, verdict
-from syncscope.analysis.what_if import what_ifs
+from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
@@ -131,7 +131,11 @@ def summarize(
         report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted.enough)
     if report.answer is None or not report.lines:
         report = replace(report, answer=without_figure(report, graph.ops > 0))
-    report = replace(report, what_if=what_ifs(report, event_graph, trusted)) if prices else report
+    if prices and (found_ifs := what_ifs(report, event_graph, trusted)):
+        report = replace(report, what_if=found_ifs)
+        if report.uses is not None:
+            words = led_into(report.uses.words, found_ifs, report.step or report.uses.step)
+            report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(report)
     return replace(report, verdict=verdict(report))
 

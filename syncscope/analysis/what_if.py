@@ -166,16 +166,24 @@ def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tupl
 
     Nothing where no replay can be trusted.
     """
-    if report.trace is None or trusted.error is None or trusted.error > FARTHEST or not report.step:
+    if report.trace is None or trusted.error is None or trusted.error > FARTHEST:
         return ()
     ground = Ground(*_some_steps(report.trace, event_graph), trusted)
     if ground.step <= 0:
         return ()
-    scale = report.step / ground.step
+    step = report.step or ground.step
+    scale = step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
     found = sorted([*found, *_waits(report)], key=lambda one: -one.saving)
     found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
-    return tuple(one for one in found if one.saving >= WORTH * report.step)
+    return tuple(one for one in found if one.saving >= WORTH * step)
+
+
+def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
+    """The sentence on where a step goes, and what would help most."""
+    if not found or step <= 0:
+        return words
+    return f"{words} What would help most: if {found[0].name}, it is {found[0].saving / step:.0%} shorter."
 
 
 def _some_steps(trace: Trace, event_graph: EventGraph) -> tuple[Trace, EventGraph]:
