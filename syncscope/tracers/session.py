@@ -119,6 +119,7 @@ class Session:
         self._since = 0  # when the last step ended, ns of CLOCK_MONOTONIC
         self._opening: tuple[Window, StepTimes] | None = None  # the first steps, until there are enough others
         self._kept_opening = False
+        self._lingers = False  # what recorded the opening slows all that follows: no baseline is to be had
         self._take: Window | None = None
         self._ended: Window | None = None  # waits for steps to be held against, or for the end
         self._made: Trace | None = None  # its trace, where it is not made at the end
@@ -303,6 +304,7 @@ class Session:
             self._opening, self._take = (self._take, self._traced), None
             self._traced.pause()
             self._opening[0].stop()
+            self._lingers = self._opening[0].recording.lingers
             self._untraced.boundary()
         elif phase is Phase.RECORDED:
             self._begin()
@@ -355,7 +357,7 @@ class Session:
         made, self._made = self._made, None
         with self._told():
             trace = take.end() if made is None else made
-            said = {"untraced": self._untraced.facts(), "traced": self._traced.facts()}
+            said = {"untraced": None if self._lingers else self._untraced.facts(), "traced": self._traced.facts()}
             trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
             if self._chooses and (chosen := self._own.words(self._kept_opening)):
                 trace.meta["notes"] = [chosen, *trace.meta.get("notes", [])]

@@ -31,6 +31,7 @@ from syncscope.tracers.sources.torch_profiler import WITHOUT, serving, wanted
 NAME = "cupti"
 WARM = 8  # readings of both clocks at the start: the first take long
 EVERY = 10_000_000  # ns between two later ones
+REFUSED = "CUPTI is in use here, as it is once torch.profiler was used: this recording goes through it and weighs more"
 
 
 class Cupti(Source):
@@ -84,6 +85,8 @@ class Cupti(Source):
             os.close(handle)
             path.unlink()
             if isinstance(failed, (library.RefusedError, AttributeError)):
+                if REFUSED not in self.notes:
+                    self.notes.append(REFUSED)
                 return  # torch.profiler may have more luck
             raise
         self._handle, self._path = handle, path
