@@ -1,6 +1,6 @@
 // Batch normalization of a row-major (images, channels, columns) tensor, in two passes each way. A work-group takes a share of one
 // channel: `length` units, each up to CHUNK columns of one image. The first pass leaves what the shares found; the second
-// puts that together, every work-group for itself, and writes the result.
+// puts that together, every work-group for itself, and writes the result. Where a share is the WHOLE channel one kernel does both.
 #include "rows.cl"
 
 #define SHARE const uint c = get_group_id(0), share = get_group_id(1), shares = get_num_groups(1);
@@ -22,25 +22,35 @@ static inline T group_sum(T x, __local T *all) {
     return sum;
 }
 
-// Of each share: how many elements, their mean, and the squares of what is left of them without it.
+// Of a share: how many elements, their mean, and the squares of what is left of them without it.
+#define STATISTICS                                                                                                   \
+    __local T all[GROUP];                                                                                            \
+    const T first = LOAD(in, ((long)(share * length / chunks) * get_num_groups(0) + c) * columns);                   \
+    T sums[V] = {0}, squares[V] = {0};                                                                               \
+    OVER_SHARE(const T d = LOAD(in, i) - first; sums[j] += d; squares[j] += d * d;)                                  \
+    const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);                              \
+    uint count = 0;                                                                                                  \
+    for (uint u = share * length; u < min(share * length + length, units); u++)                                      \
+        count += min((uint)CHUNK, columns - u % chunks * CHUNK);                                                     \
+    const T mean = first + sum / count, rest = fmax(square - sum * sum / count, (T)0);
+
+// Of a share: the sum of the gradient, and of the gradient times what the input is without its mean.
+#define SLOPES                                                                                                       \
+    __local T all[GROUP];                                                                                            \
+    T each[V] = {0}, times[V] = {0};                                                                                 \
+    OVER_SHARE(const T g = LOAD(grad, i); each[j] += g; times[j] += g * (LOAD(in, i) - mean);)                       \
+    const T plain = group_sum(total(each), all), projected = group_sum(total(times), all);
+
 __kernel void batch_norm_statistics(__global const S *restrict in, long at, __global T *parts, uint columns, uint chunks,
                                     uint units, uint length) {
-    __local T all[GROUP];
     SHARE
     in += at;
-    const T shift = LOAD(in, ((long)(share * length / chunks) * get_num_groups(0) + c) * columns);
-    T sums[V] = {0}, squares[V] = {0};
-    OVER_SHARE(const T d = LOAD(in, i) - shift; sums[j] += d; squares[j] += d * d;)
-    const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);
+    STATISTICS
     if (get_local_id(0)) return;
-    uint count = 0;
-    for (uint u = share * length; u < min(share * length + length, units); u++)
-        count += min((uint)CHUNK, columns - u % chunks * CHUNK);
-    const T rest = square - sum * sum / count;
     parts += (c * shares + share) * 3;
     parts[0] = count;
-    parts[1] = shift + sum / count;
-    parts[2] = rest < 0 ? 0 : rest;
+    parts[1] = mean;
+    parts[2] = rest;
 }
 
 // With TRAINING the mean and 1 / deviation come from the shares, are saved, and move the running ones; else the running ones serve.
@@ -53,7 +63,10 @@ __kernel void batch_norm_forward(__global const S *restrict in, long at, __globa
     SHARE
     running_mean += running_mean_at;
     running_var += running_var_at;
-#if TRAINING
+    in += at;
+#if TRAINING && WHOLE
+    STATISTICS
+#elif TRAINING
     T count = 0, mean = 0, rest = 0;
     parts += c * shares * 3;
     for (uint s = 0; s < shares; s++) {
@@ -65,13 +78,15 @@ __kernel void batch_norm_forward(__global const S *restrict in, long at, __globa
         const T step = parts[3 * s + 1] - mean;
         rest += parts[3 * s + 2] + parts[3 * s] * step * step;
     }
+#endif
+#if TRAINING
     const T scale = 1 / sqrt(rest / count + eps);
     if (share == 0 && get_local_id(0) == 0) {
         means[c] = mean;
         scales[c] = scale;
         if (has_running) {
             running_mean[c] += momentum * (mean - running_mean[c]);
-            running_var[c] += momentum * (rest / fmax(count - 1, (T)1) - running_var[c]);
+            running_var[c] += momentum * (rest / fmax((T)count - 1, (T)1) - running_var[c]);
         }
     }
 #else
@@ -79,25 +94,20 @@ __kernel void batch_norm_forward(__global const S *restrict in, long at, __globa
 #endif
     const T slope = has_weight ? scale * weight[weight_at + c] : scale;
     const T shift = has_bias ? bias[bias_at + c] : (T)0;
-    in += at;
     OVER_SHARE(STORE((LOAD(in, i) - mean) * slope + shift, out, i);)
 }
 
-// Of each share: the sum of the gradient, and of the gradient times what the input is without its mean.
 __kernel void batch_norm_slopes(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                 __global const T *means, long means_at, __global T *parts, uint columns, uint chunks,
                                 uint units, uint length) {
-    __local T all[GROUP];
     SHARE
     grad += grad_at;
     in += at;
     const T mean = means[means_at + c];
-    T plain[V] = {0}, projected[V] = {0};
-    OVER_SHARE(const T g = LOAD(grad, i); plain[j] += g; projected[j] += g * (LOAD(in, i) - mean);)
-    const T a = group_sum(total(plain), all), b = group_sum(total(projected), all);
+    SLOPES
     if (get_local_id(0)) return;
-    parts[(c * shares + share) * 2] = a;
-    parts[(c * shares + share) * 2 + 1] = b;
+    parts[(c * shares + share) * 2] = plain;
+    parts[(c * shares + share) * 2 + 1] = projected;
 }
 
 __kernel void batch_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
@@ -106,13 +116,19 @@ __kernel void batch_norm_backward(__global const S *restrict grad, long grad_at,
                                   __global O *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
                                   uint columns, uint chunks, uint units, uint length, T count) {
     SHARE
+    grad += grad_at;
+    in += at;
+    const T mean = means[means_at + c], scale = scales[scales_at + c];
+#if WHOLE
+    SLOPES
+#else
     T plain = 0, projected = 0;
     parts += c * shares * 2;
     for (uint s = 0; s < shares; s++) {
         plain += parts[2 * s];
         projected += parts[2 * s + 1];
     }
-    const T mean = means[means_at + c], scale = scales[scales_at + c];
+#endif
     if (share == 0 && get_local_id(0) == 0) {
         to_weight[c] = projected * scale;
         to_bias[c] = plain;
@@ -121,7 +137,5 @@ __kernel void batch_norm_backward(__global const S *restrict grad, long grad_at,
     const T slope = has_weight ? scale * weight[weight_at + c] : scale;
     // With TRAINING the mean and the deviation depend on the input, too.
     const T level = TRAINING ? plain / count : 0, tilt = TRAINING ? projected * scale * scale / count : 0;
-    grad += grad_at;
-    in += at;
     OVER_SHARE(STORE((LOAD(grad, i) - level - (LOAD(in, i) - mean) * tilt) * slope, to_input, i);)
 }

@@ -58,11 +58,12 @@ class _Shares:
         self.shares = -(-units // length)
         self.sizes = (self.columns, chunks, units, length)
         self.dtype = x.dtype
+        self.whole = self.shares == 1  # a work-group has all that a channel is
 
     def launch(self, name: str, *arguments: Any, training: bool = True) -> None:
         program = rows_kernel(
             "batch_norm", name, self.dtype, self.images * self.channels, min(self.columns, _CHUNK), CHUNK=_CHUNK,
-            TRAINING=int(training),
+            TRAINING=int(training), WHOLE=int(self.whole),
         )  # fmt: skip
         group = (programs.GROUP, 1)
         queue.launch(program, (programs.GROUP * self.channels, self.shares), group, *arguments)
@@ -95,8 +96,9 @@ def batch_norm(
     saved = [storage.empty([x.shape[1] if training else 0], computed(x.dtype)) for _ in range(2)]
     if x.numel():
         shares = _Shares(x)
-        parts = shares.parts(3) if training else made
-        if training:
+        alone = shares.whole or not training
+        parts = made if alone else shares.parts(3)
+        if not alone:
             shares.launch("batch_norm_statistics", *_at(x), storage.buffer(parts), *shares.sizes)
         shares.launch(
             "batch_norm_forward", *_at(x), storage.buffer(parts), *_optional(weight, x), *_optional(bias, x),
@@ -145,8 +147,9 @@ def batch_norm_backward(
         to_weight.zero_(), to_bias.zero_()
     else:
         shares = _Shares(x)
-        parts = shares.parts(2)
-        shares.launch("batch_norm_slopes", *_at(grad), *_at(x), *_at(mean), storage.buffer(parts), *shares.sizes)
+        parts = to_weight if shares.whole else shares.parts(2)
+        if not shares.whole:
+            shares.launch("batch_norm_slopes", *_at(grad), *_at(x), *_at(mean), storage.buffer(parts), *shares.sizes)
         shares.launch(
             "batch_norm_backward", *_at(grad), *_at(x), *_at(mean), *_at(scale), storage.buffer(parts), *_optional(weight, x),
             storage.buffer(to_input), int(output_mask[0]), storage.buffer(to_weight), storage.buffer(to_bias), *shares.sizes,
