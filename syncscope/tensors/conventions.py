@@ -210,7 +210,7 @@ COLD = re.compile(
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
     r"state_dict|load_state_dict|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
-    r"benchmark\w*|profile\w*|test_\w+|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
+    r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
     r"_?(eval|evaluate|evaluation|validate|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?)$"
 )
 """Functions that are no part of a step even where something that runs in steps calls them."""
@@ -306,9 +306,12 @@ def is_result_of(owner: str, name: str) -> bool:
     return owner.endswith(("Meter", "Metric", "Metrics")) and "update" not in name and name not in FORWARD
 
 
+_METRICS = re.compile(r"(^|_|torch)metrics?$")
+
+
 def is_metric(folder: str) -> bool:
     """Whether people call a folder of metrics, or a file of them, so; `torch_geometric` is none."""
-    return folder in ("metric", "metrics") or folder.endswith(("_metric", "_metrics"))
+    return bool(_METRICS.search(folder))
 
 
 def is_inference(owner: str, name: str) -> bool:

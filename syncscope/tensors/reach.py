@@ -66,6 +66,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
     kept: set[bytes] = set()
     seldom: list[FunctionText] = []
+    idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
     pins = False
     for path in paths:
@@ -84,6 +85,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             packages[folder] = [*Path(folder).relative_to(root.parent).parts]
         stem = file.removesuffix(".py")
         beside = bool(by_place([each for each in packages[folder] if each not in _ENTRANCES], stem, "forward"))
+        if beside:
+            idle.add(path)
         aside = beside or bool(by_place(packages[folder], stem, "forward"))
         written, owners, outside = outlined(path, source)
         for owner in owners:
@@ -106,13 +109,18 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     reached = _closed(by_steps, [], spoken, defined)
     calls = Calls(seldom, classes, defined, sources)
     apart = {each.key for each in seldom}
-    new = [each for word in reached for each in defined[word] if each.key not in apart and each.goes_on()]
-    new += [*todo, *defined[b".__init__"]]  # which keeps what is called later
+
+    def running(words: Iterable[bytes]) -> list[FunctionText]:
+        """The functions that run in steps, of those that are reached, but for what a call would have to say it of."""
+        every = (each for word in words for each in defined[word])
+        return [each for each in every if each.path not in idle and each.key not in apart and each.goes_on()]
+
+    new = [*running(reached), *todo, *defined[b".__init__"]]  # which keeps what is called later
     while new:
         called = calls.of(new)
         more = _closed(reached, called, set(), defined) - reached
         reached, by_steps = reached | more, by_steps | more
-        new = called + [each for word in more for each in defined[word] if each.key not in apart and each.goes_on()]
+        new = [*called, *running(more)]
     functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(sources)
     roles = preparing(sources.values(), classes)

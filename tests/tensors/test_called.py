@@ -125,11 +125,14 @@ def test_a_folder_of_tools_is_part_of_a_step_that_calls_it(package: Path) -> Non
 
 
 def test_a_project_whose_name_ends_like_a_metric_is_none(tmp_path: Path) -> None:
-    for name in ("geometric", "metric", "metrics"):
+    for name in ("geometric", "metric", "metrics", "torchmetrics"):
         folder = tmp_path / name / "deep"
         folder.mkdir(parents=True)
         (folder.parent / "__init__.py").touch()
         (folder / "__init__.py").touch()
         (folder / "ops.py").write_text("import torch\n\ndef scaled(x: torch.Tensor):\n    return x.sum().item()\n")
-    told = {name: heat(tmp_path / name / "deep" / "ops.py")[4] for name in ("geometric", "metric", "metrics")}
-    assert told == {"geometric": "hot", "metric": "cold", "metrics": "cold"}
+    told = {
+        name: heat(tmp_path / name / "deep" / "ops.py")[4]
+        for name in ("geometric", "metric", "metrics", "torchmetrics")
+    }
+    assert told == {"geometric": "hot", "metric": "cold", "metrics": "cold", "torchmetrics": "cold"}
