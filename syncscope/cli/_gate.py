@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 
 from syncscope.errors import UserError
@@ -13,7 +12,7 @@ from syncscope.model.report import Line, Report
 def broken(report: Report, most_reads: float | None, most_price: float | None) -> Iterator[str]:
     """What to print where a limit is broken, with the lines that break it; nothing where all is well.
 
-    `most_price` is a share of the step, which the least of what the reads may cost must not exceed.
+    `most_price` is a share of the step, which the lower end of what the reads likely cost must not exceed.
     What the device's fallbacks read is no read of the user's.
 
     Raises:
@@ -29,8 +28,9 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         yield f"{reads:.3g} reads per step are more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
-        if report.saving is None:
-            refused = report.verdict.partition("No prices: ")[2] or report.verdict.partition("No prices of lines: ")[2]
+        found = report.answer
+        if found is None or found.share is None or found.low is None:
+            refused = report.verdict.partition("No prices: ")[2]
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
             why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
@@ -38,13 +38,11 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
                 "limit the number of reads with --max-reads-per-step"
                 + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
-        step = report.step or statistics.median(s.end - s.start for s in report.steps)
-        if (report.saving_range or (report.saving,))[0] > most_price * step:
-            share = 100 * report.saving / step
-            yield f"the reads cost {share:.2g} % of a step, more than the {100 * most_price:.2g} % allowed:"
-            priced = [(line.price.share, line) for line in own if line.price and line.price.share > 0]
-            for cost, line in sorted(priced, key=lambda p: -p[0]):
-                yield f"  {where(line)}: {100 * cost / step:.2g} % of a step"
+        if found.low > most_price:
+            yield f"the reads cost {found.figure} of a step, more than the {100 * most_price:.2g} % allowed:"
+            priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
+            for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
+                yield f"  {where(line)}: {known.figure} of a step"
 
 
 def where(line: Line) -> str:

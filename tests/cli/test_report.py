@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from syncscope import kineto
 from syncscope.cli import _gate, commands, ended
 from syncscope.errors import UserError
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Price, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
@@ -242,21 +243,21 @@ def test_the_price_gate():
     at = Place("a.py", 3)
     steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
     lines = (
-        Line("item", at, 2.0, 30.0, 10.0, price=Price(1.0, 5.0, 3.0, 0.0)),
+        Line("item", at, 2.0, 30.0, 10.0, answer=Answer(Decision.TRY, 0.05, 0.03, 0.08)),
         Line("to", None, 1.0, 30.0, 10.0, price=Price(0.0, 3.0, 1.0, 0.0), fallback=True),
     )
-    report = Report(steps=steps, lines=lines, saving=4.0, fidelity=0.0)
-    assert list(_gate.broken(report, 2, 0.04)) == []
+    report = Report(steps=steps, lines=lines, answer=Answer(Decision.FIX, 0.06, 0.04, 0.09), fidelity=0.0)
+    assert list(_gate.broken(report, 2, 0.04)) == []  # by the lower end
     assert list(_gate.broken(report, 1.9, None)) == [
         "2 reads per step are more than the 1.9 allowed:",
         "  a.py:3: item: 2 per step",
     ]
     assert list(_gate.broken(report, None, 0.039)) == [
-        "the reads cost 4 % of a step, more than the 3.9 % allowed:",
-        "  a.py:3: item: 3 % of a step",
+        "the reads cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
+        "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
     ]
     with pytest.raises(UserError, match="no price is known"):
-        list(_gate.broken(replace(report, saving=None), None, 0.1))
+        list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))
     with pytest.raises(UserError, match="no step is marked"):
         list(_gate.broken(replace(report, steps=()), 3, None))
 
