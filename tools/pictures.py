@@ -27,7 +27,7 @@ import syncscope
 from syncscope import api
 from syncscope.exporters import html, tensorboard, terminal
 
-PICTURES = ("report", "page", "timeline", "memory", "tensorboard")
+PICTURES = ("report", "page", "by-line", "timeline", "memory", "tensorboard")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -55,6 +55,9 @@ def main() -> None:
         page.wait_for_selector("body[data-ready]")
         if "page" in chosen.pictures:
             page.screenshot(path=chosen.out / "page.png")
+        if "by-line" in chosen.pictures and page.locator("#by-line").count():
+            page.locator("table.takes .spot").first.click()
+            page.locator("#by-line").screenshot(path=chosen.out / "by-line.png")
         if "timeline" in chosen.pictures:
             page.evaluate("document.querySelector('.bar').style.position = 'static'")
             page.evaluate("document.querySelector('#timeline').view.wait(1)")

@@ -174,7 +174,7 @@ def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tupl
     step = report.step or ground.step
     scale = step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
-    found = sorted([*found, *_waits(report)], key=lambda one: -one.saving)
+    found = sorted([*found, *_waits(report, step)], key=lambda one: -one.saving)
     found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
     return tuple(one for one in found if one.saving >= WORTH * step)
 
@@ -204,18 +204,21 @@ def _scaled(one: WhatIf, scale: float) -> WhatIf:
     return replace(one, **times)
 
 
-def _waits(report: Report) -> Iterator[WhatIf]:
-    """The waits, as they were priced."""
-    if report.saving is None or not report.lines:
+def _waits(report: Report, step: float) -> Iterator[WhatIf]:
+    """The waits, as the report answers for them: the same figure, the same interval."""
+    answer = report.answer
+    if answer is None or answer.share is None or not report.lines:
         return
-    low, high = report.saving_range or (report.saving, report.saving)
-    bound = report.bound.saving if report.bound else high
-    lines = [report.lines[n] for n in report.plan] or [line for line in report.lines if line.price]
+    low = answer.share if answer.low is None else answer.low
+    high = answer.share if answer.high is None else answer.high
+    bound = high if answer.bound is None else answer.bound
+    lines = [report.lines[n] for n in report.plan] or list(report.lines)
     places = dict.fromkeys(line.place for line in lines if line.place)
     fixes = dict.fromkeys(line.finding.fix.title for line in lines if line.finding and line.finding.fix)
     rule = next((line.rule for line in lines if line.finding and line.finding.fix), "")
-    advice = "; ".join([*fixes][:2]) or "the lines that wait, below, each with what can be done about it"
-    yield WhatIf("nothing waits", report.saving, low, min(high, bound), bound, tuple(places)[:NAMED], advice, rule)
+    advice = "; ".join([*fixes][:2]) or "the table of lines that wait says what can be done about each"
+    lines_named = tuple(places)[:NAMED]
+    yield WhatIf("nothing waits", step * answer.share, step * low, step * high, step * bound, lines_named, advice, rule)
 
 
 def _launches(ground: Ground) -> Iterator[WhatIf]:
@@ -347,7 +350,7 @@ def _copies(ground: Ground) -> Iterator[WhatIf]:
 def _host_line(ground: Ground) -> Iterator[WhatIf]:
     """What the host does before a line, besides launching and loading, goes."""
     gaps, _ = ground.times
-    lines, items = ground.lines, ground.event_graph.host.row >= 0
+    lines, items = ground.lines, (ground.event_graph.host.row >= 0) & ~ground.backward
     spare = np.where(items, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
     before = np.append(lines.item[:1], lines.item[:-1])
     pair, of = np.unique(before * len(lines.pairs) + lines.item, return_inverse=True)
@@ -365,6 +368,8 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
         where = f"{shortly(place.path)}:{place.line}"
         if begin is not None and begin.path == place.path and begin.line < place.line:
             what = f"lines {begin.line} to {place.line} of {shortly(place.path)}"
+        elif begin == place:
+            what = f"{where} itself"
         else:
             what = f"what comes before {where}"
         yield ground.row(
@@ -373,8 +378,8 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             0.0,
             saved,
             saved,
-            lines=tuple(one for one in (place, begin) if one is not None),
-            advice=f"{about_ms(spent[number])} of Python between two launches, in {what}: do it rarely, later, or elsewhere",
+            lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
+            advice=f"{about_ms(spent[number])} between two launches, in {what}: do it rarely, later, or elsewhere",
         )
 
 
