@@ -16,6 +16,10 @@ from typing import Any
 
 from rich.console import Console
 
+import syncscope as library
+from syncscope import kineto
+from syncscope.exporters import terminal
+
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = "samples/segmentation.py"
 RUNS = Path("runs/demo")  # everything is told from the root of the checkout
@@ -33,12 +37,17 @@ def left() -> float:
     return MINUTE - (time.monotonic() - began)
 
 
-def tell(title: str, text: str, *command: str, expect: tuple[int, ...] = (0,)) -> list[str]:
-    """Print what comes next, run it, and give what it printed; stop the demonstration if it fails."""
+def announce(title: str, text: str, *command: str) -> None:
+    """Print what comes next."""
     console.rule(f"[bold]{title}")
     console.print(text, style="dim")
     shown = " ".join(command).replace(sys.executable, "python").replace("python -m syncscope", "syncscope")
     console.print(f"$ {shown}\n", style="bold cyan", highlight=False, soft_wrap=True)
+
+
+def tell(title: str, text: str, *command: str, expect: tuple[int, ...] = (0,)) -> list[str]:
+    """Print what comes next, run it, and give what it printed; stop the demonstration if it fails."""
+    announce(title, text, *command)
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
@@ -81,10 +90,18 @@ def proof(python: tuple[str, ...]) -> str:
     return f"with one of the rewrites a step is {middle:.0f} % shorter ({low:.0f} to {high:.0f} %), measured in turns{values}"
 
 
-def found(reports: list[Any], values: list[list[float]], proved: str) -> None:
+def waits_of(trace: Any) -> float:
+    """How often the host read from the device in a step of a recording, of its later half."""
+    from syncscope.model.trace import Kind
+
+    steps, reads = trace.rows(Kind.STEP), trace.rows(Kind.READ)
+    steps = steps[len(steps) // 2 :]
+    within = (trace.start[reads] >= trace.start[steps[0]]) & (trace.start[reads] < trace.end[steps[-1]])
+    return float(within.sum()) / len(steps)
+
+
+def found(written: Any, waits: list[float], values: list[list[float]], proved: str) -> None:
     """What there is to be seen, in a line each."""
-    written = reports[0]
-    waits = [sum(line.count for line in report.lines) for report in reports]
     apart = max((abs(a - b) / max(abs(a), 1e-12) for a, b in zip(*values, strict=True)), default=0.0)
     answer, bound = written.answer, written.bound
     console.rule("[bold]what was found")
@@ -113,17 +130,18 @@ def main() -> None:
          *syncscope, "lint", "--diff", SAMPLE, expect=(0, 1))  # fmt: skip
     written = tell("2  while running", "The same loop, recorded: every kernel, every copy, every wait with its line.",
                    *train, "--trace", str(RUNS / "written"))  # fmt: skip
-    tell("3  after", "What can be had at most, what to do, and what each line did to the step.",
-         *syncscope, "report", recording("written"))  # fmt: skip
+    announce("3  after", "What can be had at most, what to do, and what each line did to the step.",
+             *syncscope, "report", recording("written"))  # fmt: skip
+    report = library.report(recording("written"))  # what the command does, without a process of its own
+    console.print(terminal.render(report, console.width))
     fixed = tell("4  rewritten", "The loss in fixed shapes: the same values, and nothing to wait for.",
                  *train, "--fixed", "--trace", str(RUNS / "fixed"))  # fmt: skip
     if left() > COMPARISON:
         tell("5  what it was worth", "Both recordings side by side: which waits are gone, and the step of each.",
              *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
     proved = proof(syncscope)
-    import syncscope as library
-
-    found([library.report(recording(name)) for name in ("written", "fixed")], [losses(written), losses(fixed)], proved)
+    waits = [waits_of(kineto.read(recording(name))) for name in ("written", "fixed")]
+    found(report, waits, [losses(written), losses(fixed)], proved)
     console.rule("[bold]what to open")
     tools = os.path.relpath(Path(sys.executable).parent)
     console.print("The page of the recording, in TensorBoard's tab and in a file:")
