@@ -51,6 +51,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
+    "ask_the_list",
     "sum_first_of_sorted",
     "draw_on_host",
     "go_through_numbers",

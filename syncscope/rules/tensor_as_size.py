@@ -15,6 +15,11 @@ When a fix pays
 ---------------
 Where a bound is known to the host, a padded size does as well, or one count can be read for several uses. Where sizes follow
 the data and each row is dear, the wait is the price of not padding.
+
+Fix safety
+----------
+The largest of lengths that were just made a tensor of is asked of the list: unsafe, because that must hold whole numbers of
+Python's.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ SEEN_AS = (
     "aten::item",
     "aten::_local_scalar_dense",
 )
+REWRITES = ("ask_the_list",)
 EXAMPLES = (
     Example(
         """
