@@ -20,7 +20,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         index, statement = found
         for before in body[:index]:
             if isinstance(before, ast.If) and _leaves(before.body) and not before.orelse:
-                heat = heat or arms.of_rest(before.test)
+                heat = _colder(heat, arms.of_rest(before.test))
         inner = _part(statement, call)
         if isinstance(statement, ast.If):
             said = None
@@ -34,15 +34,15 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                 )
             elif inner is statement.orelse and statement.orelse:
                 said = arms.of_else(statement)
-            heat = heat or said
+            heat = _colder(heat, said)
         elif isinstance(statement, loops.LOOPS):
             said = loops.of_loop(statement, function.name, source)
             trained = trained or (said is not None and said.hot)
             heat = said if said is not None and (heat is None or heat.reason is Reason.EPOCHS) else heat
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
-            heat = heat or loops.of_with(statement)
+            heat = _colder(heat, loops.of_with(statement))
         elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
-            heat = heat or (None if inner is statement.finalbody else Reason.AFTER_ERROR())
+            heat = _colder(heat, None if inner is statement.finalbody else Reason.AFTER_ERROR())
         if inner is None:
             break
         body = inner
@@ -52,6 +52,11 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         )
         return Reason.OUTSIDE(function.name) if holds else None
     return heat
+
+
+def _colder(around: Heat | None, said: Heat | None) -> Heat | None:
+    """What a block says, but where what is around it is cold already."""
+    return around if said is None or (around is not None and not around.hot) else said
 
 
 def _holding(body: list[ast.stmt], node: ast.AST) -> tuple[int, ast.stmt] | None:

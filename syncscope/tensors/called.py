@@ -10,7 +10,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from syncscope.tensors import blocks, conventions
 from syncscope.tensors.outline import ClassText, FunctionText, names_imported
@@ -51,18 +51,25 @@ class Calls:
             text = caller.text()
             wanted = {name for name in self._seldom_in(text) if self._may_call(name, text, caller)}
             tree, code = parsed(caller) if wanted else (None, b"")
-            if tree is None:
+            if tree is not None:
+                new += self.within(tree, code, caller, wanted)
+        return new
+
+    def within(
+        self, tree: blocks.Function, code: bytes, caller: FunctionText, wanted: Collection[str]
+    ) -> list[FunctionText]:
+        """Those of the `wanted` names that a function calls whose tree this is, in a text, and that were not known."""
+        new: list[FunctionText] = []
+        called = {id(each.func) for each in walk(tree) if isinstance(each, ast.Call)}
+        for node in walk(tree):
+            if not isinstance(node, (ast.Name, ast.Attribute)) or name_of(node) not in wanted:
                 continue
-            called = {id(each.func) for each in walk(tree) if isinstance(each, ast.Call)}
-            for node in walk(tree):
-                if not isinstance(node, (ast.Name, ast.Attribute)) or name_of(node) not in wanted:
-                    continue
-                if caller.name == "__init__" and id(node) in called:
-                    continue  # once; what it keeps may be called in every step
-                meant = self._meant(name_of(node), _owner(node), caller, id(node) in called)
-                if meant and blocks.of_call(tree, node, code) is None:
-                    self.found |= {each.key: each for each in meant}
-                    new += meant
+            if caller.name == "__init__" and id(node) in called:
+                continue  # once; what it keeps may be called in every step
+            meant = self._meant(name_of(node), _owner(node), caller, id(node) in called)
+            if meant and blocks.of_call(tree, node, code) is None:
+                self.found |= {each.key: each for each in meant}
+                new += meant
         return new
 
     def _seldom_in(self, text: bytes) -> Iterator[str]:

@@ -17,6 +17,7 @@ from syncscope.tensors.hotness_by_name import by_name, by_place, known_by_name, 
 from syncscope.tensors.hotness_by_role import by_role
 from syncscope.tensors.loops import LOOPS, NO_GRAD, backward_lines, trains
 from syncscope.tensors.project import Module, ProjectFunction
+from syncscope.tensors.reach import called_alone
 from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import expressions, name_of, statements, walk
 
@@ -201,10 +202,19 @@ def by_itself(function: ProjectFunction | None) -> Heat:
         return Reason.TOP_LEVEL()
     said = _by_what_it_is(function)
     soft = said.reason in conventions.SOFT and function.closure is None and not conventions.NEVER.match(function.name)
-    owner = function.cls.name if function.cls is not None else ""
-    if soft and function.module.project.role(function.module.path, function.name, owner) is Role.CALLED:
+    owner, module = function.cls.name if function.cls is not None else "", function.module
+    if soft and (
+        module.project.role(module.path, function.name, owner) is Role.CALLED
+        or f"{owner}.{function.name}" in _called_alone(module)
+    ):
         return Reason.CALLED(function.name)
     return said
+
+
+@lru_cache(maxsize=4)
+def _called_alone(module: Module) -> frozenset[str]:
+    """What the steps of the file itself call, also where it is in no project, or trains at its top level."""
+    return called_alone(module.path, module.source, module.tree)
 
 
 def _by_what_it_is(function: ProjectFunction) -> Heat:

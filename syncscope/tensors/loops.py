@@ -29,6 +29,23 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
     )
 
 
+def at_top(tree: ast.Module) -> ast.FunctionDef | None:
+    """What stands at the top level of a file, as a function, where it trains there; else None."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    body = [each for each in tree.body if not isinstance(each, kinds)]
+    backward = (
+        isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "backward"
+        for part in body
+        for each in walk(part)
+    )
+    if not any(backward):
+        return None
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.FunctionDef(
+        "", nothing, body, [], lineno=1, end_lineno=body[-1].end_lineno, col_offset=0, end_col_offset=0
+    )
+
+
 def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
     """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
     if not trains(node, name, source):

@@ -6,6 +6,7 @@ have it: what is said to be reached may not be, what is said not to be is spoken
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections import defaultdict
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncscope.files import regular
-from syncscope.tensors import conventions
+from syncscope.tensors import conventions, loops
 from syncscope.tensors.called import Calls, is_seldom
 from syncscope.tensors.hotness_by_name import by_place
 from syncscope.tensors.outline import ClassText, FunctionText, imported, outlined, without_imports, words
@@ -134,6 +135,34 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         frozenset(calls.found),
         roles,
     )
+
+
+def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
+    """What the steps of one file call in it, a training loop at its top level among them: "Class.method"."""
+    written, owners, _ = outlined(path, b"\n" + source)
+    seldom = [each for each in written if is_seldom(each, False)]
+    if not seldom:
+        return frozenset()
+    defined: dict[bytes, list[FunctionText]] = defaultdict(list)
+    classes: dict[str, list[ClassText]] = defaultdict(list)
+    for owner in owners:
+        classes[owner.name].append(owner)
+    for each in written:
+        defined[each.word].append(each)
+    calls = Calls(seldom, classes, defined, {path: source})
+    apart = {each.key for each in seldom}
+    top = loops.at_top(tree)
+    whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
+    first = calls.within(top, source, whole, calls.seldom) if top is not None else []
+    steps = [each for each in written if each.key not in apart and each.is_step()]
+    reached: set[bytes] = set()
+    new = [*first, *steps]
+    while new:
+        more = _closed(reached, new, set(), defined) - reached
+        reached |= more
+        own = [each for word in more for each in defined[word] if each.key not in apart and each.goes_on()]
+        new = calls.of([*new, *own])
+    return frozenset(f"{each.cls}.{each.name}" for each in calls.found.values())
 
 
 def _closed(

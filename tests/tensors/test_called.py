@@ -136,3 +136,47 @@ def test_a_project_whose_name_ends_like_a_metric_is_none(tmp_path: Path) -> None
         for name in ("geometric", "metric", "metrics", "torchmetrics")
     }
     assert told == {"geometric": "hot", "metric": "cold", "metrics": "cold", "torchmetrics": "cold"}
+
+
+SCRIPT = """
+import torch
+
+@torch.no_grad()
+def accuracy(out, target):
+    return (out.argmax(1) == target).float().mean().item()  # hot
+
+@torch.no_grad()
+def average(model, x: torch.Tensor):
+    model.mul_(x.sum().item())  # hot
+
+def build_targets(x: torch.Tensor):
+    return _convert_boxes(x) + x.sum().item()  # hot
+
+def _convert_boxes(x: torch.Tensor):
+    return x.sum().item()  # hot
+
+def build_network(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+@torch.no_grad()
+def look_at(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def {head}:
+    network = build_network(torch.ones(3))
+    for step, (x, y) in enumerate(loader):
+        loss = network(x, build_targets(x))
+        loss.backward()
+        average(network, x)
+        shown = accuracy(loss, y)
+        if step % 100 == 0:
+            look_at(x)
+"""
+
+
+@pytest.mark.parametrize("head", ["def run()", "if __name__ == '__main__'", "with torch.autograd.detect_anomaly()"])
+def test_a_script_alone_calls_what_it_calls_in_its_loop(head: str) -> None:
+    code = SCRIPT.replace("def {head}", head)
+    found = sites(code.encode(), "script.py")
+    told = {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"}
+    assert told == marked(code)
