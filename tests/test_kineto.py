@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from syncscope import kineto
 from syncscope.errors import UserError
+from syncscope.exporters import tensorboard
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Meta, Trace
@@ -43,7 +44,7 @@ EVENTS = st.builds(
     flags=st.sampled_from([Flag.NONE, Flag.BLOCKING, Flag.FALLBACK, Flag.BLOCKING | Flag.FALLBACK]),
     detail=st.just("") | st.text(min_size=1, max_size=8) | st.just('{"module": "é", "n": [1, {"ph": 2}, {"ph": 3}]}'),
 )
-OTHER_KEYS = st.text(max_size=6).filter(lambda key: key not in Meta.__annotations__)
+OTHER_KEYS = st.text(max_size=6).filter(lambda key: key not in {*Meta.__annotations__, "events", "cls"})
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -386,3 +387,13 @@ def test_save_packs_by_suffix_and_leaves_no_half_written_file(tmp_path):
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["run.pt.trace.json", "run.pt.trace.json.gz"]
     with pytest.raises(UserError, match="cannot be written"):
         kineto.save(trace, tmp_path / "new" / name / "inside-a-file.json")
+
+
+def test_a_place_that_stands_twice_in_a_file_keeps_its_function(tmp_path):
+    """A folder for TensorBoard adds the spans of waits, whose places stand behind the recording's own."""
+    place = Place("train.py", 7)
+    call = Event(Kind.CALL, "clFinish", Lane(1, 1), 0, 10, place=place, function="step")
+    trace = tensorboard.merged(Trace.of([call]), [Event(Kind.ANNOTATION, "host waits", Lane(1, 2), 0, 10, place=place)])
+    kineto.save(trace, tmp_path / "run.json")
+    read = kineto.read(tmp_path / "run.json")
+    assert {read.function(code) for code in read.place.tolist()} == {"step"}

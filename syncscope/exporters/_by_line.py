@@ -51,7 +51,7 @@ def rows(report: Report, width: int) -> Iterator[Text]:
             text.append("  ").append(Text(code[: left - 1] + "…" if len(code) > left else code))
         yield _padded(text, room, [one], found, columns, scale)
     if rest:
-        yield _padded(Text(f"{len(rest)} more lines", "dim"), room, rest, found, columns, scale)
+        yield _padded(Text(f"{len(rest)} more line{'s' * (len(rest) > 1)}", "dim"), room, rest, found, columns, scale)
     if bare := [one for one in found.lines if not one.place and (one.host or one.of_step)]:
         worked = any(one.host or one.device or one.backward for one in bare)
         name = "no line known" if worked else "idle, unexplained"

@@ -116,7 +116,7 @@ class Lines(NamedTuple):
 
     def functions(self, places: list[Place]) -> tuple[str, ...]:
         """The function of each of these places."""
-        known = dict(zip(self.places, self.names, strict=True))
+        known = {place: name for place, name in zip(self.places, self.names, strict=True) if name}
         return tuple(known.get(place, "") for place in places) if any(self.names) else ()
 
 

@@ -37,7 +37,7 @@ export function byLine(model) {
     const shown = every || wanted.length ? found : found.slice(0, FIRST);
     body.replaceChildren(...shown.flatMap(one => [row(one), ...(opened.has(one.number) ? [more(one)] : [])]));
     all.hidden = shown.length === found.length;
-    all.textContent = `${found.length - shown.length} more lines`;
+    all.textContent = `${found.length - shown.length} more line${found.length - shown.length === 1 ? "" : "s"}`;
     told.textContent = `${shown.length} of ${entries.length} lines`;
     if (!shown.length) body.append(make("tr", {}, make("td", {colspan: COLUMNS.length + 1, class: "left"}, "no line matches")));
   }
