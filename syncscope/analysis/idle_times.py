@@ -76,7 +76,7 @@ class IdleTimes:
 
 def name_of(read: Read) -> str:
     """A wait in a list: its line, else its module, and what waits."""
-    where = f"{read.place} " if read.place else f"in {read.module} " if read.module else ""
+    where = f"{read.place.shortly} " if read.place else f"in {read.module} " if read.module else ""
     return f"{where}{read.op}"
 
 

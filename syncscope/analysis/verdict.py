@@ -99,7 +99,7 @@ def _instead(report: Report) -> str:
 def _settles(report: Report) -> str:
     """What settles whether to fix the first line that is to be tried, and how long that takes."""
     line = next((line for line in report.lines if _tried(line)), None)
-    if line is None or line.place is None:
+    if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried
         return ""
     return f" `syncscope verify --budget {BUDGET} --line {line.place} PROGRAM` settles it in {BUDGET}."
 
@@ -216,7 +216,7 @@ def _most(report: Report) -> str:
 
 def name(line: Line) -> str:
     """A line in a sentence."""
-    return f"`{line.op}` at {line.place}" if line.place else f"`{line.op}`, whose line was not recorded"
+    return f"`{line.op}` at {line.place.shortly}" if line.place else f"`{line.op}`, whose line was not recorded"
 
 
 def _count(number: int, what: str) -> str:

@@ -237,7 +237,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     most = ground.saved(_one_launch(ground, launches), priced) if priced else saved
     spent = np.where(ground.counted(launches), np.minimum(gaps, OPERATOR) + cost, 0.0)
     reads = [read for read in ground.event_graph.reads if read.place and read.step >= 0]
-    forbid = dict.fromkeys(f"{shortly(read.place.path)}:{read.place.line}" for read in reads if read.place)
+    forbid = dict.fromkeys(read.place.shortly for read in reads if read.place)
     first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {', '.join([*forbid][:3])}"
     opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
     how = (
@@ -289,7 +289,7 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         place = ground.trace.places[lines.pairs[code][0]]
         kinds = len(np.unique(ground.trace.name[work.row[np.isin(work.enqueued, np.flatnonzero(inside))]]))
         if ground.counted(inside).sum() >= ALIKE * max(1, kinds) * ground.window.steps:
-            name = f"{shortly(place.path)}:{place.line} launches once"
+            name = f"{place.shortly} launches once"
             groups.append((name, "`torch._foreach_*`, one `torch.cat` for many, or a fused operator", 1.0, inside))
     gaps, cost = ground.times
     groups = [group for group in groups if ground.counted(group[-1]).sum() >= MANY * ground.window.steps]
@@ -365,7 +365,7 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
         saved = ground.saved(Changes(gaps=np.where(inside, gaps - spare, gaps)))
         place = ground.trace.places[lines.pairs[until][0]]
         begin = ground.trace.places[lines.pairs[since][0]] if since else None
-        where = f"{shortly(place.path)}:{place.line}"
+        where = f"{place.shortly}"
         if begin is not None and begin.path == place.path and begin.line < place.line:
             what = f"lines {begin.line} to {place.line} of {shortly(place.path)}"
         elif begin == place:

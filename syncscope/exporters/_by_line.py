@@ -83,8 +83,8 @@ def _padded(
 def _place(one: LineUse, width: int) -> str:
     """The line, and of a library's the user's that led there, as far as there is room."""
     assert one.place is not None
-    place = figures.place(one.place)
-    caller = f" < {figures.place(one.caller)}" if one.caller else ""
+    place = one.place.shortly
+    caller = f" < {one.caller.shortly}" if one.caller else ""
     return figures.shortened(place, max(20, width - len(caller))) + caller
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Read, Report
-from syncscope.model.source import Place, shortly
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
@@ -89,11 +88,6 @@ def devices(trace: Trace) -> list[dict[str, Any]]:
     used = sorted({lane.device for lane in trace.lanes if lane.device >= 0})
     by_id = {d["id"]: d for d in known if isinstance(d.get("id"), int)}
     return [by_id.get(n) or (known[n] if n < len(known) else {"id": n}) for n in used]
-
-
-def place(found: Place) -> str:
-    """A line; of a library without the folder that it is installed in: `torchvision/ops/boxes.py:40`."""
-    return f"{shortly(found.path)}:{found.line}"
 
 
 def shortened(place: str, width: int) -> str:

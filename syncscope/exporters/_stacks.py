@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from syncscope.exporters import _figures as figures
 from syncscope.model.line_use import LineUse
 from syncscope.model.report import Report
 from syncscope.model.source import Place
@@ -46,5 +45,5 @@ def device(report: Report) -> Iterator[Stack]:
 def _lines(one: LineUse) -> tuple[StackFrame, ...]:
     if one.place is None:
         return (StackFrame("no line known"),)
-    inner = StackFrame(f"{figures.place(one.place)}{f' {one.function}' if one.function else ''}", one.place)
-    return (StackFrame(figures.place(one.caller), one.caller), inner) if one.caller else (inner,)
+    inner = StackFrame(f"{one.place.shortly}{f' {one.function}' if one.function else ''}", one.place)
+    return (StackFrame(one.caller.shortly, one.caller), inner) if one.caller else (inner,)

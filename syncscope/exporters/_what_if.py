@@ -47,5 +47,5 @@ def rows(report: Report, width: int) -> Iterator[Text]:
         yield text.append("".join(cells[name].rjust(size) for name, size in columns))
         said = Text(one.advice + (f"  ({one.rule})" if one.rule else ""), "dim")
         if one.lines:
-            said.append("; ".join(["", ", ".join(figures.place(place) for place in one.lines[:3])]))
+            said.append("; ".join(["", ", ".join(place.shortly for place in one.lines[:3])]))
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))

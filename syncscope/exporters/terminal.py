@@ -219,7 +219,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
         if line.caller:
-            yield Text(f"{margin}called from {figures.place(line.caller)}", "dim", no_wrap=True, overflow="ellipsis")
+            yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
         yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
         if line.why and line.advice is not None:
             said = Text(
@@ -266,7 +266,7 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
-    place = figures.place(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
+    place = line.place.shortly if line.place else f"in {line.module}" if line.module else "no line known"
     place = figures.shortened(place, room - len(turn) - len(op) - 1)
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)

@@ -31,6 +31,11 @@ class Place:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
 
+    @property
+    def shortly(self) -> str:
+        """The same, of a library's file without the folder that it is installed in: `torchvision/ops/boxes.py:40`."""
+        return f"{shortly(self.path)}:{self.line}"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:

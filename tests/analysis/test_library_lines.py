@@ -88,3 +88,11 @@ def test_of_a_file_no_source_of_elsewhere_is_opened(tmp_path, monkeypatch):
     monkeypatch.chdir(here)
     kineto.save(recording([(6, 14)], str(outside)), here / "run.json")
     assert syncscope.report("run.json").sources == {}, "it is none of this interpreter's packages"
+
+
+def test_a_sentence_names_a_librarys_file_without_its_folder():
+    report = summarize(recording([(40, 14), (63, 14)]))
+    assert " at detector/boxes.py:40" in report.verdict
+    assert "/env/" not in report.verdict
+    assert "verify" not in report.verdict, "which tries the rewrites of the user's own program"
+    assert {name for name, _ in report.uses.spent[3].by} == {"detector/boxes.py:40 item", "detector/boxes.py:63 item"}

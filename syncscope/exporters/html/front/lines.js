@@ -47,7 +47,7 @@ export function lines(model, goToWait) {
   box.append(make("div", {class: "tools"}, filter, editorChoice(() => { for (const one of rows) one.forget(); draw(); }), told),
     make("table", {class: "lines"}, make("caption", {class: "hidden"}, "Lines that wait"),
       make("thead", {}, make("tr", {}, make("th", {scope: "col", class: "left"}, "line"), heads)), body),
-    legend(priced, model.plan.length > 0), ...unseen(model));
+    ...callers(model), legend(priced, model.plan.length > 0), ...unseen(model));
   draw();
   return Object.assign(box, {
     open(number) {
@@ -59,6 +59,10 @@ export function lines(model, goToWait) {
     },
   });
 }
+
+/** What one line of the user's leads to in libraries, added up. */
+const callers = model => model.groups.filter(group => group.kind === "caller").map(group => ({group, lines: model.lines.filter(line => line.caller && `${line.caller.path}:${line.caller.line}` === group.name).length})).filter(({lines}) => lines > 1)
+  .map(({group, lines}) => make("p", {class: "faint"}, make("b", {}, tail(group.name)), ` leads to ${lines} of these lines: ${three(group.count)} reads, blocked ${msTime(group.blocked_ms)}, together ${msTime(group.share_ms)} of a step`));
 
 const turn = (model, line) => model.plan.findIndex(one => one.path === line.path && one.line === line.line && line.op.split(", ").includes(one.op)) + 1;
 export const nameOf = line => line.path ? `${line.path}:${line.line}` : line.module ? `in ${line.module}` : "no line known";
