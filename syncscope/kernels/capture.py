@@ -113,7 +113,7 @@ def _together(commands: list[Command]) -> list[Command]:
     found: list[Command] = []
     for alike, run in itertools.groupby(commands, lambda command: command[0] is queue.launch_again):
         if alike:
-            found.append((queue.launch_again, (tuple(ready for _, (readies,) in run for ready in readies),)))
+            found.append((queue.listed(tuple(ready for _, (readies,) in run for ready in readies)), ()))
         else:
             found += run
     return found

@@ -201,6 +201,33 @@ static PyObject *offer(PyObject *module, PyObject *arguments) {
   Py_RETURN_TRUE;
 }
 
+/* Launches of a captured step: list(launches) gives what again() enqueues, with all arguments as they are. */
+static const char *LISTED = "syncscope.kernels.launches";
+
+static void free_listed(PyObject *capsule) {
+  leave(PyCapsule_GetPointer(capsule, LISTED));
+}
+
+static PyObject *list_launches(PyObject *module, PyObject *launches) {
+  if (!PyTuple_CheckExact(launches)) return PyErr_Format(PyExc_TypeError, "launches are a tuple");
+  Plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return PyErr_NoMemory();
+  plan->users = 1;
+  int fine = 1;
+  if (!(plan->launch = calloc(PyTuple_GET_SIZE(launches) + 1, sizeof *plan->launch))) fine = 0, PyErr_NoMemory();
+  for (Py_ssize_t i = 0; fine && i < PyTuple_GET_SIZE(launches); i++, plan->launches++)
+    fine = read_launch(PyTuple_GET_ITEM(launches, i), &plan->launch[i]);
+  PyObject *capsule = fine ? PyCapsule_New(plan, LISTED, free_listed) : NULL;
+  if (!capsule) leave(plan);
+  return capsule;
+}
+
+static PyObject *again(PyObject *module, PyObject *capsule) {
+  Plan *plan = PyCapsule_GetPointer(capsule, LISTED);
+  if (!plan || enqueue(plan, NULL)) return NULL;
+  Py_RETURN_NONE;
+}
+
 /* An operator's call. */
 
 static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uint64_t hash) {
@@ -346,6 +373,8 @@ static PyMethodDef functions[] = {
   {"drop", drop, METH_O, "drop(address): no more"},
   {"block", block, METH_O, "block(address): the block around an address, or None"},
   {"offer", offer, METH_VARARGS, "offer(tensors, taken, launches, results): whether C follows this plan from now on"},
+  {"list", list_launches, METH_O, "list(launches): what again() enqueues"},
+  {"again", again, METH_O, "again(what list() gave): all of them, on the queue in use"},
   {"forget", forget, METH_NOARGS, "forget(): all plans"},
   {0},
 };
