@@ -20,8 +20,11 @@ Step = Callable[[], object]
 Make = Callable[[torch.device, bool], Step]
 
 
-def captured(step: Step) -> Step:
-    """The step as a CUDA graph."""
+def captured(step: Step, device: torch.device) -> Step:
+    """The step as a graph of the device's."""
+    if device.type == "ocl":
+        again: Step = torch.ocl.capture(step).replay
+        return again
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -50,7 +53,7 @@ def resnet_small(device: torch.device, changed: bool) -> Step:
         optimizer.step()
         return loss
 
-    return captured(step) if changed else step
+    return captured(step, device) if changed else step
 
 
 class GraphNetwork(nn.Module):  # type: ignore[misc]  # torch has no types here
@@ -84,7 +87,7 @@ def graph_network(device: torch.device, changed: bool) -> Step:
         return loss
 
     step()  # fills the convolutions' cache, which counts
-    return captured(step) if changed else step
+    return captured(step, device) if changed else step
 
 
 def policy(device: torch.device, changed: bool) -> Step:
@@ -107,7 +110,7 @@ def policy(device: torch.device, changed: bool) -> Step:
         optimizer.step()
         return loss
 
-    return captured(step) if changed else step
+    return captured(step, device) if changed else step
 
 
 def language_model(device: torch.device, changed: bool) -> Step:

@@ -153,12 +153,28 @@ class Ground:
         order = [code for code in np.argsort(-spent, kind="stable").tolist() if code and spent[code] > 0]
         return tuple(self.trace.places[self.lines.pairs[code][0]] for code in order[:NAMED])
 
-    def row(self, name: str, saving: float, low: float, high: float, bound: float, **more: object) -> WhatIf:
-        """A row whose interval allows for what the replay itself does not understand."""
+    def row(
+        self,
+        name: str,
+        saving: float,
+        low: float,
+        high: float,
+        bound: float,
+        *,
+        lines: tuple[Place, ...] = (),
+        advice: str = "",
+        host: float = 0.0,
+    ) -> WhatIf:
+        """A row whose interval allows for what the replay itself does not understand.
+
+        `host` is the host's time that goes, ns per step: a device that is a processor has it then.
+        """
         doubt = max(self.trusted.error or 0.0, self.trusted.unexplained, self.trusted.silent)
         off = min(doubt, 1.0) * self.step + OFF * abs(saving)
-        low, high = min(low, saving) - off, max(high, saving) + off
-        return WhatIf(name, saving, low, min(high, max(bound, saving)), max(bound, saving), **more)  # type: ignore[arg-type]
+        more = host if self.event_graph.on_processor else 0.0
+        bound = min(self.step, max(bound, saving) + more)
+        low, high = min(low, saving) - off, max(high, saving) + off + more
+        return WhatIf(name, saving, low, min(high, bound), bound, lines, advice)
 
 
 def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
@@ -241,7 +257,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {', '.join([*forbid][:3])}"
     opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
     how = (
-        "`syncscope.kernels.capture` of what has fixed shapes"
+        "`torch.ocl.capture` of a step of fixed shape"
         if opencl
         else '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
     )
@@ -253,6 +269,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
         ground.step - _busy(ground),
         lines=ground.dearest(spent),
         advice=how + (first if forbid else ""),
+        host=float(spent.sum()) / ground.window.steps,
     )
 
 
@@ -308,7 +325,9 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         likely = ground.saved(replace(changes, duration=fused, chained=chained))
         most = ground.saved(replace(changes, duration=gone, chained=chained))
         spent = np.where(ground.counted(inside), gaps + cost, 0.0)
-        yield ground.row(name, likely, ground.saved(changes), most, most, lines=ground.dearest(spent), advice=advice)
+        host = float(np.minimum(spent, OPERATOR + cost).sum()) / ground.window.steps
+        low = ground.saved(changes)
+        yield ground.row(name, likely, low, most, most, lines=ground.dearest(spent), advice=advice, host=host)
 
 
 def _loader(ground: Ground) -> Iterator[WhatIf]:
