@@ -93,12 +93,30 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
         return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
     if function.untouched(use):
         return (use.id, 0)
-    bound = function.binds(use.id)  # `x, target = batch`, `for x, target in loader`: before all uses, in each pass
-    alone = len(bound) == 1 and use.id not in function.parameters and not function.captured(use.id)
-    before = alone and all(
-        (n.lineno, n.col_offset) > (bound[0].lineno, bound[0].col_offset) for n in function.reads(use.id)
-    )
-    return (use.id, id(bound[0])) if before else None
+    if use.id in function.parameters or function.captured(use.id):
+        return None
+    last = _bound_beside(function, use)
+    return (use.id, id(last)) if last is not None else None
+
+
+def _bound_beside(function: Function, use: ast.Name) -> ast.Name | None:
+    """Where a name surely got its value beside others before a use: `x, target = batch`, `for x, target in loader`."""
+    before = [n for n in function.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
+    statement = function.statement(before[-1]) if before else None
+    around = [use, *function.around(use)]
+    if statement is None or isinstance(statement, ast.AugAssign):
+        return None
+    if statement in around:
+        return (
+            before[-1]
+            if isinstance(statement, ast.For) and not any(n is use for n in ast.walk(statement.iter))
+            else None
+        )
+    if not any(n in function.block(statement) for n in around):
+        return None
+    inner = (n for n in around if isinstance(n, (ast.For, ast.While)) and n not in function.around(statement))
+    again = any(loop in function.around(n) for loop in inner for n in function.binds(use.id))
+    return None if again else before[-1]
 
 
 def elementwise(

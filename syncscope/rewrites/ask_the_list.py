@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
+from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.patterns.reads import number_read
 from syncscope.codemod.writes import changed, exposed
 from syncscope.model.example import Example
@@ -97,7 +97,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     word = {"amax": "max", "amin": "min"}.get(op.name, op.name)
-    draft.replace(whole, f"{word}({{l}})", l=name)
+    outer = around(function, whole, "int({it})")
+    draft.replace(outer.node if outer is not None else whole, f"{word}({{l}})", l=name)
     text = function.file.text(listed) if isinstance(listed, ast.Name) else "the list"
     return draft.fix("ask the list on the host", Safety.UNSAFE, f"{text} must hold whole numbers of Python's")
 

@@ -1,4 +1,7 @@
-"""`nn.TransformerEncoder(...)` with `enable_nested_tensor=False`."""
+"""`nn.TransformerEncoder(...)` with `enable_nested_tensor=False`.
+
+It waits for code like AllenNLP's `pytorch_transformer_wrapper.py`: an encoder of `__init__` that is given a padding mask.
+"""
 
 from __future__ import annotations
 

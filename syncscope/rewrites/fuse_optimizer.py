@@ -1,4 +1,7 @@
-"""The optimizer that a scaler steps, made with `fused=True`."""
+"""The optimizer that a scaler steps, made with `fused=True`.
+
+It waits for code like torchvision's `references/classification/train.py`, where scaler and optimizer are made in one function.
+"""
 
 from __future__ import annotations
 

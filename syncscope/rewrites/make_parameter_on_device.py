@@ -1,4 +1,7 @@
-"""`Normal(mean, 1.0)` as `Normal(mean, mean.new_ones(()))`."""
+"""`Normal(mean, 1.0)` as `Normal(mean, mean.new_ones(()))`.
+
+It waits for policies of a fixed spread: `Normal(mean, 0.1)`, as actors of TD3 and DDPG draw their noise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`one_hot(y)` with the `num_classes` that the code around knows."""
+"""`one_hot(y)` with the `num_classes` that the code around knows.
+
+It waits for code like torch_geometric's `label_prop.py`, `one_hot(y.view(-1))`, where the classes are known around it.
+"""
 
 from __future__ import annotations
 

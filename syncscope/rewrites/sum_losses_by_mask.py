@@ -1,4 +1,7 @@
-"""`mse_loss(x[m], t[m])` as the loss of every element, of which those that the mask keeps are summed up."""
+"""`mse_loss(x[m], t[m])` as the loss of every element, of which those that the mask keeps are summed up.
+
+It waits for code like PyG's `graphland.py`, `F.mse_loss(outputs[mask], data.y[mask])`, with a mask of known shape.
+"""
 
 from __future__ import annotations
 
