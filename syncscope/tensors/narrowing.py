@@ -158,7 +158,8 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
         made = asked.ref if asked is not None and asked.kind is SCALAR else None
         return learnt(frame, made) if isinstance(made, ast.Call) else ({}, {})
     if kind is ast.Compare or kind is ast.Attribute:
-        return _placed(frame, test)
+        counted = _counted(frame, test) if kind is ast.Compare else None  # type: ignore[arg-type]  # checked by class
+        return _placed(frame, test) if counted is None else counted
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         when, otherwise = learnt(frame, test.operand)
         return otherwise, when
@@ -197,6 +198,31 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
 
 
 _BESIDE = {SCALAR, ARRAY}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
+
+
+def _counted(frame: Frame, test: ast.Compare) -> tuple[Env, Env] | None:
+    """What `x.dim() == 2`, `x.ndim != 1` and `len(x.shape) == 4` say of the dimensions of x; None: it asks something else."""
+    number, op = test.comparators[0], test.ops[0]
+    if len(test.ops) != 1 or not (isinstance(number, ast.Constant) and type(number.value) is int):
+        return None
+    match test.left:
+        case (
+            ast.Call(func=ast.Attribute(value=of, attr="dim" | "ndimension"), args=[])
+            | ast.Attribute(value=of, attr="ndim")
+        ):
+            pass
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=of, attr="shape")]):
+            pass
+        case _:
+            return None
+    name = dotted(of)
+    fact = frame.env.get(name)
+    if fact is None or fact.kind is not TENSOR:
+        return {}, {}
+    known = {name: fact.but(ndim=number.value)}
+    if isinstance(op, ast.Eq):
+        return known, {}
+    return ({}, known) if isinstance(op, ast.NotEq) else ({}, {})
 
 
 def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:

@@ -130,6 +130,24 @@ def test_what_hangs_on_sizes_or_on_what_is_not_seen_is_not_known(text: str) -> N
     assert known(text) is None
 
 
+@pytest.mark.parametrize(
+    ("test", "inside", "behind"),
+    [
+        ("x.dim() == 2", 2, None),
+        ("x.ndim != 2", None, 2),
+        ("len(x.shape) == 3", 3, None),
+        ("x.dim() > 2", None, None),
+        ("x.ndimension() == 1 and flag", 1, None),
+        ("len(x) == 4", None, None),
+    ],
+)
+def test_an_arm_knows_what_its_test_asked(test: str, inside: int | None, behind: int | None) -> None:
+    code = f"import torch\n\ndef f(x: torch.Tensor, flag):\n    if {test}:\n        return x + 1\n    return x - 1\n"
+    tree = ast.parse(code)
+    known = {ast.unparse(node): fact.ndim for node, fact in facts(code.encode(), "x.py", None, tree).items()}
+    assert (known["x + 1"], known["x - 1"]) == (inside, behind)
+
+
 def test_a_row_of_a_matrix_that_is_drawn_is_no_number() -> None:
     code = "import torch\n\ndef forward(n, x: torch.Tensor):\n    e = torch.randint(0, n, (2, 120000), device='cuda')\n"
     tree = ast.parse(code + "    return x[e[0]]\n")
