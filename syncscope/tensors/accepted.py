@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncscope.model.fact import Fact, Value
 from syncscope.model.heat import Heat, Reason
@@ -23,45 +23,34 @@ _POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
 _NO_OTHER_FORM = frozenset("svd svdvals eig eigh eigvals eigvalsh matrix_rank cond".split())
 
 
+class Waiting(NamedTuple):
+    """A wait in a function that runs in every step, and why that is known."""
+
+    wait: Emitted
+    function: ProjectFunction
+    heat: Heat
+
+
 def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat) -> Heat | None:
-    """Cold, where the host needs the value and nothing would help, or asks for it where no step is in sight."""
-    op, node = wait.op, wait.node
-    if op is Op.GRAD_SCALER:
+    """The first reason of the table that holds: the host needs the value and nothing would help, or nobody would gain."""
+    if wait.op is Op.GRAD_SCALER:
         return Reason.BY_DESIGN()
-    if op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
+    if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
         return Reason.CLOCK()
     if function is None:
         return None
-    if op is Op.CONDITION and _asked_after_another(node, function):
-        return Reason.ASKED_AFTER()
-    if op in _POSITIONS and _positions_are_kept(node, function.node):
-        return Reason.POSITIONS()
-    if op in ASKED and heat.reason in (Reason.MAYBE, Reason.CALLED):
-        return Reason.ASKED()
-    if (
-        op is Op.LINALG_CHECK
-        and name_of(getattr(node, "func", None)) in _NO_OTHER_FORM
-        and not _loops_around(node, function)
-    ):
-        return Reason.NO_FORM()
-    if op is Op.TO_DEVICE and _of_a_batch(wait.fact) and not _may_be_pinned(function):
-        return Reason.BATCH()
-    if (
-        op is Op.TO_DEVICE
-        and isinstance(wait.operand, ast.Call)
-        and conventions.PREPARERS.search(name_of(wait.operand.func))
-    ):
-        return Reason.PREPARED()
-    if op in _UPLOADS and function.name in ("step", "reset") and conventions.ENVIRONMENT.search(_text(function)):
-        return Reason.ENVIRONMENT()
-    if _generates(function):
-        return Reason.GENERATION()
-    return _read_by_intent(wait, function) or _for_the_host(wait, function)
+    case = Waiting(wait, function, heat)
+    for reason, holds in JUDGES:
+        about = holds(case)
+        if about:
+            return reason(about) if isinstance(about, str) else reason()
+    return None
 
 
-def _asked_after_another(node: ast.AST, function: ProjectFunction) -> bool:
+def _asked_after_another(case: Waiting) -> bool:
     """Whether a test is what is asked next where another test of values said no: `a.any() or b.any()`, `elif b > 1`."""
-    if not isinstance(function.sites, dict):
+    node, function = case.wait.node, case.function
+    if case.wait.op is not Op.CONDITION or not isinstance(function.sites, dict):
         return False
 
     def waits(test: ast.expr) -> bool:
@@ -96,45 +85,10 @@ def _generates(function: ProjectFunction) -> bool:
     return False
 
 
-def _for_the_host(wait: Emitted, function: ProjectFunction) -> Heat | None:
-    """Cold, where what is copied is for something that runs on the host."""
-    if wait.op not in COPIES:
-        return None
-    if function.cls is not None and function.cls.name.endswith("Buffer"):
-        return Reason.BUFFER()
-    text = _text(function)
-    if conventions.SOLVERS.search(text):
-        return Reason.SOLVER()
-    if conventions.is_action(last_word(_owner(wait.operand))) and conventions.ENVIRONMENT.search(text):
-        return Reason.ACTION()
-    return None
-
-
 def _text(function: ProjectFunction) -> bytes:
     """A function as it is written."""
     source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
     return source[starts[function.node.lineno - 1] : starts[last] if last < len(starts) else len(source)]
-
-
-def _read_by_intent(wait: Emitted, function: ProjectFunction) -> Heat | None:
-    """Cold, where a number is what the function is to give, or is read beside what is copied to the host anyway."""
-    if wait.op.family is not Family.READ:
-        return None
-    above = _above(function.node, wait.node)
-    for each in above:
-        if isinstance(each, ast.Call) and conventions.SCORES.search(name_of(each.func)):
-            return Reason.SCORE(name_of(each.func))
-    statement = next((each for each in above if isinstance(each, ast.stmt)), None)
-    if isinstance(statement, _SIMPLE) and any(_copied_before(each, wait.node) for each in walk(statement)):
-        return Reason.COPIED()
-    if statement is not None and _just_waited(wait, function, statement):
-        return Reason.SAME_STATEMENT()
-    if isinstance(statement, ast.Return) and conventions.is_loss(last_word(_owner(wait.operand))):
-        noted = isinstance(above[0], (ast.keyword, ast.Dict))
-        whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])
-        if noted and whole and sum(map(_reads, walk(function.node))) == 1:
-            return Reason.ONE_NUMBER()
-    return None
 
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
@@ -257,3 +211,104 @@ def _counted_or_written(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.args
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         yield node.slice
+
+
+def _of_a_pageable_batch(case: Waiting) -> bool:
+    return case.wait.op is Op.TO_DEVICE and _of_a_batch(case.wait.fact) and not _may_be_pinned(case.function)
+
+
+def _prepared(case: Waiting) -> bool:
+    """Whether this is what a tokenizer or the like has just given."""
+    operand = case.wait.operand
+    if case.wait.op is not Op.TO_DEVICE or not isinstance(operand, ast.Call):
+        return False
+    return conventions.PREPARERS.search(name_of(operand.func)) is not None
+
+
+def _of_an_environment(case: Waiting) -> bool:
+    """Whether this uploads what an environment on the host has given."""
+    if case.wait.op not in _UPLOADS or case.function.name not in ("step", "reset"):
+        return False
+    return conventions.ENVIRONMENT.search(_text(case.function)) is not None
+
+
+def _has_no_other_form(case: Waiting) -> bool:
+    called = name_of(getattr(case.wait.node, "func", None))
+    return (
+        case.wait.op is Op.LINALG_CHECK
+        and called in _NO_OTHER_FORM
+        and not _loops_around(case.wait.node, case.function)
+    )
+
+
+def _for_a_score(case: Waiting) -> str:
+    """The score that a number is read for, which runs on the host."""
+    calls = (each for each in _around_read(case) if isinstance(each, ast.Call))
+    return next((name_of(each.func) for each in calls if conventions.SCORES.search(name_of(each.func))), "")
+
+
+def _beside_a_copy(case: Waiting) -> bool:
+    statement = _statement(_around_read(case))
+    if not isinstance(statement, _SIMPLE):
+        return False
+    return any(_copied_before(each, case.wait.node) for each in walk(statement))
+
+
+def _after_a_read(case: Waiting) -> bool:
+    statement = _statement(_around_read(case))
+    return statement is not None and _just_waited(case.wait, case.function, statement)
+
+
+def _the_one_number(case: Waiting) -> bool:
+    """Whether a loss is noted in what the function gives, which reads nothing else."""
+    above = _around_read(case)
+    statement = _statement(above)
+    if not isinstance(statement, ast.Return) or not conventions.is_loss(last_word(_owner(case.wait.operand))):
+        return False
+    noted = isinstance(above[0], (ast.keyword, ast.Dict))
+    whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])
+    return noted and whole and sum(map(_reads, walk(case.function.node))) == 1
+
+
+def _around_read(case: Waiting) -> list[ast.AST]:
+    """What a number that is read stands in, from the inside out; nothing where another kind of wait is meant."""
+    return _above(case.function.node, case.wait.node) if case.wait.op.family is Family.READ else []
+
+
+def _statement(above: list[ast.AST]) -> ast.stmt | None:
+    return next((each for each in above if isinstance(each, ast.stmt)), None)
+
+
+def _for_the_host(case: Waiting) -> bool:
+    return case.wait.op in COPIES and case.function.cls is not None and case.function.cls.name.endswith("Buffer")
+
+
+def _for_a_solver(case: Waiting) -> bool:
+    return case.wait.op in COPIES and conventions.SOLVERS.search(_text(case.function)) is not None
+
+
+def _an_action(case: Waiting) -> bool:
+    """Whether this is what an environment is told to do."""
+    if case.wait.op not in COPIES or not conventions.is_action(last_word(_owner(case.wait.operand))):
+        return False
+    return conventions.ENVIRONMENT.search(_text(case.function)) is not None
+
+
+JUDGES: tuple[tuple[Reason, Callable[[Waiting], bool | str]], ...] = (
+    (Reason.ASKED_AFTER, _asked_after_another),
+    (Reason.POSITIONS, lambda c: c.wait.op in _POSITIONS and _positions_are_kept(c.wait.node, c.function.node)),
+    (Reason.ASKED, lambda c: c.wait.op in ASKED and c.heat.reason in (Reason.MAYBE, Reason.CALLED)),
+    (Reason.NO_FORM, _has_no_other_form),
+    (Reason.BATCH, _of_a_pageable_batch),
+    (Reason.PREPARED, _prepared),
+    (Reason.ENVIRONMENT, _of_an_environment),
+    (Reason.GENERATION, lambda c: _generates(c.function)),
+    (Reason.SCORE, _for_a_score),
+    (Reason.COPIED, _beside_a_copy),
+    (Reason.SAME_STATEMENT, _after_a_read),
+    (Reason.ONE_NUMBER, _the_one_number),
+    (Reason.BUFFER, _for_the_host),
+    (Reason.SOLVER, _for_a_solver),
+    (Reason.ACTION, _an_action),
+)
+"""In the order in which they are asked. A text that one gives is what the reason is about."""
