@@ -140,13 +140,13 @@ UPLOADED = """
 import torch
 
 def forward(x: torch.Tensor, y: torch.Tensor, rows: list, net: torch.nn.Linear):
-    index = x.new_tensor([len(row) for row in rows])  # hot
-    kept = x[torch.unique(index)]  # cold
+    index = x.new_tensor([len(row) for row in rows])  # cold
+    kept = x[torch.unique(index)]  # hot
     kept = net(kept)
     index = torch.tensor(rows, device=x.device)  # cold
     kept = kept[torch.unique(index)]  # hot
     kept = net(kept) + x.new_tensor([len(row) for row in rows])  # hot
-    kept = kept + torch.tensor(rows, device=x.device)  # cold
+    kept = kept + torch.tensor(rows, device=x.device)  # hot
     none = net(kept).new_tensor([])  # hot
     return none + torch.unique(kept)  # hot
 
