@@ -97,7 +97,7 @@ CASES = {
         class SetCriterion(nn.Module):
             def loss_labels(self, outputs, targets, indices):
                 at = self._get_src_permutation_idx(indices)
-                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])
+                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])  # waits: index_host
                 return outputs["pred_boxes"][at], found  # waits: index_host
 
             def _get_src_permutation_idx(self, indices):
