@@ -98,8 +98,8 @@ def test_a_loader_that_is_never_late():
 def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
     step = [("launch", 0, 100 * US), ("work", 5 * MS), ("launch", 0, 100 * US), ("read", 57, 0)]
     trace = lined(recorded([step] * 8), lambda n: (20, 23)[n])
-    row = rows(trace)["the host's own work before train.py:23 is free"]
-    assert "lines 20 to 23 of train.py" in row.advice
+    row = rows(trace)["the host's own work from line 20 to 23 of train.py is free"]
+    assert "4.9 ms between two launches" in row.advice
     assert row.saving == pytest.approx(5 * MS, rel=0.05)
     assert row.lines == (Place("train.py", 23), Place("train.py", 20))
 
