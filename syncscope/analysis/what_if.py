@@ -12,6 +12,7 @@ reads its tensors) is between the ends of its interval.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -254,8 +255,9 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     most = ground.saved(_one_launch(ground, launches), priced) if priced else saved
     spent = np.where(ground.counted(launches), np.minimum(gaps, OPERATOR) + cost, 0.0)
     reads = [read for read in ground.event_graph.reads if read.place and read.step >= 0]
-    forbid = dict.fromkeys(read.place.shortly for read in reads if read.place)
-    first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {', '.join([*forbid][:3])}"
+    forbid = Counter(read.place.shortly for read in reads if read.place)
+    named = ", ".join(where for where, _ in forbid.most_common(3))
+    first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {named}"
     opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
     how = (
         "`torch.ocl.capture` of a step of fixed shape"

@@ -11,6 +11,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.model.report import Report
 
 MARGIN = "    "
+ROWS = 6
 
 # heading, width
 COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
@@ -34,7 +35,7 @@ def rows(report: Report, width: int) -> Iterator[Text]:
     room = width - sum(size for _, size in columns)
     heads = "".join(name.rjust(size) for name, size in columns)
     yield Text.assemble((f"What would help, {unit} per step".ljust(room), "bold"), (heads, "dim"), no_wrap=True)
-    for number, one in enumerate(report.what_if):
+    for number, one in enumerate(report.what_if[:ROWS]):
         cells = {
             "saves": figures.fixed(one.saving / scale),
             "between": f"{figures.fixed(max(0.0, one.low) / scale)}-{figures.fixed(one.high / scale)}",
@@ -49,3 +50,5 @@ def rows(report: Report, width: int) -> Iterator[Text]:
         if one.lines:
             said.append("; ".join(["", ", ".join(place.shortly for place in one.lines[:3])]))
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
+    if (more := len(report.what_if) - ROWS) > 0:
+        yield Text(f"{MARGIN}and {more} more: --format json has them all", "dim")
