@@ -13,6 +13,7 @@ from typing import Any
 
 from syncscope import files
 from syncscope.errors import UserError
+from syncscope.linter import globs
 from syncscope.linter.trust import is_trusted
 from syncscope.model.finding import CONFIDENCE
 
@@ -64,15 +65,18 @@ KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("r
 
 
 @cache
-def _spec(pattern: str) -> Any:
-    import pathspec
-
-    return pathspec.GitIgnoreSpec.from_lines([pattern])
+def _pattern(line: str) -> globs.Pattern | None:
+    return globs.pattern(line.encode("utf-8", "surrogateescape"))
 
 
-def matches(pattern: str, relative: str) -> bool:
-    """Whether a path matches a pattern as .gitignore would have it."""
-    return bool(_spec(pattern).match_file(relative.replace(os.sep, "/")))
+def matches(pattern: str, relative: str, is_folder: bool = False) -> bool:
+    """Whether a path, or a folder above it, matches a pattern as .gitignore would have it."""
+    known, path = _pattern(pattern), os.fsencode(relative.replace(os.sep, "/"))
+    if known is None or known.keeps:
+        return False
+    while path and not known.matches(path, is_folder):
+        path, is_folder = path.rpartition(b"/")[0], True
+    return bool(path)
 
 
 def overlay(config: Config, **said: Any) -> Config:
@@ -216,11 +220,7 @@ def typed(name: str, value: Any, where: str) -> Any:
 
 def is_pattern(pattern: str) -> bool:
     """Whether .gitignore would understand it."""
-    try:
-        _spec(pattern)
-    except ValueError:
-        return False
-    return True
+    return _pattern(pattern) is not None
 
 
 def is_texts(value: Any) -> bool:

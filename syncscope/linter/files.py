@@ -6,10 +6,12 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter import globs
+from syncscope.linter.globs import Pattern
 from syncscope.linter.source import C_SUFFIXES
 
 if TYPE_CHECKING:
@@ -31,13 +33,12 @@ class Ignore:
     """The patterns of one .gitignore, and the folder they are relative to."""
 
     folder: str
-    spec: Any  # pathspec.GitIgnoreSpec
+    patterns: tuple[Pattern, ...]
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
-        """Ignored, kept by a `!pattern`, or not spoken of."""
-        relative = os.path.relpath(path, self.folder).replace(os.sep, "/") + ("/" if is_folder else "")
-        answer: bool | None = self.spec.check_file(relative).include
-        return answer
+        """Ignored, kept by a `!pattern`, or not spoken of: the last pattern that matches says so."""
+        relative = os.fsencode(os.path.relpath(path, self.folder).replace(os.sep, "/"))
+        return next((not p.keeps for p in reversed(self.patterns) if p.matches(relative, is_folder)), None)
 
 
 def find(
@@ -93,6 +94,8 @@ def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[
     absolute = os.path.abspath(folder)
     config = config_of(absolute)
     above = list(ignores_above(absolute)) if config.respect_gitignore else []
+    if any(ignored(parent, True, above) for parent in (absolute, *parents(absolute, above))):
+        return
     yield from _walk(folder, absolute, config_of, unreadable, above)
 
 
@@ -146,14 +149,21 @@ def ignored(path: str, is_folder: bool, by: list[Ignore]) -> bool:
     return False
 
 
+def parents(folder: str, by: list[Ignore]) -> Iterator[str]:
+    """The folders above this one, up to the first that has patterns."""
+    while by and folder != by[0].folder and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        yield folder
+
+
 def excluded(path: str, is_folder: bool, config: Config) -> bool:
     """Whether `exclude` of the configuration leaves it out."""
     if not config.exclude:
         return False
     from syncscope.linter.config import matches
 
-    relative = os.path.relpath(path, config.root) + ("/" if is_folder else "")
-    return any(matches(pattern, relative) for pattern in config.exclude)
+    relative = os.path.relpath(path, config.root)
+    return any(matches(pattern, relative, is_folder) for pattern in config.exclude)
 
 
 def ignores_above(folder: str) -> Iterator[Ignore]:
@@ -173,17 +183,8 @@ def ignores_above(folder: str) -> Iterator[Ignore]:
 def ignore(folder: str, path: str) -> Iterator[Ignore]:
     """The patterns in this file, if it is there and holds any."""
     try:
-        text = regular(path, LARGEST).decode("utf-8", "replace")
-        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        found = tuple(globs.patterns(regular(path, LARGEST)))
     except OSError:
         return
-    if lines:
-        import pathspec
-
-        from syncscope.linter.config import is_pattern
-
-        try:
-            spec = pathspec.GitIgnoreSpec.from_lines(lines)
-        except ValueError:  # git takes no notice of what it does not understand
-            spec = pathspec.GitIgnoreSpec.from_lines(filter(is_pattern, lines))
-        yield Ignore(folder, spec)
+    if found:
+        yield Ignore(folder, found)

@@ -20,8 +20,10 @@ from syncscope.model.finding import Edit, Finding, Fix
 from syncscope.model.source import Place, Span
 
 SPACE = re.compile(r"[ \t\n\r]*")
-MAGIC = re.compile(rb"(?m)^([ \t]*)(%(?:time|timeit|prun|capture)\b[ \t]|[%!?](?:[^\\\n]|\\[^\n]|\\\n)*|[^\n#'\"]*\?$)")
-ASSIGNED = re.compile(rb"(?m)^([ \t]*[\w., \t]+=[ \t]*)([%!][^\n]*)")
+MAGIC = re.compile(
+    rb"(?m)^([ \t]*+)(%(?:time|timeit|prun|capture)\b[ \t]|[%!?](?:[^\\\n]|\\[^\n]|\\\n)*|[^\n#'\"]*\?$)"
+)
+ASSIGNED = re.compile(rb"(?m)^([ \t]*+[\w., \t]++=[ \t]*+)([%!][^\n]*)")
 SCAN = json.JSONDecoder()
 
 

@@ -17,7 +17,7 @@ from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.source import Span
 
-ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]]*)\])?(?P<reason>[^#]*)")
+ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
 NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
 HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")
@@ -53,11 +53,14 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
     lines, written = logical_lines(code)
     found = []
     for text, (line, column), number in written:
+        row = source.starts[line - 1]
+        stop = code.find(b"\n", row)
+        comment = row + len(code[row : stop if stop >= 0 else len(code)].decode()[:column].encode())
         for pattern, ours in ((ALLOW, True), (NOQA, False)):
+            start, before = comment, 0
             for match in pattern.finditer(text):
-                row = source.starts[line - 1]
-                before = code[row:].split(b"\n", 1)[0].decode()[:column]
-                start = row + len((before + text[: match.start()]).encode())
+                start += len(text[before : match.start()].encode())
+                before = match.start()
                 end = start + len(match[0].rstrip().encode())
                 first, last = lines[number] if number < len(lines) else (line, line)
                 found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours))

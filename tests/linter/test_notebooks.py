@@ -5,6 +5,8 @@ import json
 import pytest
 from linter.conftest import MASKS, READS
 
+from syncscope.linter import notebooks
+
 
 def cell(source: str, kind: str = "code") -> dict:
     made = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
@@ -126,3 +128,13 @@ def test_an_allow_leaves_the_other_lines_as_they_are_separated(door, between):
     path = door.write("x.ipynb", before.encode())
     assert "1 finding allowed" in door("lint", "--add-allow").err
     assert path.read_text() == before.replace(".item())", ".item())  # syncscope: allow[host-read]")
+
+
+@pytest.mark.parametrize("blank", ["  \t", "a, ", "%", "? "])
+def test_a_cell_that_is_no_python_takes_time_in_proportion(blank):
+    """Of an expression nothing is seen but the time: these had it go back over each blank for each blank before."""
+    text = ("for for\n" + blank * 25_000).encode()
+    code, why = notebooks.as_python(text)
+    assert why is not None
+    assert len(code) == len(text)
+    assert notebooks.MAGIC.pattern.startswith(rb"(?m)^([ \t]*+)")

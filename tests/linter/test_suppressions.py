@@ -1,7 +1,11 @@
 """`# syncscope: allow[rule] reason`, noqa, --add-allow, and comments that silence nothing."""
 
 import pytest
+from calls import grows_at_most
 from linter.conftest import MASKS, READS
+
+from syncscope.linter import suppressions
+from syncscope.linter.source import SourceFile
 
 
 def commented(comment: str) -> str:
@@ -124,3 +128,22 @@ def test_add_allow_joins_a_comment_that_is_there(door):
     door("lint", "--all", "--add-allow", "--ignore", "unused-allow")
     assert "# syncscope: allow[nonzero, host-read] k\n" in path.read_text()
     assert door("lint", "--all").lines == []
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "# syncscope: allow[",
+        "# syncscope: allow[host-read] why ",
+        "# noqa: host-read ",
+        "x.item()  # syncscope: allow[\n",
+    ],
+)
+def test_however_many_comments_take_time_in_proportion(repeated):
+    def read(code: bytes) -> None:
+        source = SourceFile.of("a.py", code)
+        found = suppressions.comments(source)
+        assert all(code[c.span.start : c.span.start + 1] == b"#" for c in found)
+
+    assert grows_at_most(read, 500, lambda n: (repeated * n).encode())
+    assert suppressions.ALLOW.pattern.count("[^") == 2, "neither reads past the next comment"
