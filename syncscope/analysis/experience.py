@@ -25,7 +25,9 @@ TABLE = Path(__file__).with_name("experience.json")
 FEW = 20  # loops of a kind from which on it stands by itself
 COVERED = 0.8  # of recordings like this one
 NEARLY = 1e-9
-LEAST = 0.02  # the part beyond one end from which on it is not moved further out
+BEYOND = (
+    0.05  # of a step: a truth that lies so far beyond its bound is of a rewrite that took other work with the waits
+)
 FLOOR = 0.05  # of a step: what is said of less is off by as much
 BUSY = 0.1  # the part of the processors, which are the device, that others had
 
@@ -93,30 +95,24 @@ class MeasuredPair:
     bound: float
 
 
+def of_waits(pairs: Sequence[MeasuredPair]) -> list[MeasuredPair]:
+    """Those whose truth may be that of their waits: a step without waits is no shorter than its bound."""
+    return [pair for pair in pairs if pair.true <= pair.bound + BEYOND]
+
+
 def learned(pairs: Sequence[MeasuredPair]) -> dict[str, Experience]:
     """The table; of each name that is known of enough loops, and of every machine."""
     of: dict[str, list[MeasuredPair]] = {}
-    for pair in pairs:
+    for pair in of_waits(pairs):
         for name in pair.kind.pools:
             of.setdefault(name, []).append(pair)
     found = {}
     for name, some in sorted(of.items()):
         loops = len({pair.loop for pair in some})
         if loops >= FEW or ", " not in name:
-            found[name] = _covering(some, loops)
+            values = [(pair.loop, (min(pair.true, pair.bound) - pair.said) / weight(pair.said)) for pair in some]
+            found[name] = Experience(*ends(values), loops, len(some))
     return found
-
-
-def _covering(some: Sequence[MeasuredPair], loops: int) -> Experience:
-    """What covers so many of them once clipped by their bounds: what lies beyond these is made up for at the other end."""
-    values = [(pair.loop, (pair.true - pair.said) / weight(pair.said)) for pair in some]
-    each, beside = Counter(pair.loop for pair in some), (1 - COVERED) / 2
-    while True:
-        known = Experience(*ends(values, beside), loops, len(some))
-        inside = sum(1 / each[pair.loop] for pair in some if holds(pair, *clipped(pair, known)))
-        if inside >= COVERED * loops or beside < LEAST:
-            return known
-        beside -= LEAST / 2
 
 
 def clipped(pair: MeasuredPair, known: Experience) -> tuple[float, float]:
@@ -126,12 +122,13 @@ def clipped(pair: MeasuredPair, known: Experience) -> tuple[float, float]:
 
 
 def holds(pair: MeasuredPair, low: float, high: float) -> bool:
-    """Whether its truth lies there."""
-    return low <= pair.true <= high
+    """Whether its truth lies there; one that was measured a little beyond its bound lies on it."""
+    return low <= min(pair.true, pair.bound) <= high
 
 
 def left_out(pairs: Sequence[MeasuredPair]) -> list[tuple[MeasuredPair, float, float]]:
-    """Each pair with the interval that those of all other loops give for it, clipped by its bound."""
+    """Each pair of waits with the interval that those of all other loops give for it, clipped by its bound."""
+    pairs = of_waits(pairs)
     found = []
     for loop in sorted({pair.loop for pair in pairs}):
         table = learned([pair for pair in pairs if pair.loop != loop])
@@ -142,13 +139,14 @@ def left_out(pairs: Sequence[MeasuredPair]) -> list[tuple[MeasuredPair, float, f
     return found
 
 
-def ends(some: Iterable[tuple[str, float]], beside: float = (1 - COVERED) / 2) -> tuple[float, float]:
-    """Between what the next value lies but for the part `beside` at each end; those of one loop together count as much as one.
+def ends(some: Iterable[tuple[str, float]]) -> tuple[float, float]:
+    """Between what the next value lies in `COVERED` of the cases; those of one loop together count as much as one.
 
-    Of n loops the ranks are (n + 1) times that and the rest of it; with few, the least and the most that was seen.
+    Of n loops the ranks are (n + 1) times a tenth and nine tenths; with few, the least and the most that was seen.
     """
     values = sorted(some, key=lambda pair: pair[1])
     each = Counter(loop for loop, _ in values)
+    beside = (1 - COVERED) / 2
     lowest, highest = (len(each) + 1) * beside, (len(each) + 1) * (1 - beside)
     reached, low, high = 0.0, values[0][1], values[-1][1]
     for loop, value in values:
