@@ -9,10 +9,12 @@ from torch import Generator, Tensor
 
 from syncscope.kernels import generator as generators
 from syncscope.kernels import programs, queue, storage
+from syncscope.kernels.device import fp64
 from syncscope.kernels.elementwise import Pointwise, apply
 from syncscope.kernels.operators import op
 from syncscope.kernels.streams import TEAM, Streams, dense, items
 
+_WIDEST = "double" if fp64 else "float"
 _BACKWARD = Pointwise("dropout_backward", "(T)(mask != 0) * g * scale", ("g", "mask"), ("scale",))
 
 
@@ -39,13 +41,20 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     x = input if dense(input) else input.contiguous()
     out, mask = torch.empty_like(x), torch.empty_like(x, dtype=torch.bool)
     total = x.numel()
-    each = next(n for n in (4, 2, 1) if total % n == 0)
+    # Neighbours that a thread of CUDA's has at a time: as many as make 16 bytes, fewer where some would be left over.
+    each = next(n for n in (8, 4, 2, 1) if n * x.dtype.itemsize <= 16 and total % n == 0)
     streams = Streams.of(total, 4)
-    # Of two neighbours a thread of CUDA's uses two of the four numbers it draws, and counts as if it used all: we count them.
-    turns = -(-total // (2 * streams.across)) if each == 2 else streams.turns
+    # Of two neighbours a thread uses two of the four numbers it draws, and counts as if it used all: we count them. Eight are
+    # the work of two turns, also where there are fewer of them than threads.
+    turns = {2: -(-total // (2 * streams.across)), 8: 2 * -(-total // (8 * streams.across))}.get(each, streams.turns)
     drawing = streams.across * turns if each == 1 else total // each
     keep = 1 - p if x.dtype == torch.float64 else _float(1 - p)
-    macros = {"EACH": each, "ALIGNED": int(x.storage_offset() % 4 == 0), "PER_TURN": 4}
+    macros: dict[str, str | int] = {
+        "EACH": each,
+        "ALIGNED": int(x.storage_offset() % 4 == 0),
+        "PER_TURN": 4,
+        "R": _WIDEST,
+    }
     queue.launch(
         programs.kernel("dropout", "dropout", **programs.elements(x.dtype), **macros),
         items(drawing), TEAM,
@@ -88,7 +97,7 @@ def rrelu(
         per_turn = 2 if wide else 4
         streams = Streams.of(x.numel(), per_turn)
         queue.launch(
-            programs.kernel("dropout", "rrelu", **programs.elements(x.dtype), PER_TURN=per_turn, EACH=4, ALIGNED=0),
+            programs.kernel("dropout", "rrelu", **programs.elements(x.dtype), PER_TURN=per_turn, EACH=4, ALIGNED=0, R=_WIDEST),
             items(streams.across * streams.turns), TEAM,
             storage.buffer(x), x.storage_offset(), storage.buffer(out), storage.buffer(slopes), x.numel(), streams.across,
             lower, upper - lower, ours.draw(streams.drawn),

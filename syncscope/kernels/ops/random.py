@@ -38,7 +38,7 @@ _EXPONENTIAL = Distribution("uniform", _value("a * (x >= 1 - b ? -b : LOG(x))"))
 _GEOMETRIC = Distribution("uniform", _value("ceil(LOG(x) / LOG(1 - a))"))
 _CAUCHY = Distribution("uniform", _value("FMA(b, TAN((T)M_PI * (clamp(x, c, 1 - c) - (T)0.5)), a)"))
 _BERNOULLI = Distribution("uniform", _value("x < a"))
-_WHOLE = Distribution("words", _value("(long)((a ? x % (DRAWN)a : x) + (DRAWN)b)"))
+_WHOLE = Distribution("words", _value("(T)(long)((a ? x % (DRAWN)a : x) + (DRAWN)b)"))
 
 
 @functools.lru_cache(256)
