@@ -28,7 +28,7 @@ EXAMPLES = (
             scale = x.norm()
             return torch.where(scale > 1, x / scale, x)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "x: normal[n + 1]",
     ),
 )

@@ -151,15 +151,17 @@ def stacked(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
         return None
     if name in ("any", "all") and any(f.dtype is not Dtype.BOOL for f in facts):
         return None
+    asked = isinstance(function.parent(call), (ast.If, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp))
+    read = ".item()" if name in ("any", "all") and not asked else ""  # who is given a bool gets one
     if not listed:
         parts = {f"t{n}": e for n, e in enumerate(elements)}
         inner = f"({', '.join(f'{{{key}}}' for key in parts)})"
-        draft.replace(call, f"torch.stack({inner}).{name}()", **parts)
+        draft.replace(call, f"torch.stack({inner}).{name}(){read}", **parts)
     else:
         span = function.file.span(given)
         bare = function.file.code[span.start : span.end].decode()
         text = bare if isinstance(given, ast.ListComp) else f"[{bare.removeprefix('(').removesuffix(')')}]"
-        draft.replace(call, f"torch.stack({{listed}}).{name}()", listed=text)
+        draft.replace(call, f"torch.stack({{listed}}).{name}(){read}", listed=text)
     told = "all must be tensors of one dtype and live on one device, and there must be one"
     kept = (
         "it is a bool tensor that stays on the device, and all are computed" if name in ("any", "all") else "NaN wins"

@@ -31,7 +31,7 @@ EXAMPLES = (
                 model(x).mean().backward()
                 optimizer.step()
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
 )
 
@@ -56,7 +56,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.remove(gone)
-    return draft.fix("take it out", Safety.UNSAFE, "memory that PyTorch holds is not given back to the driver")
+    return draft.fix("take it out", Safety.SUGGEST, "memory that PyTorch holds is not given back to the driver")
 
 
 def said_why(function: Function, statement: ast.stmt) -> bool:

@@ -12,7 +12,8 @@ sizes, as before evaluation.
 
 Fix safety
 ----------
-Unsafe without it, because memory that PyTorch holds is then not free for other programs, or for itself in other sizes.
+To take it out is suggested, not applied, because memory that PyTorch holds is then not free for other programs, or for itself
+in other sizes.
 """
 
 from __future__ import annotations

@@ -205,3 +205,21 @@ def test_what_is_made_a_tensor_by_as_tensor_may_be_one():
         "def biquad(x: torch.Tensor, b0: float):\n    return x * torch.as_tensor(b0, dtype=x.dtype, device=x.device)\n"
     )
     assert "fill_tensor_on_device" not in offered(code)
+
+
+def test_who_is_given_a_bool_gets_one():
+    head = "def f(masks: list[torch.Tensor]):\n"
+    assert after(f"{head}    return any(m.any() for m in masks)\n") == (
+        f"{head}    return torch.stack([m.any() for m in masks]).any().item()\n"
+    )
+    assert "if torch.stack([m.any() for m in masks]).any():" in after(
+        f"{head}    if any(m.any() for m in masks):\n        return 1\n    return 2\n"
+    )
+
+
+def test_a_way_that_divides_is_not_taken_for_its_gradient():
+    code = (
+        "def f(x: torch.Tensor):\n    x = x.relu()\n    n, total = (x > 1).sum(), x.sum()\n"
+        "    return 0.0 if n == 0 else total / n\n"
+    )
+    assert after(code) == code

@@ -98,7 +98,17 @@ def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
     assert safety is not None
     text = draft.file.quote
     shape = f"{text(a)} and {text(b)} must have one shape; " if safety is Safety.SUGGEST else ""
+    if divides(draft.function, a) or divides(draft.function, b):  # by what the condition keeps from being zero, mostly
+        return draft.fix(title, Safety.SUGGEST, f"{shape}a division by zero has a gradient of NaN; {BOTH}")
     return draft.fix(title, safety, f"{shape}{BOTH}")
+
+
+def divides(function: Function, way: ast.expr) -> bool:
+    """Whether a way divides by a tensor, which may be zero where the condition keeps it from running."""
+    divisions = (
+        n for n in ast.walk(way) if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Div, ast.Mod, ast.FloorDiv))
+    )
+    return any(function.fact(n.right).is_tensor for n in divisions)
 
 
 def waits(function: Function, way: ast.expr) -> bool:
