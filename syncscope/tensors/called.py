@@ -17,6 +17,7 @@ from syncscope.tensors.outline import ClassText, FunctionText, names_imported
 from syncscope.tensors.syntax import name_of, walk
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_ALIAS = re.compile(rb"(\w+)[ \t]+as[ \t]+(\w+)[ \t]*[,)\n#]")
 _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = 3  # methods of one name, of which one that is called on anything is meant
@@ -40,6 +41,7 @@ class Calls:
         self.defined = defined
         self.sources = sources
         self.found: dict[str, FunctionText] = {}  # by their keys
+        self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
         self._names = {word.encode(): word for word in self.seldom}
@@ -106,7 +108,8 @@ class Calls:
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
         if not is_called:
             return []
-        functions = [each for each in same if not each.cls and _stem(each.path) == owner]
+        owner = self._aliases_in(caller.path).get(owner, owner)
+        functions = [each for each in same if not each.cls and owner in _module(each.path)]
         methods = [each for each in same if each.cls]
         return functions or (methods if len(self.defined.get(b"." + name.encode(), ())) <= _FEW else [])
 
@@ -114,6 +117,13 @@ class Calls:
         if path not in self._imported:
             self._imported[path] = frozenset(names_imported(self.sources[path]))
         return self._imported[path]
+
+    def _aliases_in(self, path: str) -> dict[str, str]:
+        """What a file calls what it imports under another name: `boxes as box_ops`."""
+        if path not in self._aliases:
+            found = _ALIAS.findall(self.sources[path])
+            self._aliases[path] = {alias.decode(): name.decode() for name, alias in found}
+        return self._aliases[path]
 
     def _kin(self, cls: str) -> frozenset[str]:
         """A class and what it is derived from, by their names."""
@@ -162,5 +172,7 @@ def _owner(node: ast.Name | ast.Attribute) -> str | None:
     return name_of(node.value.func if isinstance(node.value, ast.Call) else node.value)
 
 
-def _stem(path: str) -> str:
-    return os.path.basename(path).removesuffix(".py")
+def _module(path: str) -> tuple[str, str]:
+    """What a function of a file may be called under: its module, or the package that hands it on."""
+    folder, file = os.path.split(path)
+    return file.removesuffix(".py"), os.path.basename(folder)

@@ -224,6 +224,7 @@ SOFT = frozenset(
         Reason.TO_HOST,
         Reason.NEW_WEIGHTS,
         Reason.EVALUATION,
+        Reason.DECODING,
         Reason.SAMPLES,
         Reason.NO_GRAD,
         Reason.ASIDE,

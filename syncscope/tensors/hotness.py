@@ -128,6 +128,9 @@ def of_function(function: ProjectFunction | None) -> Heat:
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method."""
     private = conventions.is_private(function.name)
+    owner, module = function.cls.name if function.cls is not None else "", function.module
+    if private and module.project.role(module.path, function.name, owner) in (Role.SHARED, Role.CALLED):
+        return None
     if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function).reason is Reason.MAYBE)):
         return None
     said = None

@@ -39,7 +39,10 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
         return Reason.LOSS(name)
     if sampler and name not in conventions.NOISING:
         return Reason.SAMPLES(cls)
-    if cls.endswith(conventions.PREPARING_CLASSES) or picks_rows(cls, methods):
+    prepares = (
+        cls.endswith(conventions.PREPARING_CLASSES) and "forward" not in methods
+    )  # as a network, it is part of one
+    if prepares or picks_rows(cls, methods):
         return Reason.DATA(cls)
     return conventions.HOT.get(name) or Reason.MAYBE(name)
 

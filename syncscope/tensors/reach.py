@@ -34,9 +34,8 @@ class Reach:
 
     names: frozenset[str]
     offered: frozenset[str]  # those of them that no step speaks of: files do, outside of all functions
-    called: frozenset[
-        str
-    ]  # functions that a step calls though their names say that they run seldom: "/path.py:Class.method"
+    shared: frozenset[str]  # private functions that other files import
+    called: frozenset[str]  # what a step calls though its name says that it runs seldom: "/path.py:Class.method"
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
 
     def role(self, path: str, name: str, owner: str) -> Role:
@@ -49,7 +48,8 @@ class Reach:
         word = f".{name}" if owner else name
         if name.startswith("__") or (owner and name in conventions.HOOKS):
             return Role.STEP
-        return Role.OFFERED if word in self.offered else Role.STEP if word in self.names else Role.UNREACHED
+        reached = Role.SHARED if not owner and name in self.shared else Role.STEP
+        return Role.OFFERED if word in self.offered else reached if word in self.names else Role.UNREACHED
 
 
 def _kept(source: bytes) -> set[bytes]:
@@ -94,7 +94,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             classes[owner.name].append(owner)
         for each in written:
             defined[each.word].append(each)
-            if is_seldom(each, aside):
+            if is_seldom(each, aside or bool(by_place(packages[folder], stem, each.name))):
                 seldom.append(each)
             if not beside and each.is_step():
                 steps.append(each)
@@ -132,6 +132,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     return Reach(
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins)),
         frozenset(word.decode() for word in reached - by_steps),
+        frozenset(name for _, name in imports if conventions.is_private(name)),
         frozenset(calls.found),
         roles,
     )

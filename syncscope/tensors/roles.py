@@ -23,6 +23,7 @@ class Role(StrEnum):
     """When a function runs, as far as its project says."""
 
     STEP = "step"  # a step reaches it
+    SHARED = "shared"  # a step reaches it, and files that import it
     CALLED = "called"  # a step calls it, whatever it is called
     OFFERED = "offered"  # no step of the project speaks of it, but files do: it is for others to call
     UNREACHED = "unreached"

@@ -180,3 +180,31 @@ def test_a_script_alone_calls_what_it_calls_in_its_loop(head: str) -> None:
     found = sites(code.encode(), "script.py")
     told = {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"}
     assert told == marked(code)
+
+
+def test_what_a_module_under_another_name_holds_is_called(package: Path) -> None:
+    model = package / "model.py"
+    model.write_text("from . import parts as ops\n" + MODEL.replace("match(x)", "ops.set_scale(x)"))
+    scaled = next(n for n, line in enumerate(PARTS.splitlines(), 1) if "set_scale" in line) + 1
+    assert heat(package / "parts.py")[scaled] == "hot"
+
+
+def test_a_private_function_that_other_files_import_is_not_only_called_in_its_own(package: Path) -> None:
+    path = package / "shared.py"
+    path.write_text(
+        "import torch\n\ndef _normed(x: torch.Tensor):\n    return x.sum().item()\n\n"
+        "def evaluate(x: torch.Tensor):\n    return _normed(x)\n"
+    )
+    assert heat(path) == {4: "cold"}
+    model = package / "model.py"
+    model.write_text("from .shared import _normed\n" + MODEL.replace("match(x)", "_normed(x)"))
+    assert heat(path) == {4: "hot"}
+
+
+def test_a_network_that_is_called_a_transform_prepares_nothing() -> None:
+    code = (
+        b"import torch\n\nclass Transform(torch.nn.Module):\n    def forward(self, x):\n        return self.scaled(x)\n\n"
+        b"    def scaled(self, x: torch.Tensor):\n        return x.sum().item()\n"
+    )
+    assert [site.hot for site in sites(code, "x.py")] == [True]
+    assert [site.hot for site in sites(code.replace(b"forward", b"prepare"), "x.py")] == [False]
