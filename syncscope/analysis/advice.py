@@ -12,11 +12,12 @@ MUCH = 0.1  # the part of a step that the host works on what it copied, for a wo
 WORTH = 0.001  # the part of a step that must be saved to say a word about it
 
 
-def advised(line: Line, step: float, left: bool, kept: float | None) -> Line:
+def advised(line: Line, step: float, left: bool, kept: float | None, pause: float) -> Line:
     """The line with the best of what can be done about it.
 
     `step` is its length, ns; `left` says that a step without the line's reads would be longer, and `kept` is the share of the
     rows that they select, where that is known.
+    `pause` is how long the device then has nothing to do until the host goes on, whatever the host does, ns per step.
     """
     price = line.price
     if price is None:
@@ -29,7 +30,7 @@ def advised(line: Line, step: float, left: bool, kept: float | None) -> Line:
         )
         return replace(line, advice=Advice.LEAVE, why=why)
     rewritten, later = max(price.share, price.alone), price.deferred
-    besides = line.idle_after - max(rewritten, price.last, later or 0.0)
+    besides = pause - max(rewritten, price.last, later or 0.0)
     if line.op in COPIES and besides >= MUCH * step:
         why = f"the host then works for {about_ms(besides)} while the device idles: on the device that goes, too"
         return replace(line, advice=Advice.REWRITE, why=why)

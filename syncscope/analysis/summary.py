@@ -154,6 +154,13 @@ def _idle_after(
     return charged, idle.after_reads(len(found), inside) / len(counted)
 
 
+def _pause(report: Report, event_graph: EventGraph, rows: Sequence[int]) -> float:
+    """How long the device had nothing to do right after some reads, ns per counted step."""
+    counted = {report.steps[n].index for n in alike(report.steps)}
+    of = [event_graph.reads[row] for row in rows]
+    return sum(read.idle_after for read in of if not counted or read.step in counted) / max(1, len(counted))
+
+
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]], split: bool) -> Report:
     """The report with its answer and its prices; without those of lines where they cannot be `split` by a replay."""
     unknown = unforeseen_lines(event_graph, graph, members)
@@ -171,7 +178,7 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
     lines = tuple(
         unforeseen(line, event_graph.kept(rows))
         if n in unknown
-        else advised(line, costs.step, n in costs.left, event_graph.kept(rows))
+        else advised(line, costs.step, n in costs.left, event_graph.kept(rows), _pause(report, event_graph, rows))
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     lines = tuple(
