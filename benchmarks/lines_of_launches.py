@@ -454,7 +454,7 @@ def main() -> None:
     parser.add_argument("--lines", default="1", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.device == "ocl":
-        import syncscope.kernels
+        from syncscope import kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
     if given.loop:
         print(json.dumps(cost(given.loop, given.turns, device, given.lines == "1")))

@@ -13,7 +13,7 @@ import platform
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class ProcessRecording:
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = False
         self._sources: list[Source] = []
+        self._failures: list[str] = []  # what went wrong as it ended, in words
         self.events = PythonEvents(folder)
         recordings_made.add(self)
         self.events.operators_wanted += operators
@@ -75,12 +76,20 @@ class ProcessRecording:
             for make in known_sources().values():
                 source = make()
                 self._sources.append(source)
-                stack.callback(source.stop)  # also where its start fails half way
+                stack.callback(self._ended, source, source.stop)  # also where its start fails half way
                 source.start(self.events)
             stack.callback(patches.when_imported("torch", autograd.install))
             listener = Listener(read=self.events.read, region=self.events.annotation, modules=True, sync_debug=True)
             stack.enter_context(listening(listener))
             return stack.pop_all()
+
+    def _ended(self, source: Source, end: Callable[[], object]) -> None:
+        """Ends a source, whatever becomes of it: what others have recorded is not lost with it."""
+        try:
+            end()
+        except Exception as failed:
+            said = " ".join(f"{type(failed).__name__}: {failed}".split())
+            self._failures.append(f"{type(source).__module__.rpartition('.')[2]} could not end as it should: {said}")
 
     def boundary(self) -> None:
         """A step has ended, or something else is wanted of the sources."""
@@ -103,13 +112,15 @@ class ProcessRecording:
         self._dry |= listeners.pretend is not None
         if self.users:
             for source in self._sources:
-                source.settle()
+                self._ended(source, source.settle)
             self.events.flush()
         else:
             self._running.close()
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
+        if self._failures:
+            found = replace(found, meta=found.meta | {"notes": [*found.meta.get("notes", []), *self._failures]})
         return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
 
     def remove(self) -> None:

@@ -186,7 +186,7 @@ class Session:
             self._choose()
             self._finish()
             self._deliver()
-        except UserError as failed:
+        except Exception as failed:
             if error is None:
                 raise
             error.add_note(f"syncscope: the recording was lost: {failed}")  # what the program raised comes first

@@ -167,10 +167,15 @@ def _event() -> Any:
     # The flag itself: under `run --device`, is_initialized() says yes where there is no GPU.
     if torch is None or not getattr(getattr(torch, "cuda", None), "_initialized", False):
         return None
-    if torch.cuda.is_current_stream_capturing():
+    try:
+        if torch.cuda.is_current_stream_capturing():
+            return None
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+    except (
+        RuntimeError
+    ):  # a kernel of the program's has failed, and every call says so from then on: it hears that itself
         return None
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
     return event
 
 
@@ -185,9 +190,12 @@ def _between(before: Moment, after: Moment) -> float:
         return float(after.at - before.at)
     on_ocl = not hasattr(after.event, "device")
     if on_ocl or before.event.device == after.event.device:
-        if on_ocl:
-            after.event.synchronize()
-        elif not after.event.query():
-            sys.modules["torch"]._C._cuda_synchronize()  # the bare one: it is no read of the program's
-        return float(before.event.elapsed_time(after.event)) * 1e6
+        try:
+            if on_ocl:
+                after.event.synchronize()
+            elif not after.event.query():
+                sys.modules["torch"]._C._cuda_synchronize()  # the bare one: it is no read of the program's
+            return float(before.event.elapsed_time(after.event)) * 1e6
+        except RuntimeError:  # the device has failed meanwhile
+            pass
     return float(after.at - before.at)

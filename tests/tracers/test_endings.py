@@ -255,3 +255,73 @@ def test_ctrl_c_while_the_driver_waits(pocl: Any, tmp_path: Path, start: Any) ->
     trace = kineto.read(tmp_path / "run.json")
     assert any(e.name == "slow" for e in trace)
     assert any(e.name == "clFinish" for e in trace)
+
+
+DEAD = "CUDA error: device-side assert triggered"
+
+
+@pytest.fixture
+def dead_context(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As where a kernel of the program's has failed: from then on every call says so."""
+    torch = pytest.importorskip("torch")
+
+    def fails(*_: object, **__: object) -> Any:
+        raise RuntimeError(DEAD)
+
+    def kill() -> None:
+        monkeypatch.setattr(torch.cuda, "_initialized", True)
+        monkeypatch.setattr(torch._C, "_cuda_synchronize", fails, raising=False)
+        for name in ("is_current_stream_capturing", "Event", "synchronize"):
+            monkeypatch.setattr(torch.cuda, name, fails)
+
+    return kill
+
+
+def test_a_dead_device_loses_no_recording_and_the_program_hears_its_own_error(
+    tmp_path: Path, dead_context: Any
+) -> None:
+    error = RuntimeError(DEAD)
+
+    def program() -> None:
+        with syncscope.trace(tmp_path / "run.json") as trace:
+            trace.step()
+            trace.step()
+            dead_context()
+            raise error
+
+    with pytest.raises(RuntimeError) as caught:
+        program()
+    assert caught.value is error
+    assert not getattr(error, "__notes__", ())
+    assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
+def test_a_program_that_goes_on_with_a_dead_device_is_recorded(tmp_path: Path, dead_context: Any) -> None:
+    with syncscope.trace(tmp_path / "run.json", wait=1, active=2) as trace:
+        for number in range(6):
+            if number == 2:
+                dead_context()
+            trace.step()
+    assert len(steps(kineto.read(tmp_path / "run.json"))) == 2
+
+
+@pytest.mark.parametrize("method", ["stop", "settle"])
+def test_a_source_that_fails_as_it_ends_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    from syncscope.tracers.sources.modules import SOURCE
+
+    def fails(self: Any) -> None:
+        raise RuntimeError("no more of it")
+
+    monkeypatch.setattr(SOURCE, method, fails)
+    with syncscope.trace(tmp_path / "outer.json") as outer:
+        outer.step()
+        with syncscope.trace(tmp_path / "inner.json") as inner:
+            inner.step()
+        outer.step()
+    for name in ("outer", "inner"):
+        trace = kineto.read(tmp_path / f"{name}.json")
+        assert steps(trace)
+    told = [note for note in kineto.read(tmp_path / "outer.json").meta["notes"] if "no more of it" in note]
+    assert told == ["modules could not end as it should: RuntimeError: no more of it"] or method == "settle"
