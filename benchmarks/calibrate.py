@@ -233,7 +233,7 @@ def score(given: argparse.Namespace) -> None:
     told = left_out(pairs)
     other = sorted({pair.loop for pair in pairs} - {pair.loop for pair, _, _ in told})
     count, named = len(pairs) - len(told), ", ".join(other) or "no loop"
-    print(f"beyond their bound, so not of waits alone: {count} recordings, all of {named}")
+    print(f"beyond their bound or much longer, so not of waits alone: {count} recordings, all of {named}")
     print(f"{'':18}{'loops':>6}{'recordings':>11}{'covered':>9}{'width':>7}{'off':>6}{'worst':>7}  points")
     for machine in (*sorted({pair.kind.machine for pair, _, _ in told}), "all"):
         some = [one for one in told if machine in ("all", one[0].kind.machine)]

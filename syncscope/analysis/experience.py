@@ -25,9 +25,8 @@ TABLE = Path(__file__).with_name("experience.json")
 FEW = 20  # loops of a kind from which on it stands by itself
 COVERED = 0.8  # of recordings like this one
 NEARLY = 1e-9
-BEYOND = (
-    0.05  # of a step: a truth that lies so far beyond its bound is of a rewrite that took other work with the waits
-)
+BEYOND = 0.05  # of a step beyond its bound: there a rewrite took other work along with the waits
+LONGER = 0.1  # of a step: where it became longer by more, the rewrite gave the device other work to do
 FLOOR = 0.05  # of a step: what is said of less is off by as much
 BUSY = 0.1  # the part of the processors, which are the device, that others had
 
@@ -96,8 +95,8 @@ class MeasuredPair:
 
 
 def of_waits(pairs: Sequence[MeasuredPair]) -> list[MeasuredPair]:
-    """Those whose truth may be that of their waits: a step without waits is no shorter than its bound."""
-    return [pair for pair in pairs if pair.true <= pair.bound + BEYOND]
+    """Those whose truth may be that of their waits: a step without waits is no shorter than its bound, and hardly longer."""
+    return [pair for pair in pairs if -LONGER <= pair.true <= pair.bound + BEYOND]
 
 
 def learned(pairs: Sequence[MeasuredPair]) -> dict[str, Experience]:

@@ -98,7 +98,9 @@ def _instead(report: Report) -> str:
 
 def _settles(report: Report) -> str:
     """What settles whether to fix the first line that is to be tried, and how long that takes."""
-    line = next((line for line in report.lines if _tried(line)), None)
+    whole = report.answer is not None and report.answer.decision is Decision.TRY
+    planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
+    line = next((line for line in (*report.lines, *planned) if _tried(line) or line in planned), None)
     if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried
         return ""
     return f" `syncscope verify --budget {BUDGET} --line {line.place} PROGRAM` settles it in {BUDGET}."
