@@ -17,22 +17,35 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.start_causes import PASSING, DeviceWork
 
+LOOKED_AT = 64  # works that ended last, among which one is looked for
+
 
 def seen(work: DeviceWork) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """`work.source` and `work.lag`; work without a source gets the work of another queue of its device that had just ended."""
     source, lag = work.source.copy(), work.lag.copy()
-    of = [np.flatnonzero(work.queue == queue) for queue in range(work.queues)]
-    for queue, mine in enumerate(of):
-        before = np.concatenate(([-np.inf], work.start[mine[:-1]]))
-        for other, theirs in enumerate(of):
-            if other == queue or work.lanes[other].device != work.lanes[queue].device:
-                continue
-            over = np.searchsorted(np.maximum.accumulate(work.end[theirs]), work.start[mine], side="right")
-            last = np.minimum(over, np.searchsorted(theirs, mine)) - 1
-            awaited = np.where(last >= 0, theirs[np.maximum(last, 0)], -1)
-            # what had ended when the predecessor began is in order by it
-            new = (awaited >= 0) & (work.source[mine] < 0) & (work.end[awaited] > before)
-            for j, k in zip(mine[new].tolist(), awaited[new].tolist(), strict=True):
-                if source[j] < 0 or work.end[k] > work.end[source[j]]:
-                    source[j], lag[j] = k, min(work.start[j] - work.end[k], PASSING)
+    order = np.argsort(work.queue, kind="stable")
+    of = np.split(order, np.searchsorted(work.queue[order], np.arange(1, work.queues)))
+    over = np.empty(len(work.end))  # when a work and all before it in its queue were over
+    for mine in of:
+        over[mine] = np.maximum.accumulate(work.end[mine])
+    devices = [lane.device for lane in work.lanes]
+    for device in dict.fromkeys(devices):
+        own = [queue for queue, at in enumerate(devices) if at == device]
+        theirs = np.concatenate([of[queue] for queue in own])
+        theirs = theirs[np.argsort(over[theirs], kind="stable")]
+        ended, queues = over[theirs], work.queue[theirs]
+        for mine in (of[queue] for queue in own):
+            before = np.concatenate(([-np.inf], work.start[mine[:-1]]))
+            upto = np.searchsorted(ended, work.start[mine], side="right")
+            for j, at, since in zip(mine.tolist(), upto.tolist(), before.tolist(), strict=True):
+                if work.source[j] >= 0:
+                    continue
+                # what had ended when the predecessor began is in order by it
+                for place in range(at - 1, max(-1, at - 1 - LOOKED_AT), -1):
+                    if ended[place] <= since:
+                        break
+                    k = int(theirs[place])
+                    if k < j and queues[place] != work.queue[j] and work.end[k] > since:
+                        source[j], lag[j] = k, min(work.start[j] - work.end[k], PASSING)
+                        break
     return source, lag

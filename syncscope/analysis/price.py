@@ -22,6 +22,7 @@ from syncscope.model.report import Price
 
 EXACT = 5  # up to so many lines every subset is replayed
 PERMUTATIONS = 16  # orders sampled for the shares of more lines, and their reverses
+MOST = 32  # lines priced one by one
 MODES = 12  # lines whose other ways of changing are priced, the dearest first
 ENOUGH = 0.9  # the part of what can be had that the plan must give
 
@@ -91,7 +92,42 @@ def unpriced(graph: Graph) -> frozenset[int]:
 def prices(
     graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0, unknown: Collection[int] = frozenset()
 ) -> Prices:
-    """Price lines, each given as the numbers of its reads in the graph. Of some it is `unknown` what is done in their place."""
+    """Price lines, each given as the numbers of its reads in the graph. Of some it is `unknown` what is done in their place.
+
+    Of more than `MOST` lines those that waited longest are priced one by one and the others together: what those are worth is
+    divided among them by how long they waited. So the replays are as many for any number of lines.
+    """
+    if len(lines) <= MOST:
+        return _prices(graph, lines, seed, unknown)
+    waited = [sum(graph.reads[m].blocked for m in members) for members in lines]
+    order = sorted(range(len(lines)), key=lambda i: -waited[i])
+    few, rest = order[: MOST - 2], order[MOST - 2 :]
+    together = ([i for i in rest if i not in unknown], [i for i in rest if i in unknown])
+    groups = [[i] for i in sorted(few)] + [group for group in together if group]
+    priced = _prices(
+        graph,
+        [[m for i in group for m in lines[i]] for group in groups],
+        seed,
+        {number for number, group in enumerate(groups) if group[0] in unknown},
+    )
+    found: dict[int, Price] = {}
+    for group, price in zip(groups, priced.lines, strict=True):
+        whole = sum(waited[i] for i in group)
+        for i in group:
+            part = waited[i] / whole if whole else 1 / len(group)
+            each = (price.alone * part, price.last * part, price.share * part, price.share_error * part)
+            found[i] = price if len(group) == 1 else Price(*each)
+    return Prices(
+        priced.step,
+        priced.saving,
+        tuple(found[i] for i in range(len(lines))),
+        tuple(i for number in priced.plan for i in groups[number]),
+        priced.plan_saving,
+        tuple(sorted(i for number in priced.left for i in groups[number])),
+    )
+
+
+def _prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int, unknown: Collection[int]) -> Prices:
     value = _SetFunction(graph, lines)
     count = len(lines)
     single = np.eye(count, dtype=bool)

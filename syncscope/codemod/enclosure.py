@@ -79,7 +79,8 @@ class Enclosure:
     def alone(self, statement: ast.stmt) -> bool:
         """Whether nothing else stands on the lines of a statement but a comment."""
         span = self.file.span(statement)
-        rest = self.file.code[span.end :].split(b"\n", 1)[0].strip()
+        stop = self.file.code.find(b"\n", span.end)
+        rest = self.file.code[span.end : stop if stop >= 0 else None].strip()
         return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
 
     def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:

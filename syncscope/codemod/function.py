@@ -314,9 +314,21 @@ class Function(Enclosure):
 
     def captured(self, name: str) -> bool:
         """Whether another scope may bind this name, or read it at any time: a nested function, a lambda."""
-        return self.shared(name) or any(
-            isinstance(n, SCOPES) and n is not self.scope for use in self.names(name) for n in self.around(use)
-        )
+        if name not in self._captured:
+            self._captured[name] = self.shared(name) or any(
+                isinstance(n, SCOPES) and n is not self.scope for use in self.names(name) for n in self.around(use)
+            )
+        return self._captured[name]
+
+    @cached_property
+    def _captured(self) -> dict[str, bool]:
+        return {}
+
+    @cached_property
+    def statements_by_start(self) -> list[tuple[int, int, ast.stmt]]:
+        """Its statements, each after those around it and those before it: begin, minus the end, both in bytes."""
+        spans = ((self.file.span(s), s) for s in self.statements)
+        return sorted(((at.start, -at.end, s) for at, s in spans), key=lambda each: each[:2])
 
     def same_name(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether both are one name, used or bound."""

@@ -8,7 +8,9 @@ import itertools
 import re
 import sys
 import tokenize
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text
@@ -84,9 +86,15 @@ def finished(function: Function, edits: Sequence[Edit]) -> list[Edit]:
 
 def statement_at(function: Function, span: Span) -> ast.stmt | None:
     """The innermost statement of a function that holds these bytes."""
-    spans = ((function.file.span(s), s) for s in function.statements)
-    found = [(at.start, -at.end, s) for at, s in spans if at.start <= span.start and span.end <= at.end]
-    return max(found, key=lambda each: each[:2])[2] if found else None
+    every = function.statements_by_start
+    at = bisect_right(every, span.start, key=itemgetter(0)) - 1
+    if at < 0:
+        return None
+    last: ast.stmt = every[at][2]  # that begins before them: it holds them, or one around it does
+    for node in (last, *function.around(last)):
+        if isinstance(node, ast.stmt) and node is not function.scope and span.end <= function.file.span(node).end:
+            return node
+    return None
 
 
 def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:

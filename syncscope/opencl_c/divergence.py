@@ -7,8 +7,10 @@ one origin are apart by the same in every item: behind `end = begin + 16` all of
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 
 from syncscope.opencl_c.facts import ITEM, KernelProgram, Routine
 from syncscope.opencl_c.nodes import COMPARISONS, FENCED, arguments, assigned, base, callee
@@ -28,6 +30,7 @@ REQUIRED = re.compile(r"reqd_work_group_size\s*\(([^()]*)\)")
 ALIKE = re.compile(r"(sub|work)_group_(all|any|broadcast|reduce)")
 
 
+NESTED = 12  # loops around one another, of which each is gone through more than once
 DEEPEST = 8  # functions that call one another, of which each is looked at
 
 
@@ -57,6 +60,13 @@ class Divergence:
         self.declared: dict[str, str] = {}  # the names of the innermost block, each with what it stood for outside
         self.changed: set[str] = set()  # what was assigned since the innermost branch began
         self.open: set[str] = set()  # the macros that are being looked at
+        self.around = 0  # loops around the statement, where the walk is
+        self.leaves: dict[int, list[Node]] = {}  # each `break` and `continue`, by its loop
+        self.returns: list[Node] = []
+        for leave in (node for node in walk(routine.body) if node.type in LEAVES):
+            loop = ends(leave)
+            (self.returns if loop is None else self.leaves.setdefault(loop.id, [])).append(leave)
+        self.returns.sort(key=attrgetter("start_byte"))
         self.run(routine.body)
 
     def differs(self, node: Node | None) -> bool:
@@ -145,7 +155,7 @@ class Divergence:
     def rounds(self, node: Node) -> None:
         """A loop, until nothing new differs; a `switch` is one that ends."""
         test, body = part(node, "condition"), part(node, "body")
-        leaves = [leave for leave in walk(body) if leave.type in LEAVES and ends(leave) in (node, None)]
+        leaves = self.leaves_of(node)
 
         def some(kinds: set[str]) -> bool:
             return any(leave.type in kinds and self.guards(leave, node) for leave in leaves)
@@ -156,7 +166,7 @@ class Divergence:
             self.value(part(node, "update"))
 
         def all_() -> None:
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS if self.around <= NESTED else 1):
                 before = dict(self.state)
                 round_()
                 self.join(before)
@@ -164,7 +174,16 @@ class Divergence:
                     break
 
         self.run(part(node, "initializer"))
+        self.around += 1
         self.apart(all_, lambda: self.differs(test) or some(LEAVES - {"continue_statement"}))
+        self.around -= 1
+
+    def leaves_of(self, loop: Node) -> list[Node]:
+        """What may leave a loop or a `switch`, or a pass of it."""
+        first, last = (
+            bisect_left(self.returns, at, key=attrgetter("start_byte")) for at in (loop.start_byte, loop.end_byte)
+        )
+        return [*self.leaves.get(loop.id, ()), *self.returns[first:last]]
 
     def join(self, other: dict[str, str]) -> None:
         """The state where two ways meet."""

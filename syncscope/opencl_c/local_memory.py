@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from syncscope.opencl_c.divergence import divergence
 from syncscope.opencl_c.facts import KernelProgram, Routine
@@ -14,6 +15,7 @@ from syncscope.opencl_c.text import Node, part, said, sign, walk
 BUFFER = re.compile(r"%2$|&1$|\^1$")  # which of two that take turns: `tile[t % 2][l]`
 CHANGES = ("assignment_expression", "update_expression", "init_declarator")
 DEEPEST = 3  # loops around loops of which each round is looked at twice
+LOOKED_AT = 256  # accesses of an array since the last barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class LocalMemory:
         self.scalars = scalars
         self.differing = divergence(program, routine)
         self.computed = set(computed(program, routine))
-        self.since: list[Access] = []  # the last barrier
+        self.since: dict[str, list[Access]] = {}  # the last barrier
         self.moved: dict[
             int, tuple[Access, frozenset[str]]
         ] = {}  # what a loop has changed since an access of an earlier round
@@ -68,21 +70,25 @@ class LocalMemory:
                     made = frozenset(
                         base(assigned(n)[0] or part(n, "argument")) for n in self.program.inside(node, *CHANGES)
                     )
-                    self.moved |= {id(a): (a, made) for a in self.since if holds(node, a.node)}
+                    self.moved |= {
+                        id(a): (a, made) for a in chain.from_iterable(self.since.values()) if holds(node, a.node)
+                    }
                 self.parts(node, depth + 1, "body", "update", "condition")
         elif kind == "if_statement":
             self.parts(node, depth, "condition")
             before = self.since
-            self.since = list(before)
+            self.since = copied(before)
             self.parts(node, depth, "consequence")
-            after, self.since = self.since, list(before)
+            after, self.since = self.since, copied(before)
             self.parts(node, depth, "alternative")
-            self.since += [access for access in after if access not in self.since]
+            for array, found in after.items():
+                known = set(map(id, self.since.setdefault(array, [])))
+                self.since[array] += [access for access in found if id(access) not in known]
         elif kind == "assignment_expression":
             left, name = part(node, "left"), said(part(node, "left"))
             self.parts(node, depth, "right")
             if name in self.arrays:  # a pointer, to something else from here on
-                self.since = [access for access in self.since if access.array != name]
+                self.since.pop(name, None)
             elif not (sign(node) == "=" or self.seen(left, False)) or not self.seen(left, True):
                 self.visit(left, depth)
         elif kind == "declaration":
@@ -97,11 +103,11 @@ class LocalMemory:
         elif kind in ("call_expression", "expression_statement") and self.may_wait(
             callee(node) or said(node).strip("; ")
         ):
-            self.since = []
+            self.since = {}
         elif kind == "call_expression" and any(said(n) in self.arrays for n in self.program.inside(node, "identifier")):
             inside = [n for n in self.program.inside(node, "subscript_expression") if n.parent.type != n.type]
             if callee(node) in self.program.named or not inside:
-                self.since = []  # what is done there is not looked at
+                self.since = {}  # what is done there is not looked at
             for read in inside:
                 self.seen(read, False)
         else:
@@ -147,13 +153,20 @@ class LocalMemory:
                 for t in differing
             ),
         )
-        near = (a for a in self.since if a.array == access.array)
-        before = next((a for a in near if races(a, access, self.moved.get(id(a), (a, frozenset()))[1])), None)
+        near = self.since.setdefault(access.array, [])
+        before = next(
+            (a for a in near[-LOOKED_AT:] if races(a, access, self.moved.get(id(a), (a, frozenset()))[1])), None
+        )
         if before is not None:
             self.races.setdefault(node.start_byte, (before, access))
-        self.since.append(access)
+        near.append(access)
         (self.written if writes else self.read).add(access.key)
         return True
+
+
+def copied(since: dict[str, list[Access]]) -> dict[str, list[Access]]:
+    """The same lists once more: what is added to one is not in the other."""
+    return {array: list(found) for array, found in since.items()}
 
 
 def holds(outer: Node, inner: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
@@ -81,9 +82,16 @@ def over_steps(function: Function, loop: ast.For) -> bool:
     word = name_of(source)
     if word in ("range", "trange", "DataLoader") or conventions.is_loader(word or ""):
         return True
+    return goes_backward(loop)
+
+
+@lru_cache(maxsize=8)  # asked of each line in it
+def goes_backward(loop: ast.For) -> bool:
+    """Whether anything goes backward in a loop."""
     return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "step") for n in ast.walk(loop))
 
 
+@lru_cache(maxsize=8)
 def once_an_epoch(loop: ast.For) -> bool:
     """Whether a loop holds another: what stands beside that one is written down once for all its passes."""
     return any(isinstance(n, LOOPS) and n is not loop for n in ast.walk(loop))

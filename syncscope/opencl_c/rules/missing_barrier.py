@@ -157,16 +157,17 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
             arrays = {v.name for v in shared if v.sizes or v.is_pointer}
             found = LocalMemory(program, routine, arrays, {v.name for v in shared} - arrays)
             found.visit(routine.body, 0)
+            in_step = IN_STEP.search(program.written(routine.node)) is not None
             told: dict[int, int] = {}  # one barrier too few is told once: the second node of each pair by the first
             for before, after in found.races.values():
                 if before.node.id in told or told.get(after.node.id) == before.node.id:
                     continue
                 told[before.node.id] = after.node.id
                 if before.index == after.index or not {before.key, after.key} <= found.read & found.written:
-                    yield sighting(program, routine, before, after)
+                    yield sighting(program, routine, before, after, in_step)
 
 
-def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Access) -> bool:
+def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Access, meant: bool) -> bool:
     """Whether the elements are known well enough to say that two items meet, on a device of any width.
 
     Not in a function, whose callers may have a barrier; nor where items were meant to run in step: what is volatile, a group or
@@ -175,12 +176,7 @@ def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Acc
     required = REQUIRED.search(routine.head)
     sizes = [program.value(size, routine.node.start_byte) for size in required[1].split(",")] if required else []
     in_step = 0 < math.prod(size or STEP + 1 for size in sizes) <= STEP if sizes else False
-    if (
-        not routine.is_kernel
-        or routine.variables[after.array].is_volatile
-        or in_step
-        or IN_STEP.search(program.written(routine.node))
-    ):
+    if not routine.is_kernel or routine.variables[after.array].is_volatile or in_step or meant:
         return False
     shared = set(before.guards) & set(after.guards)
     if shared and not any(
@@ -206,7 +202,7 @@ def is_halved(program: KernelProgram, routine: Routine, guard: Node) -> bool:
     return any(base(target) in bounds and "get_local_size" in said(value) for target, value in made)
 
 
-def sighting(program: KernelProgram, routine: Routine, before: Access, after: Access) -> Sighting:
+def sighting(program: KernelProgram, routine: Routine, before: Access, after: Access, in_step: bool) -> Sighting:
     """A race in words."""
     what, then = program.quote(before.node), program.quote(after.node)
     line = before.node.start_point[0] - after.node.start_point[0]
@@ -214,4 +210,4 @@ def sighting(program: KernelProgram, routine: Routine, before: Access, after: Ac
     said_first = "written" if before.writes else "read"
     verb = "reads" if before.writes else "overwrites"
     message = f"{then} {verb} local memory without a barrier since {what} was {said_first} by another item, {where}"
-    return seen(after.node, message, 3 if is_sure(program, routine, before, after) else 1)
+    return seen(after.node, message, 3 if is_sure(program, routine, before, after, in_step) else 1)

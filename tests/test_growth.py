@@ -1,0 +1,96 @@
+"""Nothing takes time that grows faster than what comes in: twice of it is less than three times the work, by count."""
+
+import io
+import json
+
+import pytest
+from calls import grows_at_most
+
+import syncscope
+from syncscope import kineto
+from syncscope.linter import engine
+from syncscope.linter.config import Config
+
+EVERYTHING = Config(all=True, min_confidence="low")
+STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "size"),
+    [
+        ("reads.py", lambda n: STEP + "        print(x.item())\n" * n, 40),
+        (
+            "tests.py",
+            lambda n: STEP + "        if (y:=x.sum()) and y.item() > 0 or x.item():\n            pass\n" * n,
+            40,
+        ),
+        (
+            "arrays.cl",
+            lambda n: (
+                "__kernel void f(__global int *a) {\n"
+                + "".join(
+                    f"__local int l{k}[64]; l{k}[get_local_id(0)] = a[{k}]; a[{k}] = l{k}[0];\n" for k in range(n)
+                )
+                + "}\n"
+            ),
+            40,
+        ),
+        (
+            "loops.cl",
+            lambda n: (
+                "__kernel void f(__global int *a) { int g = get_global_id(0);\n"
+                + "".join(f"for (int i{k} = 0; i{k} < g; i{k}++) {{\n" for k in range(n))
+                + "barrier(CLK_LOCAL_MEM_FENCE);"
+                + "}" * n
+                + "}\n"
+            ),
+            25,
+        ),
+    ],
+    ids=["reads", "tests", "arrays", "loops"],
+)
+def test_a_source_takes_time_in_proportion(name, code, size):
+    assert grows_at_most(lambda raw: engine.check(name, raw, EVERYTHING), size, lambda n: code(n).encode())
+
+
+def event(category: str, name: str, at: float, lasting: float, **args: object) -> dict[str, object]:
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": at, "dur": lasting, "args": args}
+
+
+def streams(n: int) -> list[dict[str, object]]:
+    """Each kernel on a stream of its own."""
+    found = []
+    for i in range(n):
+        found.append(event("cuda_runtime", "cudaLaunchKernel", i * 10, 3, correlation=i + 1))
+        found.append(event("kernel", "k", i * 10 + 5, 50, correlation=i + 1, device=0, stream=i))
+    return found
+
+
+def lines(n: int) -> list[dict[str, object]]:
+    """Each read on a line of its own."""
+    found = []
+    for i in range(n):
+        at, number, place = i * 100, 3 * i, f"train.py({i + 7}): f"
+        found.append(event("cpu_op", "aten::item", at, 80, **{"External id": i + 1, "Call stack": place}))
+        found.append(event("cuda_runtime", "cudaLaunchKernel", at + 1, 3, correlation=number + 1))
+        found.append(event("kernel", "k", at + 5, 40, correlation=number + 1, device=0, stream=7))
+        found.append(event("cuda_runtime", "cudaMemcpyAsync", at + 6, 3, correlation=number + 2))
+        copy = "Memcpy DtoH (Device -> Pageable)"
+        found.append(event("gpu_memcpy", copy, at + 46, 2, correlation=number + 2, device=0, stream=7, bytes=4))
+        found.append(event("cuda_runtime", "cudaStreamSynchronize", at + 10, 45, correlation=number + 3))
+    return found
+
+
+@pytest.mark.parametrize(("events", "size"), [(streams, 40), (lines, 64)], ids=["streams", "lines"])
+def test_a_recording_takes_time_in_proportion(events, size):
+    def made(n: int) -> bytes:
+        return json.dumps({"traceEvents": events(n)}).encode()
+
+    assert grows_at_most(lambda raw: syncscope.report(io.BytesIO(raw)), size, made)
+
+
+def test_numbers_whose_hashes_are_one_are_kept_as_text():
+    """Python's hash of n * (2**61 - 1) is 0 for every n: a table of them looks through all of them for each."""
+    events = [event("cpu_op", "aten::mm", i, 1) | {"pid": (2**61 - 1) * (i + 4)} for i in range(50)]
+    trace = kineto.read(json.dumps({"traceEvents": events}).encode())
+    assert len({hash(lane.process) for lane in trace.lanes}) == 50
