@@ -176,7 +176,9 @@ def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 def state(optimizers: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
     """What modules hold beside what optimizers train, as running statistics and averages of weights: its name in its module,
     the digest, and the numbers. Modules have no order; those of one name are as they were made, as far as that is known."""
-    torch = sys.modules["torch"]
+    torch = sys.modules.get("torch")
+    if torch is None:  # it failed before it was there
+        return
     seen = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
     held = []
     for module in gc.get_objects():

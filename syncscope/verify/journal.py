@@ -110,7 +110,9 @@ class Journal:
         """Whatever stands at a path, once."""
         if path in self._known or KEPT in path or self._caches.hold(path):
             return
-        was = look(path)
+        above = os.path.dirname(path)
+        # below a link nothing lies by this name, until a folder that is moved takes its place
+        was = look(path) if os.path.realpath(above) == above else Standing(kind="absent")
         if was["kind"] == "absent":
             if stays and self._preparing():
                 self._prepared.add(path)

@@ -58,6 +58,9 @@ class _Undo:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._was: dict[str, Standing] = {}  # by path: the first time that somebody looked, nobody had changed it
+        self._first: dict[
+            tuple[int, int], Standing
+        ] = {}  # by inode, which stays that file's as long as we have a name of it
         self._copies: dict[tuple[int, int], str] = {}  # by inode
         self._large: dict[tuple[int, int], tuple[str, int]] = {}
         self._asides: list[str] = []
@@ -72,6 +75,8 @@ class _Undo:
             self._asides.append(said["aside"])
         elif "path" in said:
             self._was.setdefault(said["path"], said)
+            if "name" in said:  # of a file under two names, the second may be looked at when the first has been used
+                self._first.setdefault((said["inode"][0], said["inode"][1]), said)
         elif "stays" in said:
             self._prepared.add(said["stays"])
         elif "large" in said:
@@ -183,6 +188,8 @@ class _Undo:
             os.unlink(path)
 
     def _dress(self, path: str, was: Standing) -> None:
+        if "name" in was:
+            was = self._first[was["inode"][0], was["inode"][1]]
         if path in self._remains.changed:
             was = was | {"times": [was["times"][0], os.stat(path).st_mtime_ns]}
         with suppress(PermissionError):  # of folders that are not ours to change

@@ -1,5 +1,6 @@
 """What a run does to files is taken back: a program in a process of its own, before and after."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from syncscope.verify import notified, processes
-from syncscope.verify.journal import EMPTIED, KEPT, LARGEST
+from syncscope.verify.journal import EMPTIED, LARGEST
 from syncscope.verify.processes import Processes
 from syncscope.verify.request import Program, Request
 from syncscope.verify.undo import Remains, undo
@@ -118,10 +119,12 @@ def project(tmp_path: Path) -> Path:
         "fd = os.open('old', os.O_RDONLY); os.unlink('a', dir_fd=fd); os.open('c', os.O_CREAT | os.O_WRONLY, dir_fd=fd)",
         "os.link('log', 'again'); open('again', 'r+').write('M')",
         "open('twin', 'a').write('more')",  # another name of `log`
+        "os.chmod('log', 0o600); open('log', 'w').write('new'); open('twin', 'w').write('newer')",
         "os.rename('old', 'older'); open('older/a', 'a').write('more'); shutil.rmtree('older')",
         "os.mkdir('d'); open('d/a', 'w'); shutil.rmtree('d'); os.symlink('old', 'd'); open('d/c', 'w')",
         "shutil.rmtree('old'); os.symlink('.', 'old'); open('old/log', 'w')",
         "os.remove('log'); os.mkdir('log'); open('log/x', 'w')",
+        "os.symlink('old', 'new')\ntry: os.rename('old', 'new')\nexcept OSError: pass",
         "import threading as t; t = t.Thread(target=lambda: open('log', 'a').write('m')); t.start(); t.join()",
     ],
 )
@@ -196,11 +199,19 @@ def test_the_kernel_tells_of_other_programs_and_libraries_too(project: Path, pro
 
 
 def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: Ran) -> None:
-    ran(project, "open('ckpt.pt', 'w').write('new')").unlink()  # and nobody took it back
+    killed = ran(project, "open('ckpt.pt', 'w').write('new')")
+    (kept,) = (Path(line["aside"]) for line in map(json.loads, killed.read_text().splitlines()) if "aside" in line)
+    killed.unlink()  # and nobody took it back
     undo(ran(project, "open('ckpt.pt', 'w').write('newer')"))
-    (kept,) = (folder for above in project.parents for folder in above.glob(f"{KEPT}*"))
     assert "mine: ckpt.pt" in [path.read_text() for path in kept.iterdir()]
     shutil.rmtree(kept)
+
+
+def test_a_checkpoint_that_is_renamed_before_the_first_step_comes_back(project: Path, ran: Ran) -> None:
+    before = tree(project)
+    program = "os.replace('ckpt.pt', 'ckpt.bak.pt')\nfor n in '12': open('ckpt.pt', 'w').write(n)"
+    assert undo(ran(project, program, preparing=True)) == Remains()
+    assert tree(project) == before
 
 
 def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path, ran: Ran) -> None:

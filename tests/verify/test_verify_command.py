@@ -185,6 +185,24 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
     assert "error: train.py cannot be run: ValueError: no data here\n" in err
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import torch", "error: train.py cannot be run: ModuleNotFoundError: No module named 'torch'"),
+        ("print('done')", "error: train.py made no steps\n hint: a step ends with optimizer.step()"),
+    ],
+)
+def test_where_torch_is_missing_that_is_said(tmp_path: Path, program: str, said: str) -> None:
+    (tmp_path / "train.py").write_text(program)
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
+    process = verify(tmp_path, "train.py")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert said in err
+    assert "KeyError" not in err
+
+
 def test_another_version_that_fails_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "before.py").write_text(DRAWN)
     (tmp_path / "after.py").write_text(DRAWN.replace("loss.item()", "raise ValueError('not yet')"))
