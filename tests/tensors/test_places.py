@@ -93,6 +93,15 @@ CASES = {
             def _init_weights(self, module):
                 module.decay.data = torch.tensor(self.decay, device=module.decay.device)
     """,
+    "a number at two places that are numbers or positions": """
+        def masks(mat: torch.Tensor, pairs, names):
+            first, second, *_ = pairs
+            wanted = torch.zeros_like(mat)
+            wanted[first, second] = 1  # waits: number_write
+            wanted[first, :] = 1
+            names[first, second] = 1
+            return wanted
+    """,
     "what a matching on the host gives": """
         class SetCriterion(nn.Module):
             def loss_labels(self, outputs, targets, indices):

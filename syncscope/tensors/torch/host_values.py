@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import Fact
+from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.tensors import conventions
 from syncscope.tensors.call import Call
@@ -52,6 +52,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     parts = each_of(index)
     gathered: int | None = None
     single = 0
+    unknown = 0  # parts of which nothing is known: a number each, or positions
     whole = True  # every part takes one element of its dimension
     for part in parts:
         if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...)):
@@ -75,11 +76,16 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
             gathered = 2 if gathered is None else min(gathered, 2)
         else:
+            unknown += fact is UNKNOWN and isinstance(part, ast.Name)
             whole = False
             if fact is not NONE and gathered is None and len(parts) == 1:
                 return None
     if gathered is not None:
         return gathered
+    if len(parts) > 1 and unknown + single == len(parts) and base.ndim in (None, len(parts)):
+        return (
+            2 if base.ndim is not None or single == 0 else 1
+        )  # numbers or positions: what is put there is copied for both
     if not whole:
         return None
     if base.ndim is None:
