@@ -47,7 +47,7 @@ def test_every_command_has_help(name):
         (("lint", "--statistics", "--format", "sarif", "."), "--statistics and --format sarif do not go together"),
         (("lint", "--add-allow", "-"), "--add-allow writes into files"),
         (("lint", "--watch", "-"), "--watch lints files again and again"),
-        (("report", "--format", "docx", "x.json"), "no format is called 'docx'\n hint: choose from: concise"),
+        (("report", "--format", "docx", "x.json"), "no format is called 'docx'\n hint: choose from: collapsed"),
         (("run", "."), ". is a directory\n hint: give a script, or a module"),
         (("ranks", "nowhere"), "there is no 'nowhere'"),
         (("diff", "nowhere", "nowhere"), "nowhere: no such file"),
