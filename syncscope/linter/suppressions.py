@@ -19,6 +19,7 @@ from syncscope.model.source import Span
 
 ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
 NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
+WRITTEN = re.compile(rb"\S")
 HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
@@ -138,8 +139,8 @@ def removal(code: bytes, comment: Comment) -> Fix:
     line = code.rfind(b"\n", 0, start) + 1
     stop = code.find(b"\n", end)
     stop = len(code) if stop < 0 else stop
-    if rest := code[end:stop].strip():  # another comment
-        end = code.index(rest, end)
+    if found := WRITTEN.search(code, end, stop):  # another comment; no copy is made of what may be a long line
+        end = found.start()
     else:
         start = line + len(code[line:start].rstrip())
         end = stop - code[:stop].endswith(b"\r")
