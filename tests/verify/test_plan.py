@@ -78,6 +78,7 @@ def {0}(model, criterion, optimizer, loader, device, meter):
         right = (output.argmax(1) == target).sum()
         meter.update(loss=loss.item())
         meter.update(right=right.item())
+        print(output.mean().item(), output.std().item(), loss.item())  # pin_memory=True
 """
 
 
