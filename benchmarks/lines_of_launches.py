@@ -2,20 +2,21 @@
 
     python benchmarks/lines_of_launches.py                       five programs, whose libraries are installed
     python benchmarks/lines_of_launches.py detection --device ocl
-    python benchmarks/lines_of_launches.py --cost                a recording beside nothing, each in a process of its own
+    python benchmarks/lines_of_launches.py --cost                a recording beside nothing, each loop in a process of its own
 
 Of each program the table has the share of launches, of the device's time and of the host's time in the driver whose line is
 known, and how many stand at a library's line. Then the program runs once more below a mode of torch's that is told of each
 operator: 200 launches, drawn at random, are compared with what `sys._getframe` says there, in backward with the line of
 `backward()` and with the stack that torch's own anomaly mode has noted where the node was made.
 
-With --cost: ns that a launch asks for its line, so many frames below it; then ms a step, where a process of its own takes turns
-between steps with nothing and recorded ones, and another does the same without lines.
+With --cost: ns that a launch asks for its line, so many frames below it. Then, of five loops each in a process of its own: ms a
+step, and its ratio while it is recorded, with and without lines, in turns with nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -272,7 +273,7 @@ def beside(run: Run) -> tuple[Trace, list[Told]]:
         mock.patch.object(torch.autograd, "backward", carried(backward)),
         torch.autograd.set_detect_anomaly(True, check_nan=False),
         mode,
-        syncscope.trace() as recording,
+        syncscope.trace(whole=True) as recording,
     ):
         run(STEPS)
     trace = recording.trace
@@ -295,16 +296,17 @@ def compared(trace: Trace, told: list[Told]) -> dict[str, Any]:
             pairs.append((event, ran[at]))
     chosen = random.Random(0).sample(pairs, min(SAMPLE, len(pairs)))
     wrong = Counter[str]()
-    unknown = backward = 0
+    unknown = unchecked = backward = 0
     for event, one in chosen:
         place, caller, forward = ((p.path, p.line) if p else None for p in (event.place, event.caller, event.forward))
         unknown += place is None
         backward += one.forward is not None
         if place is not None and (place, caller) != one.at:
             wrong[f"line {place} {caller}, is {one.at}"] += 1
-        if forward is not None and forward != one.forward:
+        if forward is not None and one.forward is not None and forward != one.forward:
             wrong[f"forward {forward}, is {one.forward}"] += 1
         unknown += one.forward is not None and forward is None
+        unchecked += forward is not None and one.forward is None  # lightning switches anomaly mode off
     return {
         "launches": len(calls),
         "in operators": len(pairs),
@@ -312,6 +314,7 @@ def compared(trace: Trace, told: list[Told]) -> dict[str, Any]:
         "of backward": backward,
         "wrong": sum(wrong.values()),
         "unknown": unknown,
+        "forward unchecked": unchecked,
         "which": wrong.most_common(5),
     }
 
@@ -342,16 +345,14 @@ def _percent(part: Any, whole: Any) -> float:
     return round(100 * float(part) / max(1.0, float(whole)), 2)
 
 
-def cost(loop: str, turns: int, device: torch.device, with_lines: bool) -> dict[str, float]:
-    """ms of a step of one of training_loops.py: nothing and a recording, in turns, in this process."""
+def cost(loop: str, turns: int, device: torch.device) -> dict[str, float]:
+    """ms of a step of one of training_loops.py, in turns with nothing: recorded, and recorded without lines."""
     from trace_overhead_cuda import synchronize
     from training_loops import LOOPS
 
     step = next(make for make in LOOPS.values() if make.__name__ == loop)(device)
     for _ in range(5):
         step()
-    if not with_lines:
-        lines.library = lambda: None  # type: ignore[assignment]
 
     def timed(mark: Callable[[], None]) -> float:
         for _ in range(2):
@@ -365,14 +366,16 @@ def cost(loop: str, turns: int, device: torch.device, with_lines: bool) -> dict[
         synchronize(device)
         return (time.perf_counter_ns() - began) / 20e6
 
-    plain, recorded, calls = [timed(lambda: None)], [], 0
-    for _ in range(turns):
-        with syncscope.trace() as recording:
-            recorded.append(timed(recording.step))
+    plain, found, calls = [timed(lambda: None)], {True: [], False: []}, 0  # type: ignore[var-annotated]
+    for turn in range(2 * turns):
+        noted = turn % 2 == 0
+        way = contextlib.nullcontext() if noted else mock.patch.object(lines, "library", return_value=None)
+        with way, syncscope.trace(whole=True) as recording:
+            taken = timed(recording.step)
         plain.append(timed(lambda: None))
+        found[noted].append(2 * taken / (plain[-1] + plain[-2]))
         calls = len(recording.trace.rows(Kind.CALL)) // 22
-    ratios = [2 * r / (a + b) for r, a, b in zip(recorded, plain, plain[1:], strict=False)]
-    return {"plain": median(plain), "recorded": median(recorded), "ratio": median(ratios), "calls": calls}
+    return {"plain": median(plain), "lines": median(found[True]), "without": median(found[False]), "calls": calls}
 
 
 LOOP = """
@@ -417,29 +420,23 @@ def costs(turns: int, device: str) -> None:
     """The table of what a recording weighs."""
     from training_loops import LOOPS
 
-    print(
-        f"{'ms a step':16}{'nothing':>9}{'trace()':>9}{'ratio':>7}   without lines: {'ratio':>6}{'calls':>7}   us a call"
-    )
+    print(f"{'ms a step':16}{'nothing':>9}{'trace()':>9}{'without lines':>15}{'calls':>7}{'us a call':>11}")
     ratios = []
     for make in LOOPS.values():
-        found = []
-        for way in ("1", "0"):
-            command = [sys.executable, __file__, "--loop", make.__name__, "--lines", way, "--device", device]
-            done = subprocess.run([*command, "--turns", str(turns)], capture_output=True, text=True)
-            if done.returncode:
-                print(f"{make.__name__}: {done.stderr[-500:]}", flush=True)
-                break
-            found.append(json.loads(done.stdout.splitlines()[-1]))
-        else:
-            noted, bare = found
-            each = 1e3 * (noted["ratio"] - bare["ratio"]) * noted["plain"] / max(1, noted["calls"])
-            ratios.append(noted["ratio"])
-            print(
-                f"{make.__name__:16}{noted['plain']:9.3f}{noted['recorded']:9.3f}{noted['ratio']:7.3f}"
-                f"{bare['ratio']:24.3f}{noted['calls']:7}{each:12.3f}",
-                flush=True,
-            )
-    print(f"median ratio {median(ratios):.3f}" if ratios else "nothing was measured")
+        command = [sys.executable, __file__, "--loop", make.__name__, "--device", device, "--turns", str(turns)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            print(f"{make.__name__}: {done.stderr[-500:]}", flush=True)
+            continue
+        found = json.loads(done.stdout.splitlines()[-1])
+        each = 1e3 * (found["lines"] - found["without"]) * found["plain"] / max(1, found["calls"])
+        ratios.append(found["lines"])
+        print(
+            f"{make.__name__:16}{found['plain']:9.3f}{found['lines']:9.3f}{found['without']:15.3f}"
+            f"{found['calls']:7}{each:11.3f}",
+            flush=True,
+        )
+    print(f"trace() beside nothing: {median(ratios):.3f} in the median" if ratios else "nothing was measured")
 
 
 def main() -> None:
@@ -451,13 +448,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep a recording of each program")
     parser.add_argument("--loop", help=argparse.SUPPRESS)
-    parser.add_argument("--lines", default="1", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.device == "ocl":
         from syncscope import kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
     if given.loop:
-        print(json.dumps(cost(given.loop, given.turns, device, given.lines == "1")))
+        print(json.dumps(cost(given.loop, given.turns, device)))
         return
     if given.cost:
         asking()
@@ -469,7 +465,7 @@ def main() -> None:
         try:
             run = PROGRAMS[name](device)
             run(2)
-            with syncscope.trace() as recording:
+            with syncscope.trace(whole=True) as recording:
                 run(STEPS)
             print(f"\n{name}:", json.dumps(shares(recording.trace)), flush=True)
             if given.save:

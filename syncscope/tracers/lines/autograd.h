@@ -35,8 +35,9 @@ static uint64_t counted(void) { /* instead of at::sequence_number::get_and_incre
 
 /* Who has called backward, and from which line. */
 #define PASSES 64
-static struct { uint64_t thread, at; } passes[PASSES];
-static int npasses;
+typedef struct { uint64_t thread, at; } Pass;
+static Pass passes[PASSES];
+static _Atomic int npasses;
 static pthread_mutex_t passing = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t pass_of(uint64_t thread) {
   pthread_mutex_lock(&passing);
@@ -51,6 +52,7 @@ static uint64_t pass_of(uint64_t thread) {
 
 /* The line of the node that this thread works on, and of whoever called backward; whether it works on one. */
 static int in_backward(uint64_t *forward, uint64_t *called) {
+  if (!npasses) return 0; /* torch's own function is far away: in a step nothing of it is in the processor's caches */
   Owned (*ask)(void) = current_node;
   if (!ask) return 0;
   Owned owned = ask();
@@ -98,7 +100,7 @@ int pass_begins(void) {
   uint64_t at = at_this_line(), thread = thread_number ? this_thread() : 0;
   pthread_mutex_lock(&passing);
   int noted = npasses < PASSES;
-  if (noted) passes[npasses].thread = thread, passes[npasses++].at = at;
+  if (noted) passes[npasses] = (Pass){thread, at}, npasses++;
   pthread_mutex_unlock(&passing);
   return noted;
 }
