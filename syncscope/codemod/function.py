@@ -92,13 +92,18 @@ class Function(Enclosure):
             nodes.sort(key=lambda n: (n.lineno, n.col_offset))
         return found
 
+    @cached_property
+    def _bound(self) -> dict[str, list[ast.Name]]:
+        found = {name: [n for n in nodes if not isinstance(n.ctx, ast.Load)] for name, nodes in self._names.items()}
+        return {name: nodes for name, nodes in found.items() if nodes}
+
     def reads(self, name: str) -> list[ast.Name]:
         """Every use of a name."""
         return [n for n in self.names(name) if isinstance(n.ctx, ast.Load)]
 
     def binds(self, name: str) -> list[ast.Name]:
         """Every place where a name is bound or deleted."""
-        return [n for n in self.names(name) if not isinstance(n.ctx, ast.Load)]
+        return self._bound.get(name, [])
 
     @cached_property
     def parameters(self) -> set[str]:

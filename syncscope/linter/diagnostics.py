@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
@@ -15,6 +16,7 @@ from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
 
 
+@functools.lru_cache(maxsize=64)  # of a line there may be thousands
 def fingerprint(rule: str, source: SourceFile, line: int, end_line: int) -> str:
     """A hash of the rule and the text of these lines without white space: what stays when they move."""
     code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]

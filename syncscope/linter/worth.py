@@ -121,7 +121,8 @@ def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Findin
 def named(site: Site, view: View, here: Reason, elsewhere: Reason) -> Heat:
     """A reason that names a wait: by its line, in another file by its file, too."""
     line = str(site.place.line)
-    return here(line) if site in view.sites else elsewhere(line, Path(site.place.path).name)
+    own = bool(view.sites) and site.place.path == view.sites[0].place.path
+    return here(line) if own else elsewhere(line, Path(site.place.path).name)
 
 
 def elsewhere(one: Site, other: Site) -> bool:

@@ -96,14 +96,18 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 def _above(root: ast.AST, node: ast.AST) -> list[ast.AST]:
     """What a node stands in, from the inside out, up to and with a function."""
-    line = getattr(node, "lineno", 0)
-    for child in ast.iter_child_nodes(root):
-        if child is node:
-            return [root]
-        first, last = getattr(child, "lineno", line), getattr(child, "end_lineno", line) or line
-        if first <= line <= last and (found := _above(child, node)):
-            return [*found, root]
-    return []
+    parents, found = _parents(root), []
+    above = parents.get(node)
+    while above is not None:
+        found.append(above)
+        above = parents.get(above)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
+    """What each node below stands in. It is asked once for each wait of a function, and there may be thousands."""
+    return {child: node for node in walk(root) for child in ast.iter_child_nodes(node)}
 
 
 def _copied_before(node: ast.AST, read: ast.AST) -> bool:

@@ -88,6 +88,7 @@ def _redirect(torch: Any) -> None:
     hooks.put(once=True)
     _load_elsewhere(torch)
     _replace_cuda(torch, torch.cuda)
+    _replace_accelerator(torch, getattr(torch, "accelerator", None))
 
 
 def _is_cuda(device: Any) -> bool:
@@ -195,6 +196,31 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
     for name, answer in answers.items():
         if hasattr(cuda, name):
             patches.replace(cuda, name, answer)
+
+
+def _replace_accelerator(torch: Any, accelerator: Any) -> None:
+    """What `torch.accelerator` answers: it asks the build of torch, which may be for CUDA where there is no driver."""
+    real: Any = getattr(torch, target or "", None) if target == "ocl" else _Host
+    device, index = torch.device(target), _always(0)
+    answers: dict[str, Any] = {
+        "current_accelerator": lambda check_available=False: device,
+        "is_available": _always(True),
+        "device_count": _always(1),
+        "current_device_index": index,
+        "current_device_idx": index,
+        "set_device_index": _always(None),
+        "set_device_idx": _always(None),
+        "get_device_capability": lambda device=None: {},
+        "current_stream": lambda device=None: real.current_stream(),
+        "set_stream": _always(None),
+        "synchronize": lambda device=None: real.synchronize(),
+        "memory_stats": lambda device=None: {},
+        "get_memory_info": lambda device=None: (MEMORY, MEMORY),
+    }
+    answers |= {name: _always(None) for name in NOTHING} | {name: _always(0) for name in ZERO}
+    for name, answer in answers.items():
+        if hasattr(accelerator, name):
+            patches.replace(accelerator, name, answer)
 
 
 def _always(value: Any) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ def test_every_wait_that_torch_tells_of_has_its_line(on_cuda: Program) -> None:
 
 def test_the_sample_says_where_it_waits(on_cuda: Program, tmp_path: Path) -> None:
     sample = ("samples/segmentation.py", "--device", "cuda", "--steps", 8, "--size", 64, "--batch", 4)
-    done = on_cuda("-m", "syncscope", "run", "-o", tmp_path, *sample)
+    done = on_cuda("-m", "syncscope", "run", "--whole", "-o", tmp_path, *sample)
     assert not done.returncode, done.stderr
     trace = kineto.read(next(tmp_path.rglob("*.json.gz")))
     lines = {e.place.line for e in trace if e.kind == Kind.READ and e.place and e.name != "to_device"}
