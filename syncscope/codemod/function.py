@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
@@ -171,7 +172,8 @@ class Function(Enclosure):
     def _reaching_definition(self, use: ast.expr) -> ast.Assign | None:
         if not isinstance(use, ast.Name) or use.id in self._shared:
             return None
-        before = [n for n in self.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
+        bound = self.binds(use.id)  # in order
+        before = bound[: bisect_left(bound, (use.lineno, use.col_offset), key=lambda n: (n.lineno, n.col_offset))]
         if not before:
             return None
         last = self.parent(before[-1])
