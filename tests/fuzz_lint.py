@@ -5,7 +5,8 @@ mixed and damaged at random. For each one:
 
 - linting and fixing raise nothing, and findings lie within the file;
 - what was Python before fixing is Python after it, and a second fixing changes nothing;
-- every byte that no edit covers is where it was.
+- every byte that no edit covers is where it was;
+- of some, a statement stands there some hundred times, and twice as often: that takes less than three times as long.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ CRUMBS = ("(", ")", "[", "'", '"""', ":=", "*", "\t", "lambda: ", "\0", "\\\n")
 NAMES = ("ｘ", "x.y", "(x)", "x[0]", "(yield x)", "f'{x}'", "*x")
 ROOT = Path(__file__).parents[1]
 EVERYTHING = Config(all=True, min_confidence="low", backend="ocl")
+TIMES, LEAST = 150, 0.3  # repetitions of a statement; CPU seconds below which growth is not looked at
 FIXES = frozenset({Safety.SAFE, Safety.UNSAFE})
 
 
@@ -207,6 +209,33 @@ def untouched(source: engine.SourceFile, findings: list[engine.Finding]) -> None
     assert text[place:] == source.text[at:]
 
 
+def repeated(code: str, chance: random.Random) -> Callable[[int], bytes] | None:
+    """The code with one of its statements so and so many times; nothing where it has none on lines of its own."""
+    plain = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While, ast.With, ast.Assert)
+    rows, found = code.split("\n"), [node for node in nodes(code) if isinstance(node, plain)]
+    found = [node for node in found if not rows[node.lineno - 1][: node.col_offset].strip()]
+    if not found or "\r" in code:
+        return None
+    one = chance.choice(found)
+    before, own, after = rows[: one.lineno - 1], rows[one.lineno - 1 : one.end_lineno], rows[one.end_lineno :]
+    return lambda times: "\n".join([*before, *own * times, *after]).encode("utf-8", "surrogatepass")
+
+
+def grows(make: Callable[[int], bytes]) -> str:
+    """What took how long, where twice the input took three times as long or more, twice over; "" where it did not."""
+    said = []
+    for times in (TIMES, TIMES, 2 * TIMES):
+        taken = []
+        for often in (times, 2 * times):
+            raw, start = make(often), time.process_time()
+            engine.check("fuzz.py", raw, EVERYTHING)
+            taken.append(time.process_time() - start)
+        if taken[1] < LEAST or taken[1] < 3 * taken[0]:
+            return ""
+        said.append(f"{times} times {taken[0]:.2f} s, {2 * times} times {taken[1]:.2f} s")
+    return "; ".join(said)
+
+
 def inputs(chance: random.Random) -> Iterator[bytes]:
     """Inputs without end."""
     known = seeds()
@@ -234,11 +263,17 @@ def main() -> int:
     seed = random.SystemRandom().getrandbits(32) if said.seed is None else said.seed
     print(f"seed {seed}", flush=True)
     end, count, kinds = time.monotonic() + said.seconds, Counter[str](), set[str]()
+    chance, known = random.Random(seed), seeds()
     for raw in inputs(random.Random(seed)):
         if time.monotonic() > end:
             break
         start = time.process_time()
         try:
+            many = repeated(chance.choice(known), chance) if chance.random() < 0.03 else None
+            if many is not None and (grown := grows(many)):
+                raw = many(2 * TIMES)
+                raise AssertionError(f"its cost grows faster than it does: {grown}")
+            start = time.process_time()
             count[check(raw)] += 1
             took = time.process_time() - start
             if took < 20:

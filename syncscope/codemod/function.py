@@ -94,13 +94,17 @@ class Function(Enclosure):
         return found
 
     @cached_property
+    def _read(self) -> dict[str, list[ast.Name]]:
+        return {name: [n for n in nodes if isinstance(n.ctx, ast.Load)] for name, nodes in self._names.items()}
+
+    @cached_property
     def _bound(self) -> dict[str, list[ast.Name]]:
         found = {name: [n for n in nodes if not isinstance(n.ctx, ast.Load)] for name, nodes in self._names.items()}
         return {name: nodes for name, nodes in found.items() if nodes}
 
     def reads(self, name: str) -> list[ast.Name]:
         """Every use of a name."""
-        return [n for n in self.names(name) if isinstance(n.ctx, ast.Load)]
+        return self._read.get(name, [])
 
     def binds(self, name: str) -> list[ast.Name]:
         """Every place where a name is bound or deleted."""

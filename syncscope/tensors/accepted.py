@@ -194,17 +194,23 @@ def _may_be_pinned(function: ProjectFunction) -> bool:
 
 def _positions_are_kept(node: Any, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether what was looked for, in no loop, gets a name, and more is done with it than to count or to write there."""
-    names: set[str] = set()
-    for each in walk(function):
-        if isinstance(each, _LOOPS) and each.lineno <= node.lineno <= (each.end_lineno or 0):
-            return False
-        if isinstance(each, ast.Assign) and any(inner is node for inner in walk(each.value)):
+    above = _above(function, node)
+    if any(isinstance(each, _LOOPS) for each in above):
+        return False
+    for inner, each in zip([node, *above], above, strict=False):
+        if isinstance(each, ast.Assign) and inner is each.value:
             names = {name_of(name) for target in each.targets for name in walk(target) if isinstance(name, ast.Name)}
-    only = {id(part) for each in walk(function) for part in _counted_or_written(each)}
-    return any(
-        isinstance(each, ast.Name) and each.id in names and isinstance(each.ctx, ast.Load) and id(each) not in only
-        for each in walk(function)
-    )
+            return not names.isdisjoint(_used(function))
+    return False
+
+
+@lru_cache(maxsize=32)
+def _used(function: ast.AST) -> frozenset[str]:
+    """Names that are read for more than to count or to write there."""
+    every = walk(function)
+    only = {id(part) for each in every for part in _counted_or_written(each)}
+    loaded = (each for each in every if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+    return frozenset(each.id for each in loaded if id(each) not in only)
 
 
 def _counted_or_written(node: ast.AST) -> Iterator[ast.AST]:
