@@ -135,7 +135,8 @@ def test_settings_of_pytorch_say_what_is_multiplied_once(cores, monkeypatch):
         return [float((y.cpu() - z).abs().max() / z.abs().max()) > 1e-5 for y, z in zip(made, exact, strict=True)]
 
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    monkeypatch.setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)  # torch's own samples forbid it
+    told = torch.backends.flags_frozen.__globals__
+    monkeypatch.setitem(told, "__allow_nonbracketed_mutation_flag", True)  # torch's own samples forbid to set them
     monkeypatch.setattr(cudnn, "allow_tf32", cudnn.allow_tf32)  # as they are, afterwards
     monkeypatch.setattr(matmul, "allow_tf32", matmul.allow_tf32)
     assert off() == [True, False]  # as PyTorch comes
