@@ -77,7 +77,7 @@ ELSEWHERE = {
     "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range",
     "silu_backward", "set_", "resize_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
     "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit", "_amp_foreach_non_finite_check_and_unscale_",
-    "_amp_update_scale_",
+    "_amp_update_scale_", "rrelu_with_noise",
 }  # fmt: skip
 
 
