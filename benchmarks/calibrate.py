@@ -13,8 +13,8 @@ is timed in turns around each recording, and its truth is of all its turns: the 
 second lowest and second highest.
 
 `learn` adds to `measured_pairs.json` those whose truth is known to within 15 points, and writes the table,
-`syncscope/analysis/experience.json`, from all that is there. `tests/analysis/test_experience.py` holds that the one is made of
-the other, and what it covers.
+`syncscope/analysis/experience.json`, from all that is there.
+`tests/analysis/test_intervals_from_measured_loops.py` holds that the one is made of the other, and what it covers.
 """
 
 from __future__ import annotations

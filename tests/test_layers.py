@@ -118,3 +118,8 @@ def test_the_name_of_a_public_class_means_one_thing() -> None:
                     homes.setdefault(node.name, []).append(name)
     twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
     assert not twice, twice
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names)), "pytest imports them all into one folder: only one of them would run"

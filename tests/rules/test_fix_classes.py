@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.driver import findings, fixed
 from rules.equivalence import last_function
-from rules.test_programs import bodies, program
+from rules.test_random_functions_fixed import bodies, program
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from syncscope.model.finding import Safety
