@@ -1,6 +1,6 @@
 """What prices are off by: loops recorded in several ways, and timed in turns as written and without their waits.
 
-    python benchmarks/calibrate.py record FOLDER --device cuda          loops of `benchmarks/loops`, their recordings and truth
+    python benchmarks/calibrate.py record FOLDER --device cuda          the loops in `loops/learned_from`, and their truth
     python benchmarks/calibrate.py record FOLDER --device ocl --load 2  beside two busy processes
     python benchmarks/calibrate.py pairs FOLDER... -o pairs.json        what the report says of each recording, beside the truth
     python benchmarks/calibrate.py learn pairs.json... --machine WORDS  the table that reports take their intervals from
@@ -12,9 +12,9 @@ six steps before and fourteen recorded. A loop
 is timed in turns around each recording, and its truth is of all its turns: the share of a step that its waits really cost, its
 second lowest and second highest.
 
-`learn` adds to `measured_pairs.json` those whose truth is known to within 15 points, and writes the table,
-`syncscope/analysis/experience.json`, from all that is there.
-`tests/analysis/test_intervals_from_measured_loops.py` holds that the one is made of the other, and what it covers.
+`learn` adds to `measured_pairs.json` those whose truth is known to within 15 points, and none of a loop in `held_out`. From all
+that is there it writes the table, `syncscope/analysis/experience.json`. `tests/analysis/test_intervals_from_measured_loops.py`
+holds that the one is made of the other, and what it covers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 import loops
 from loops import Step
-from prediction import BUSY, LOOPS, loops_of, timed, uncollected
+from prediction import BUSY, HELD_OUT, LEARNED_FROM, loops_of, timed, uncollected
 
 from syncscope.analysis.experience import COVERED, TABLE, Likeness, MeasuredPair, kind_of, learned, left_out
 
@@ -60,19 +60,14 @@ def record(given: argparse.Namespace) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     kept = given.folder / "truth.json"
     truths = json.loads(kept.read_text()) if kept.exists() else {}
-    every = [
-        (size, folder, name)
-        for size in given.sizes
-        for folder in sorted(LOOPS.glob("[!_]*/"))
-        for name in names(folder)
-    ]
+    every = [(size, name) for size in given.sizes for name in names(LEARNED_FROM)]
     random.Random(given.seed).shuffle(every)
     until = time.monotonic() + given.seconds
     with ExitStack() as stack:
         for _ in range(given.load):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(busy.kill)
-        for size, folder, name in every:
+        for size, name in every:
             key = f"{name}.{size}"
             if time.monotonic() > until:
                 break
@@ -80,12 +75,12 @@ def record(given: argparse.Namespace) -> None:
                 continue
             loops.TIMES[given.device] = size
             try:
-                run = loops_of(folder)[name](torch, device)
+                run = loops_of(LEARNED_FROM)[name](torch, device)
                 written, without = rounds(torch, device, run, given, f"{given.folder}/{key}")
             except Exception as failed:  # one that this device cannot run says nothing of the others
                 print(f"{key}: {type(failed).__name__}: {failed}", file=sys.stderr, flush=True)
                 continue
-            truths[key] = truth(written, without) | {"loop": name, "set": folder.name, "load": given.load}
+            truths[key] = truth(written, without) | {"loop": name, "load": given.load}
             kept.write_text(json.dumps(truths, indent=1))
             print(f"{key:34} {median(written):8.2f} ms, saves {truths[key]['saves']:+.1%}", flush=True)
 
@@ -194,11 +189,12 @@ def as_pairs(measured: list[dict[str, Any]]) -> list[MeasuredPair]:
 def learn(given: argparse.Namespace) -> None:
     """Adds pairs to those that are there, and makes the table of all of them."""
     kept = json.loads(MEASURED.read_text()) if MEASURED.exists() else {"runs": {}, "pairs": []}
+    held_out = set(names(HELD_OUT))
     for file in given.files:
         run = f"{given.date} {given.machine}"
         for one in json.loads(file.read_text()):
             said = one["said"]
-            if said["share"] is None or one["high"] - one["low"] > KNOWN:
+            if said["share"] is None or one["high"] - one["low"] > KNOWN or one["loop"] in held_out:
                 continue
             kept["runs"][given.run_name] = run
             kept["pairs"].append(

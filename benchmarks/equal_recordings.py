@@ -1,7 +1,7 @@
 """How far recordings of one program are apart, and how often `syncscope diff` takes two of them for different.
 
-python benchmarks/prediction.py --loops held_out_7 --rounds 3 --keep kept
-python benchmarks/prediction.py --loops held_out_7 --rounds 3 --keep kept_too
+python benchmarks/prediction.py --loops held_out --rounds 3 --keep kept
+python benchmarks/prediction.py --loops held_out --rounds 3 --keep kept_too
 python benchmarks/equal_recordings.py kept kept_too
 
 Recordings of one folder are of one process; of several folders, those of each two are compared, too.

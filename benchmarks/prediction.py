@@ -1,9 +1,9 @@
 """Predictions against reality: what a loop takes without its waits, foretold from a run with them, then run.
 
-    python benchmarks/prediction.py                       the loops that helped to make the model, on the `ocl` device
-    python benchmarks/prediction.py --loops held_out      those that were written after it
+    python benchmarks/prediction.py                       the loops that the intervals are learned from, on the `ocl` device
+    python benchmarks/prediction.py --loops held_out      those that they are not learned from
     python benchmarks/prediction.py --device cuda         on a GPU
-    python benchmarks/prediction.py many-reads clipping   some of them
+    python benchmarks/prediction.py many-reads clipping   some, of whichever folder
     python benchmarks/prediction.py --load 1 --steps 10   beside a busy process, ten steps recorded
     python benchmarks/prediction.py --cold one-read       each round in a process of its own, with no kernels built before
     python benchmarks/prediction.py --again FOLDER        what `--keep FOLDER` left, priced once more
@@ -60,6 +60,7 @@ TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
 OTHER = 0.2  # of its launches, from which on a loop without waits does other work
 LOOPS = Path(__file__).with_name("loops")
+LEARNED_FROM, HELD_OUT = LOOPS / "learned_from", LOOPS / "held_out"
 BUSY = (
     "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"  # as other programs are
 )
@@ -123,6 +124,13 @@ def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
         spec.loader.exec_module(module)
         found[file.stem.replace("_", "-")] = module.loop
     return found
+
+
+def chosen(folder: str | None, named: bool) -> dict[str, Callable[[Any, Any], Step]]:
+    """The loops of a folder here or anywhere; without one, those to learn from, and all there are where some are `named`."""
+    if folder is not None:
+        return loops_of(LOOPS / folder if (LOOPS / folder).is_dir() else Path(folder))
+    return loops_of(LEARNED_FROM) | (loops_of(HELD_OUT) if named else {})
 
 
 def timed(torch: Any, device: Any, run: Step, steps: int, turns: int) -> dict[bool, list[float]]:
@@ -225,7 +233,8 @@ def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
     for number in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder:
             cache = {"SYNCSCOPE_CACHE_DIR": folder, "POCL_CACHE_DIR": f"{folder}/pocl"}
-            words = [name, "--loops", str(given.loops), "--device", given.device, "--steps", str(given.steps)]
+            where = ["--loops", given.loops] if given.loops else []
+            words = [name, *where, "--device", given.device, "--steps", str(given.steps)]
             command = [sys.executable, __file__, *words, "--turns", str(given.turns), "--one-cold", "--keep", folder]
             done = subprocess.run(command, env=os.environ | cache, stdout=subprocess.PIPE, text=True, check=True)
             if given.keep:
@@ -297,7 +306,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
     options.add_argument(
-        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_11, or a folder"
+        "--loops", metavar="FOLDER", help="learned_from (default; with names, any), held_out, or a folder of one's own"
     )
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=6)
@@ -325,8 +334,7 @@ def main() -> None:
     if given.device == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
-    folder = LOOPS / given.loops
-    loops = loops_of(folder if folder.is_dir() else Path(given.loops))
+    loops = chosen(given.loops, bool(given.names))
     if unknown := set(given.names) - set(loops):
         options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
     if given.one_cold:

@@ -1,7 +1,8 @@
 """Training loops for `prediction.py`, one a file: `loop(torch, device)` makes it.
 
-What it returns makes a step: as written (True), or without its waits (False). Those in `made_with` helped to make the model of
-the analysis; those in `held_out` and its like were written after it, each set after what the one before had shown was mended.
+What it returns makes a step: as written (True), or without its waits (False). The table of intervals
+is learned from those in `learned_from`, and never from those in `held_out`. In which order they were written, and so which of
+them the model had not seen when it was made, `sets.md` says.
 """
 
 from __future__ import annotations

@@ -55,6 +55,14 @@ def test_the_table_is_made_of_what_was_measured(calibrate, measured):
     assert {one["run"] for one in measured["pairs"]} == set(measured["runs"])
 
 
+def test_no_loop_that_is_held_out_was_learned_from(calibrate, measured):
+    learned_from, held_out = (set(calibrate.names(folder)) for folder in (calibrate.LEARNED_FROM, calibrate.HELD_OUT))
+    taught = {one["loop"] for one in measured["pairs"]}
+    assert held_out
+    assert not taught & held_out
+    assert taught <= learned_from
+
+
 def test_a_table_of_its_own_distribution_covers_the_next():
     chance = random.Random(7)
 
