@@ -53,7 +53,7 @@ def unforeseen(line: Line, kept: float | None) -> Line:
     """The line without a price, why, and what tells more: its step over all rows, of which `kept` are, may take anything."""
     share = f"{kept:.1%} of the rows are kept" if kept is not None else "few rows are kept"
     why = (
-        f"no price: {share}, and what a step takes over all of them lies further apart than a step is long; "
+        f"no saving is known: {share}, and what a step takes over all of them lies further apart than a step is long; "
         "`syncscope verify` measures the rewrite, and positions that the data loader makes select without a wait"
     )
     return replace(line, price=None, advice=Advice.TRY, why=why)

@@ -261,7 +261,7 @@ def _foretold(
         return None, None, freed, ""
     window, likely = timed_part(graph), bounds(event_graph, graph, freed)
     if wide := too_wide(*likely, window.of(replay(graph))):
-        return None, None, freed, f"without these reads {wide}"
+        return None, None, freed, f"without these syncs {wide}"
     return window.of(replay(event_graph.graph(gone=True), freed)), likely, freed, ""
 
 

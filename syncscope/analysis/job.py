@@ -222,9 +222,11 @@ def _verdict(
     if saving is None and doubtful:
         worst = max(doubtful, key=lambda rank: rank.error or 0.0)
         others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
-        return f"No prices: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason.{told}"
+        return (
+            f"No savings: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason.{told}"
+        )
     if saving is None:
-        return f"No prices: the joint replay ends {error:.1%} away from the recording.{told}"
+        return f"No savings: the joint replay ends {error:.1%} away from the recording.{told}"
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
     because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
     surely = "surely " * (between is not None and between[1] > WORTH * step)
@@ -235,6 +237,6 @@ def _verdict(
     )
     if saving <= WORTH * step or (between is not None and between[0] <= 0):
         gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter ({known})"
-        return f"No read is {surely}worth fixing: {gain}.{because}{told}"
+        return f"No sync is {surely}worth fixing: {gain}.{because}{told}"
     gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
-    return f"Without its reads the job {gain}.{because}{told}"
+    return f"Without its syncs the job {gain}.{because}{told}"

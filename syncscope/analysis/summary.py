@@ -112,14 +112,14 @@ def summarize(
             if len(event_graph.uploads) > 1
             else "a copy from pageable memory"
         )
-        said = f"{size} priced as if it were pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
+        said = f"{size} counted as if it were pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
     if (others := crowded(event_graph)) > CROWD:
-        said = f"other programs had {others:.0%} of the processors, which are the device: prices may be as far off"
+        said = f"other programs had {others:.0%} of the processors, which are the device: savings may be as far off"
         report = replace(report, notes=(*report.notes, said))
     if unmeasured(trace):
         said = (
@@ -204,7 +204,7 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         unknown = event_graph.counting - {r for one in event_graph.selections for r in one.reads}
         if not unknown.isdisjoint(chosen):
             asking = ", ".join(dict.fromkeys(f"`{lines[n].op}`" for n in plan if lines[n].op in COUNTS))
-            said = f"how many rows {asking} kept was not recorded: what a fixed shape adds is not priced, so measure it first"
+            said = f"how many rows {asking} kept was not recorded: what a fixed shape adds is not counted, so measure it first"
             report = replace(report, notes=(*report.notes, said))
         report = replace(report, plan_range=of_plan)
     if report.trace is not None and (each := overhead(report.trace)):  # of somebody else's profiler: ours says it

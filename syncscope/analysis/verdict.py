@@ -38,14 +38,14 @@ def verdict(report: Report) -> str:
 def _decision(report: Report, per: str) -> str:
     blocked = sum(line.blocked for line in report.lines)
     if not report.lines and report.fidelity is None:
-        return f"No prices: {_idle(report)}, so that nothing can be said of waits for it."
+        return f"No savings: {_idle(report)}, so that nothing can be said of waits for it."
     if not report.lines:
         return f"Nothing here is worth fixing: the host never waits for the device.{_instead(report)}"
     if report.fidelity is None:
-        return f"No prices: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
+        return f"No savings: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
     found, refused = report.answer, _refusal(report, per)
     if found is None or found.share is None:
-        said = f"No prices: {refused} {_next(report)}" if refused else "Prices were not asked for."
+        said = f"No savings: {refused} {_next(report)}" if refused else "Savings were not asked for."
         left = " Nothing here is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
         word = f"Decision: {found.decision}.{left} " if found is not None else ""
         return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
@@ -55,7 +55,7 @@ def _decision(report: Report, per: str) -> str:
         whole = {
             Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
         }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
-        return f"{word} {whole} {found.figure} shorter. No prices of lines: {refused} {_next(report)}"
+        return f"{word} {whole} {found.figure} shorter. No savings of lines: {refused} {_next(report)}"
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
     if found.decision is Decision.LEAVE:
@@ -137,8 +137,8 @@ def unforeseen_told(lines: Sequence[str]) -> str:
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
     them, their = ("they keep", "their rewrites") if others else ("it keeps", "its rewrite")
     return (
-        f"No price for {lines[0]}{others}: {them} so few rows that nobody can say what a step takes over all of them; "
-        f"`syncscope verify` measures {their}."
+        f"No saving is known for {lines[0]}{others}: {them} so few rows that nobody can say what a step takes over all of "
+        f"them; `syncscope verify` measures {their}."
     )
 
 
@@ -165,21 +165,21 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     """
     said = []
     if aside:
-        said.append(f"{_count(aside, 'read')} in steps that are not counted left out")
+        said.append(f"{_count(aside, 'sync')} in steps that are not counted left out")
     if report.steps and (outside := [read for read in report.reads if read.step < 0]):
         places = Counter(f"`{r.op}`" + (f" at {r.place}" if r.place else "") for r in outside)
         most = [f"{what} ({n} times)" if n > 1 else what for what, n in places.most_common(NAMED)]
         more = f" and on {len(places) - NAMED} more lines" if len(places) > NAMED else ""
-        said.append(f"{_count(len(outside), 'read')} outside of steps: {', '.join(most)}{more}")
+        said.append(f"{_count(len(outside), 'sync')} outside of steps: {', '.join(most)}{more}")
     if report.steps and len(report.steps) < 4:
         said.append(
-            f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: prices are over all of it; "
+            f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: savings are over all of it; "
             "from four steps on, the first and the last are left out"
         )
     left = unpriced(graph)
     if left and len(graph.steps) < 4:
         said.append(
-            f"{_count(len(left), 'read')} at the end of the recording cannot be priced: nothing was launched after it"
+            f"{_count(len(left), 'sync')} at the end of the recording has no saving: nothing was launched after it"
         )
     if graph.inferred:
         said.append(f"{_count(graph.inferred, 'wait')} between queues inferred from times")

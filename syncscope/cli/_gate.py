@@ -1,4 +1,4 @@
-"""Limits for CI: how many reads a step may have, and how much of it they may cost."""
+"""Limits for CI: how many syncs a step may have, and how much of it they may cost."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         )
     own = [line for line in report.lines if not line.fallback]
     if most_reads is not None and (reads := sum(line.count for line in own)) > most_reads:
-        yield f"{reads:.3g} reads per step are more than the {most_reads:.3g} allowed:"
+        yield f"{reads:.3g} syncs per step are more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
         found = report.answer
         if found is None or found.share is None or found.low is None:
-            refused = report.verdict.partition("No prices: ")[2]
+            refused = report.verdict.partition("No savings: ")[2]
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
-            why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
+            why = "savings were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
-                f"no price is known, so that --max-price cannot be judged: {refused or '; '.join(report.notes) or why}",
-                "limit the number of reads with --max-reads-per-step"
+                f"no saving is known, so that --max-saving cannot be judged: {refused or '; '.join(report.notes) or why}",
+                "limit the number of syncs with --max-syncs-per-step"
                 + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
         if found.low > most_price:
-            yield f"the reads cost {found.figure} of a step, more than the {100 * most_price:.2g} % allowed:"
+            yield f"the syncs cost {found.figure} of a step, more than the {100 * most_price:.2g} % allowed:"
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
                 yield f"  {where(line)}: {known.figure} of a step"

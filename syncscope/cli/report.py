@@ -72,22 +72,30 @@ class Share(click.ParamType[Any]):
     "--pinned",
     type=click.FloatRange(min=0, min_open=True),
     metavar="GB/s",
-    help="How fast the device fetches from pinned memory, for the price of uploads that are not.",
+    help="How fast the device fetches from pinned memory, for what uploads that are not would save.",
 )
-@click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
+@click.option("--no-savings", "--no-price", "no_price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
     "--verified",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="RESULT.json",
-    help="Show beside each price what `syncscope verify -o RESULT.json` measured (html, tensorboard).",
+    help="Show beside each saving what `syncscope verify -o RESULT.json` measured (html, tensorboard).",
 )
 @click.option(
+    "--max-syncs-per-step",
     "--max-reads-per-step",
+    "max_reads_per_step",
     type=click.FloatRange(min=0),
     metavar="N",
-    help="Exit 1 when a step has more reads than that.",
+    help="Exit 1 when a step has more syncs than that.",
 )
-@click.option("--max-price", type=Share(), help="Exit 1 when all reads cost more of a step than that: 2%.")
+@click.option(
+    "--max-saving",
+    "--max-price",
+    "max_price",
+    type=Share(),
+    help="Exit 1 when all syncs cost more of a step than that: 2%.",
+)
 def command(
     files: tuple[str, ...],
     format_: str | None,
@@ -113,7 +121,7 @@ def command(
     syncscope report run.json.gz --format json | jq .verdict    for programs
     syncscope report run.json.gz -o report.html                 one file to send around
     syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
-    syncscope report run.json.gz --max-reads-per-step 3 --max-price 2%   a gate for CI: exits 1
+    syncscope report run.json.gz --max-syncs-per-step 3 --max-saving 2%   a gate for CI: exits 1
 
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """

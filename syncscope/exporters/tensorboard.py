@@ -156,7 +156,7 @@ def row(rows: dict[int | str, int], process: int | str, thread: int | str) -> La
 def span(op: str, place: Place | None, blocked: int, lane: Lane, start: int, duration: int, detail: str) -> Event:
     """A wait by the name `host waits 3.1 ms: train.py:57 item`."""
     where = f"{place.path.rpartition('/')[2]}:{place.line} " if place else ""
-    what = f"host waits {figures.time(blocked)}" if blocked > 0 else "host reads, no wait"
+    what = f"host waits {figures.time(blocked)}" if blocked > 0 else "host syncs, no wait"
     return Event(Kind.ANNOTATION, f"{what}: {where}{op}", lane, start, duration, place=place, detail=detail)
 
 
@@ -167,7 +167,7 @@ def about(read: Read, line: Line | None) -> str:
     if line and line.price:
         saved = (line.price.alone, line.price.last)
         parts.append(
-            f"a step is {figures.time(min(saved))} to {figures.time(max(saved))} shorter without this line's reads"
+            f"a step is {figures.time(min(saved))} to {figures.time(max(saved))} shorter without this line's syncs"
         )
     if line and line.rule:
         parts.append(f"rule {line.rule}")

@@ -43,7 +43,7 @@ SHORTLY = {
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
 # heading, width, and how soon it is left out where there is little room
-MEASURED = (("reads", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
+MEASURED = (("syncs", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
 PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0), ("between", 13, 3))
 
 
@@ -109,7 +109,7 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         recorded_too = report.trace.meta.get("traced")
         if recorded_too:
             text += f", recorded {figures.time(recorded_too['median_ns'])}"
-        yield "untraced", Text(text + (": prices are of the former" if report.saving is not None else ""))
+        yield "untraced", Text(text + (": savings are of the former" if report.saving is not None else ""))
     if report.device_busy is not None:
         busy = min(max(report.device_busy, 0.0), 1.0)
         room = max(8, min(32, width - 36))
@@ -128,12 +128,12 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         silent = report.silent or 0.0
         good = max(report.fidelity, unexplained, silent) <= 0.05
         off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
-        text = f"a replay is within {off} of the recording"
+        text = f"error within {off} of the recording"
         if unexplained >= 0.0001:
             text += f", {figures.percent(unexplained)} unexplained"
         if silent >= 0.0001:
             text += f", {figures.percent(silent)} waited for in no recorded call"
-        yield "fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow")
+        yield "replay", Text(text if good else text + ": too far to say what a line saves", "" if good else "yellow")
     if report.lean_step is not None and report.lean_saving is not None:
         spared = (
             f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
@@ -204,7 +204,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         share = line.price.share / step if line.price and step else None
         cells = {
-            "reads": f"{line.count:.3g}",
+            "syncs": f"{line.count:.3g}",
             "blocked": figures.fixed(line.blocked / scale),
             "idle after": figures.fixed(line.idle_after / scale),
             "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
@@ -230,7 +230,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         lines = sum(str(line.caller) == group.name for line in report.lines)
         if lines > 1:
             cells = {
-                "reads": f"{group.count:.3g}",
+                "syncs": f"{group.count:.3g}",
                 "blocked": figures.fixed(group.blocked / scale),
                 "alone": figures.fixed(group.price.alone / scale),
                 "last": figures.fixed(group.price.last / scale),

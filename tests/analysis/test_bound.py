@@ -50,7 +50,7 @@ def test_it_is_said_where_no_price_is_given():
     """)
     report = summarize(device_early(trace, 8 * COLUMN))
     assert report.saving is None
-    assert "No prices" in report.verdict
+    assert "No savings" in report.verdict
     assert "Fixing all waits saves at most " in report.verdict
     assert 0 < report.bound.share < 1
     assert report.bound.chain == 0  # it would rest on a replay

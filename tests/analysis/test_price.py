@@ -132,7 +132,7 @@ def test_a_line_that_reads_only_at_the_start_is_no_line_of_the_loop():
     found = Finding("host-read", place, 1, 3, 9, Span(0, 1), "a read", 3)
     report = summarize(Device().run(program)[0], [found])
     assert [line.place.line for line in report.lines] == [57]
-    assert "1 read in steps that are not counted left out" in report.notes
+    assert "1 sync in steps that are not counted left out" in report.notes
     assert report.unseen == ()
 
 
@@ -144,7 +144,7 @@ def test_reads_after_the_last_step_are_named():
     outside = numbers.count(-1)
     assert outside == 2
     assert report.lines[0].count == 1  # a step
-    assert f"{outside} reads outside of steps: `item` at train.py:57 ({outside} times)" in report.notes
+    assert f"{outside} syncs outside of steps: `item` at train.py:57 ({outside} times)" in report.notes
 
 
 def test_nothing_worth_fixing_is_said():
@@ -166,7 +166,7 @@ def test_no_price_where_the_replay_cannot_be_trusted():
     assert report.fidelity > 0.05
     assert report.saving is None
     assert all(line.price is None for line in report.lines)
-    assert "No prices" in report.verdict
+    assert "No savings" in report.verdict
 
 
 def test_without_device_work_nothing_is_priced():
@@ -176,7 +176,7 @@ def test_without_device_work_nothing_is_priced():
     report = summarize(trace)
     assert report.fidelity is None
     assert report.device_busy is None
-    assert "No prices" in report.verdict
+    assert "No savings" in report.verdict
 
 
 def test_a_step_that_compiled_keeps_its_waits() -> None:

@@ -78,7 +78,7 @@ def test_a_blocked_read_on_a_fast_rank_is_a_symptom():
     assert fast.saved_alone == pytest.approx(0, abs=10_000)
     (line,) = found.lines
     assert line.price.alone == pytest.approx(0, abs=10_000)
-    assert "No read is worth fixing" in found.verdict
+    assert "No sync is worth fixing" in found.verdict
 
 
 def test_a_read_on_the_late_rank_costs_the_job():
@@ -142,7 +142,7 @@ def test_ranks_of_which_events_are_missing_are_not_priced(shared):
     files = sorted((shared / "traces" / "multirank_sampled128").glob("*.json.gz"))
     found = job([rank_of(kineto.read(file), name=file.name) for file in files])
     assert found.saving is None
-    assert found.verdict.startswith("No prices: 32% of a step of rank 0 (and of 1 more)")
+    assert found.verdict.startswith("No savings: 32% of a step of rank 0 (and of 1 more)")
     assert all(line.price is None for line in found.lines)
 
 

@@ -70,6 +70,6 @@ def test_every_file_is_reproduced_or_refused(shared, report):
     refused = {name for name, report in reports.items() if report.saving is None}
     assert refused == {"a100_train_16ranks_rank0_945item_cudagraph", "rank-0", "rank-1"}
     for name in refused:
-        assert "No prices" in reports[name].verdict
+        assert "No savings" in reports[name].verdict
         assert reports[name].unexplained > 0.2
     assert max(report.unexplained for name, report in reports.items() if name not in refused) < 0.03

@@ -105,9 +105,9 @@ def test_where_all_rows_may_take_anything_there_is_no_price() -> None:
     report = summarize(training(kept=10, rows=10_000, put=""))  # nothing may hang on it, or all
     (line,) = (line for line in report.lines if line.advice is Advice.TRY)
     assert line.price is None
-    assert line.why.startswith("no price: 0.1% of the rows are kept")
+    assert line.why.startswith("no saving is known: 0.1% of the rows are kept")
     assert report.plan == ()
-    assert "No price for" in report.verdict
+    assert "No saving is known for" in report.verdict
     assert "syncscope verify" in report.verdict
 
 
@@ -261,7 +261,10 @@ def recorded(folder: Path, **changes: int) -> str:
     return str(path)
 
 
-REFUSED = "No price for `mask_read` at train.py:26: it keeps so few rows that nobody can say what a step takes over all of them"
+REFUSED = (
+    "No saving is known for `mask_read` at train.py:26: "
+    "it keeps so few rows that nobody can say what a step takes over all of them"
+)
 NEXT = "`syncscope verify` measures"
 
 
@@ -269,7 +272,7 @@ def test_the_terminal_says_which_line_has_no_price_and_what_to_do_next(tmp_path:
     said = CliRunner().invoke(commands, ["report", recorded(tmp_path)]).output
     said = " ".join(said.split())
     assert REFUSED in said
-    assert "try: no price: 0.1% of the rows are kept" in said
+    assert "try: no saving is known: 0.1% of the rows are kept" in said
     assert NEXT in said
     assert "leave:" not in said
 

@@ -55,7 +55,7 @@ def test_what_nothing_recorded_held_up_is_late():
     assert not found.enough
     report = summarize(trace)
     assert report.saving is None
-    assert "No prices" in report.verdict
+    assert "No savings" in report.verdict
 
 
 @pytest.mark.parametrize(("hand_over", "count"), [(1, 60), (18, 60), (18, 8)])

@@ -217,11 +217,11 @@ def test_formats_are_found_by_name(folder):
 
 
 def test_the_gate_names_the_lines(folder):
-    code, out, err = outcome("run.pt.trace.json.gz", "--max-reads-per-step", "0.5", "--format", "json")
+    code, out, err = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "json")
     assert code == 1
     assert json.loads(out)
     assert err == (
-        "1 reads per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
+        "1 syncs per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
     )
     assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
 
@@ -233,7 +233,7 @@ def test_a_price_is_a_share_of_the_step(given):
 
 
 @pytest.mark.parametrize(
-    "args", [("--max-price", "much"), ("--steps", "3"), ("--steps", "a:b"), ("--source", "nowhere")]
+    "args", [("--max-saving", "much"), ("--steps", "3"), ("--steps", "a:b"), ("--source", "nowhere")]
 )
 def test_options_that_mean_nothing_are_refused(folder, args):
     assert report("run.pt.trace.json.gz", *args).exit_code == 2
@@ -249,14 +249,14 @@ def test_the_price_gate():
     report = Report(steps=steps, lines=lines, answer=Answer(Decision.FIX, 0.06, 0.04, 0.09), fidelity=0.0)
     assert list(_gate.broken(report, 2, 0.04)) == []  # by the lower end
     assert list(_gate.broken(report, 1.9, None)) == [
-        "2 reads per step are more than the 1.9 allowed:",
+        "2 syncs per step are more than the 1.9 allowed:",
         "  a.py:3: item: 2 per step",
     ]
     assert list(_gate.broken(report, None, 0.039)) == [
-        "the reads cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
+        "the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
         "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
     ]
-    with pytest.raises(UserError, match="no price is known"):
+    with pytest.raises(UserError, match="no saving is known"):
         list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))
     with pytest.raises(UserError, match="no step is marked"):
         list(_gate.broken(replace(report, steps=()), 3, None))
@@ -291,13 +291,13 @@ def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folde
 def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
     ranks(folder / "job")
     kineto.save(recording("other.py"), folder / "job" / "other.pt.trace.json")
-    code, out, err = outcome("job", "--no-price")
+    code, out, err = outcome("job", "--no-savings")
     assert (code, err) == (0, "")
     assert "one job" not in out
     ranks(folder / "two", (0,))
     ranks(folder / "two" / "again", (0,))
-    assert "one job" not in report("two", "--no-price").stdout
-    assert "one job" not in report("two/worker0.pt.trace.json", "--no-price").stdout
+    assert "one job" not in report("two", "--no-savings").stdout
+    assert "one job" not in report("two/worker0.pt.trace.json", "--no-savings").stdout
 
 
 def test_how_busy_the_device_is_is_said_of_the_steps_that_count(tmp_path):

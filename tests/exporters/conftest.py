@@ -215,7 +215,7 @@ def report(trace: Trace) -> Report:
         groups=(Group("function", "loss", 2.0, 5.2 * MS, Price(1.2 * MS, 1.4 * MS, 1.3 * MS, 0.0)),),
         bound=SavingBound(9.0 * MS, 6.0 * MS, 2.0 * MS, 6.03 * MS),
         answer=Answer(Decision.FIX, 1.4 / 9, 0.12, 0.2, 3 / 9, 24, 9, "likely 15.6% of a step"),
-        verdict="Fixing train.py:5 gives 1.10 of the 1.40 ms (16 % of a step) that all reads cost.",
+        verdict="Fixing train.py:5 gives 1.10 of the 1.40 ms (16 % of a step) that all syncs cost.",
         notes=("12 events were cut off at the end of the file and are missing",),
         trace=trace,
         sources={PATH: SOURCE},

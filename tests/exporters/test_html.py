@@ -175,10 +175,10 @@ def test_lines_are_sorted_and_filtered(report, show):
     page = show(report)
     names = lambda: [name.inner_text().strip("▸ ") for name in page.locator(".place").all()]  # noqa: E731
     assert names()[0].endswith("train.py:5")
-    page.click("th >> text=reads")
+    page.click("th >> text=syncs")
     assert names()[0] == "in Optimizer.step"
-    assert page.locator("table.lines th[aria-sort=descending]").inner_text() == "reads"
-    page.click("th >> text=reads")
+    assert page.locator("table.lines th[aria-sort=descending]").inner_text() == "syncs"
+    page.click("th >> text=syncs")
     assert names()[0].endswith("metrics.py:310")
     page.fill("#lines input", "train unique")
     assert names() == ["train.py:7"]

@@ -126,7 +126,7 @@ def test_waits_say_what_is_known_of_them(report):
     assert first.name == WAIT
     assert json.loads(first.detail)["about"] == (
         "train.py:5; for it the device had nothing to do for 1.00 ms; "
-        "a step is 100 us to 2.00 ms shorter without this line's reads; rule nonzero; "
+        "a step is 100 us to 2.00 ms shorter without this line's syncs; rule nonzero; "
         "rewrite: torch.where instead of index assignment (safe)"
     )
 

@@ -55,7 +55,7 @@ def test_without_prices_there_are_no_columns_for_them(report):
 
 
 def test_a_replay_that_is_far_off_is_said(report):
-    assert "too far to give prices" in terminal.export(dataclasses.replace(report, fidelity=0.08))
+    assert "too far to say what a line saves" in terminal.export(dataclasses.replace(report, fidelity=0.08))
 
 
 def test_nothing_that_waits_is_said(report):
@@ -108,4 +108,4 @@ def test_a_narrow_terminal_loses_no_word_of_the_summary(report, width):
     assert max(map(len, lines)) <= width
     head = " ".join(line[terminal.LABEL :].strip() for line in lines[1 : lines.index("", 1)] if line.strip())
     assert "…" not in head
-    assert "a replay is within 0.21 % of the recording" in head
+    assert "error within 0.21 % of the recording" in head

@@ -50,12 +50,12 @@ function figures(model) {
       "How long a step takes: the mean of those counted, without the first, the last and those that warm up."],
     model.device_busy !== null && [percent(model.device_busy), "device busy", `the host waits ${msTime(blocked)} of a ${per}`,
       "The share of the steps in which any queue of any device worked."],
-    [three(reads), `reads a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
-      "How often the host waits for the device. One .item() is one read, however many calls into the driver it takes."],
+    [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
+      "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
     model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", ends(model) ? `${ends(model).map(msTime).join(" to ")}` : "",
-      "How much shorter a step is in a replay of the recording in which no read waits, and what that lies between."],
-    model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "off in the replay", `${percent(model.unexplained || 0)} unexplained`,
-      "How far a replay in which nothing is changed is from the recording. Above 5 % no prices are given."],
+      "How much shorter a step is in a replay of the recording in which no sync waits, and what that lies between."],
+    model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} unexplained`,
+      "How far a replay in which nothing is changed is from the recording. Above 5 % nothing is said of single lines."],
   ].filter(Boolean);
   return make("dl", {class: "figures"}, cells.map(([figure, name, more, title]) =>
     make("div", {title}, make("dt", {}, name), make("dd", {}, make("b", {}, figure), make("span", {}, more)))));

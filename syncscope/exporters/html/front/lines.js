@@ -4,7 +4,7 @@ import {measured} from "./verified.js";
 import {fixed, largest, make, msTime, percent, prose, section, tail, three, under} from "./dom.js";
 
 const COLUMNS = [
-  ["count", "reads", "How often a step makes the host wait there."],
+  ["count", "syncs", "How often a step makes the host wait there."],
   ["blocked_ms", "blocked", "ms a step that the call held the host: neither what it costs nor what fixing it saves."],
   ["idle_after_ms", "idle after", "ms a step that the device had nothing to do because the host had waited there."],
   ["saved_alone_ms", "alone", "ms that a step is shorter if only this line is fixed."],
@@ -16,7 +16,7 @@ const COLUMNS = [
 /** Where the host waits: a row for each line, and below it its source, the rewrite and the proof. */
 export function lines(model, goToWait) {
   const per = model.steps.length ? "step" : "recording";
-  const box = section("lines", "Lines that wait", model.lines.length ? `ms a ${per}; a line opens with its source, its price and its rewrite` : null);
+  const box = section("lines", "Lines that wait", model.lines.length ? `ms a ${per}; a line opens with its source, what it saves and its rewrite` : null);
   if (!model.lines.length) {
     box.append(make("p", {}, model.fidelity === null ? "No device worked in this recording, so that it cannot show where the host waits." : "The host waited for the device nowhere in this recording."));
     return Object.assign(box, {open: () => {}});
@@ -62,7 +62,7 @@ export function lines(model, goToWait) {
 
 /** What one line of the user's leads to in libraries, added up. */
 const callers = model => model.groups.filter(group => group.kind === "caller").map(group => ({group, lines: model.lines.filter(line => line.caller && `${line.caller.path}:${line.caller.line}` === group.name).length})).filter(({lines}) => lines > 1)
-  .map(({group, lines}) => make("p", {class: "faint"}, make("b", {}, tail(group.name)), ` leads to ${lines} of these lines: ${three(group.count)} reads, blocked ${msTime(group.blocked_ms)}, together ${msTime(group.share_ms)} of a step`));
+  .map(({group, lines}) => make("p", {class: "faint"}, make("b", {}, tail(group.name)), ` leads to ${lines} of these lines: ${three(group.count)} syncs, blocked ${msTime(group.blocked_ms)}, together ${msTime(group.share_ms)} of a step`));
 
 const turn = (model, line) => model.plan.findIndex(one => one.path === line.path && one.line === line.line && line.op.split(", ").includes(one.op)) + 1;
 export const nameOf = line => line.path ? `${line.path}:${line.line}` : line.module ? `in ${line.module}` : "no line known";
@@ -103,9 +103,9 @@ function details(model, line, goToWait) {
   const near = excerpt(model, line);
   if (near) parts.push(near);
   else parts.push(make("p", {class: "faint"}, line.path ? "Its source is not at hand: report --source DIR names the folder in which it lies." : "The recording does not have its line."));
-  const modes = [["deferred_ms", "the value is read one step later"], ["merged_ms", "the reads of a step are made one, at the last of them"], ["asynchronous_ms", "the copy is made beside the work, and waited for at the end of the step"]]
+  const modes = [["deferred_ms", "the value is read one step later"], ["merged_ms", "the syncs of a step are made one, at the last of them"], ["asynchronous_ms", "the copy is made beside the work, and waited for at the end of the step"]]
     .filter(([key]) => line[key] !== null && line[key] !== undefined);
-  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Price"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), " shorter by its fair share", line.answer && line.answer.why ? [" (", prose(line.answer.why), ")"] : "", line.share_range_ms ? `; by what may take its place, by what was late and by how the steps spread it is between ${line.share_range_ms.map(ms => msTime(Math.max(0, ms))).join(" and ")}` : "",
+  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Saves"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), " shorter by its fair share", line.answer && line.answer.why ? [" (", prose(line.answer.why), ")"] : "", line.share_range_ms ? `; by what may take its place, by what was late and by how the steps spread it is between ${line.share_range_ms.map(ms => msTime(Math.max(0, ms))).join(" and ")}` : "",
     line.saved_alone_ms !== null ? `; ${msTime(line.saved_alone_ms)} if only this line is fixed, ${msTime(line.saved_last_ms)} after all others.` : "."),
     modes.length ? make("ul", {}, modes.map(([key, words]) => make("li", {}, `${msTime(line[key])} if ${words}`))) : ""));
   if (line.fix) parts.push(rewrite(line.fix));
@@ -124,7 +124,7 @@ function excerpt(model, line) {
   return make("div", {class: "source", tabindex: 0, role: "region", "aria-label": `Source of ${line.path}`}, make("table", {}, make("tbody", {}, texts.map(([number, text]) => {
     const there = cost.get(number), ms = there ? there.share_ms ?? there.idle_after_ms : null;
     return make("tr", {class: number === line.line ? "here" : null},
-      make("td", {class: "gutter", title: there ? `${there.op}: ${there.share_ms !== null ? `share ${msTime(there.share_ms)}` : `idle after ${msTime(there.idle_after_ms)}`}, ${three(there.count)} reads, blocked ${msTime(there.blocked_ms)}` : null},
+      make("td", {class: "gutter", title: there ? `${there.op}: ${there.share_ms !== null ? `share ${msTime(there.share_ms)}` : `idle after ${msTime(there.idle_after_ms)}`}, ${three(there.count)} syncs, blocked ${msTime(there.blocked_ms)}` : null},
         ms !== null ? [make("i", {style: {width: `${Math.max(2, 100 * Math.max(0, ms) / most)}%`}}), make("span", {}, msTime(ms))] : ""),
       make("td", {class: "number"}, String(number)), make("td", {class: "text"}, make("code", {}, text || " ")));
   }))));

@@ -16,7 +16,7 @@ export function ranks(model) {
   }
   const met = [...new Set(job.meets.map(meet => Number(meet.key.split("/")[0])))].sort((a, b) => a - b);
   if (met.length) box.append(heat("How long the others waited for a rank, in sum", "late", [...late], met, msTime));
-  box.append(table([{name: "rank", text: rank => String(rank.number)}, {name: "blocked", title: "in reads, in all", text: rank => msTime(rank.blocked / 1e6)}, {name: "of it for others", title: "what its reads waited because other ranks were late", text: rank => msTime(rank.symptom / 1e6)},
+  box.append(table([{name: "rank", text: rank => String(rank.number)}, {name: "blocked", title: "in syncs, in all", text: rank => msTime(rank.blocked / 1e6)}, {name: "of it for others", title: "what its syncs waited because other ranks were late", text: rank => msTime(rank.symptom / 1e6)},
     {name: "comes last", text: rank => rank.late ? `${rank.late} times` : ""}, {name: "others wait", text: rank => rank.late ? msTime(rank.imposed / 1e6) : ""}, {name: "mostly by", left: true, text: rank => rank.cause}, {name: "saved if only it reads not", title: "what the job gains a step", text: rank => rank.saved_alone === null ? "-" : msTime(rank.saved_alone / 1e6)}],
     [...job.ranks].sort((a, b) => b.imposed - a.imposed).slice(0, MOST), "What each rank waited"));
   const worst = [...job.meets].sort((a, b) => b.skew - a.skew).slice(0, 12);

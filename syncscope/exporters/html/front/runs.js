@@ -10,7 +10,7 @@ export function runs(list, current, ask, open) {
     make("td", {class: "left", "data-label": "recording"}, make("button", {type: "button", class: "link", onclick: () => open(run)}, run)),
     make("td", {class: "left"}, new Date(1e3 * time).toLocaleString()), make("td", {}, `${three(bytes / 1e6)} MB`), ...["step", "reads", "saving", "busy"].map(name => make("td", {class: name}, "…"))));
   const start = make("button", {type: "button", onclick: () => { start.disabled = true; fill(); }}, "Read all, and draw the curves");
-  box.append(make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Recordings"}, make("table", {}, make("thead", {}, make("tr", {}, ["recording", "recorded", "size", "step", "reads a step", "all waits cost", "device busy"].map((name, n) => make("th", {scope: "col", class: n < 2 ? "left" : null}, name)))), make("tbody", {}, rows))),
+  box.append(make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Recordings"}, make("table", {}, make("thead", {}, make("tr", {}, ["recording", "recorded", "size", "step", "syncs a step", "all waits cost", "device busy"].map((name, n) => make("th", {scope: "col", class: n < 2 ? "left" : null}, name)))), make("tbody", {}, rows))),
     list.length > shown.length ? make("p", {class: "faint"}, `and ${count(list.length - shown.length)} older ones`) : "", list.length > 1 ? start : "", curves);
 
   async function one(number) {
@@ -28,7 +28,7 @@ export function runs(list, current, ask, open) {
   async function fill() {
     for (let number = 0; number < shown.length; number++) await one(number);
     const order = [...figures.keys()].sort((a, b) => shown[a].time - shown[b].time);
-    curves.replaceChildren(...[["step_ms", "step", msTime], ["reads", "reads a step", three], ["saving_ms", "all waits cost", msTime]].map(([key, name, words]) => curve(name, order.filter(n => figures.get(n)[key] !== null).map(n => ({value: figures.get(n)[key], run: shown[n].run})), words)).filter(Boolean));
+    curves.replaceChildren(...[["step_ms", "step", msTime], ["reads", "syncs a step", three], ["saving_ms", "all waits cost", msTime]].map(([key, name, words]) => curve(name, order.filter(n => figures.get(n)[key] !== null).map(n => ({value: figures.get(n)[key], run: shown[n].run})), words)).filter(Boolean));
   }
   one(shown.findIndex(({run}) => run === current));
   return box;

@@ -22,7 +22,7 @@ export const TOLD = {
   compute: "A kernel of any queue runs.",
   copy: "Copies and fills run, and no kernel.",
   collective: "Only kernels of the collectives library run: they move data, or wait until other ranks have come.",
-  wait: "The host had been blocked in a read and was as much later with its next launch: so much of the idle time after it is the read's.",
+  wait: "The host had been blocked in a sync and was as much later with its next launch: so much of the idle time after it is the sync's.",
   loader: "The host was in the data loader.",
   launch: "The host was in the calls that launch work, or the work was on its way to the device.",
   host: "The host did something else: Python, operators, the optimizer.",
