@@ -36,7 +36,7 @@ def by_price(linted: Linted, trace: str) -> str:
     findings = [finding for _, finding in linted.presented]
     report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
     if not report.step or not report.lines:
-        raise UserError(f"{trace} gives no prices: {report.verdict}", "look at it with `syncscope report`")
+        raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
     cost = costs(report)
     ranked = sorted(range(len(findings)), key=lambda i: (-cost.get(key(findings[i]), -1.0), i))
     kept = [i for i in ranked if cost.get(key(findings[i]), 0.0) >= NOTHING * report.step]

@@ -128,12 +128,12 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
     rows.append(("ratio", interval(found.ratio)))
     if found.same:
-        rows.append(("A/A", f"{interval(found.same)}: what two equal versions differ by"))
+        rows.append(("same version twice", interval(found.same)))
     if not found.stale:
         rows.append(("values", values(found)))
     if found.reads_before is not None:
         after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
-        rows.append(("reads", f"{found.reads_before:.3g} a step as written{after}"))
+        rows.append(("syncs", f"{found.reads_before:.3g} a step as written{after}"))
     if found.predicted:
         measured = found.ratio is not None and found.ratio.turns > 1
         unknown = "its range is too wide to tell" if measured else "not measured"

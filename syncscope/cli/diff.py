@@ -136,7 +136,7 @@ def show(found: Comparison, before: str, after: str) -> None:
     totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
     totals.add_row("device busy, %", _number(one.device_busy, 0.01), _number(other.device_busy, 0.01))
     reads = [sum(line.count for line in r.lines) for r in (one, other)]
-    totals.add_row("reads per step", f"{reads[0]:.3g}", f"{reads[1]:.3g}")
+    totals.add_row("syncs per step", f"{reads[0]:.3g}", f"{reads[1]:.3g}")
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
     totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
     out.print(totals)
@@ -144,7 +144,7 @@ def show(found: Comparison, before: str, after: str) -> None:
     lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "line", "op"):
         lines.add_column(name, no_wrap=True)
-    for name in ("reads before", "after", "blocked ms before", "after"):
+    for name in ("syncs before", "after", "blocked ms before", "after"):
         lines.add_column(name, justify="right", min_width=7)
     rows: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
     rows += [("new", None, b) for b in found.new]
@@ -172,17 +172,17 @@ def sentence(found: Comparison) -> str:
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = (
-            f"the first recording has no prices: {found.refusal or 'nobody waited in its steps'}"
+            f"the first recording has no savings: {found.refusal or 'nobody waited in its steps'}"
             if fewer
-            else "no read went"
+            else "no sync went"
         )
         if found.unforeseen:
             why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
-            return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those reads and of the second')}"
+            return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those syncs and of the second')}"
         if found.renamed:
             one, other = map(here, found.renamed)
             return (
-                f"Nothing is predicted: {one} reads no more, and {other} does the same. If the one is the other's new name, "
+                f"Nothing is predicted: {one} syncs no more, and {other} does the same. If the one is the other's new name, "
                 f"record both under one name.{_besides(found, 'a step of the first and of the second')}"
             )
         record = f" {next_recording(found.before)}" * bool(fewer and found.refusal)
@@ -195,13 +195,13 @@ def sentence(found: Comparison) -> str:
         None: "its range is too wide to tell whether that came true",
     }
     told = (
-        f"Without the reads that went, a replay of the first recording gives a step of {in_ms(found.predicted)} "
+        f"Without the syncs that went, a replay of the first recording gives a step of {in_ms(found.predicted)} "
         f"({in_ms(low, '')} to {in_ms(high, '')}); measured is {in_ms(found.after.step or 0)}{give}: {came[found.came_true]}, "
         f"the prediction is off by {found.error:+.1%}."
     )
     if found.within_noise:
         told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
-    return told + _besides(found, "a step of the first without those reads and of the second")
+    return told + _besides(found, "a step of the first without those syncs and of the second")
 
 
 def _besides(found: Comparison, what: str) -> str:

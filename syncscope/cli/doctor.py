@@ -30,5 +30,5 @@ def command() -> int:
     for line in doctor.missed():
         echo(f"  {line}")
     if not traceable:
-        echo("\nno device can be traced here; `syncscope run --device cpu` still finds the lines that read (dry mode)")
+        echo("\nno device can be traced here; `syncscope run --device cpu` still finds the lines that sync (dry mode)")
     return 0 if traceable else 1

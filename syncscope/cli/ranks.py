@@ -143,7 +143,7 @@ def show(found: JobReport) -> None:
         "comes last",
         "others wait",
         "mostly by",
-        "saved if only it reads not",
+        "saved if only it never syncs",
     )
     rows = [
         (
@@ -171,7 +171,7 @@ def show(found: JobReport) -> None:
             [in_ms(p, "") for p in (line.price.alone, line.price.last, line.price.share)] if line.price else [""] * 3
         )
         lines.append((place, line.op, f"{line.count:.3g}", in_ms(line.blocked, ""), *prices))
-    names = ("line", "op", "reads", "blocked", "alone", "last", "share")
+    names = ("line", "op", "syncs", "blocked", "alone", "last", "share")
     console.print(_table(names, lines))
     console.print(f"\n{found.verdict}")
     for note in found.notes:

@@ -50,7 +50,7 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 @click.option(
     "--operators",
     is_flag=True,
-    help="Record modules, and on CUDA operators of the CPU: dearer, and no price needs them.",
+    help="Record modules, and on CUDA operators of the CPU: dearer, and no saving needs them.",
 )
 @click.option("--memory", is_flag=True, help="Note what is allocated on the device, by line: memory over time.")
 @click.option("--quiet", is_flag=True, help="No live line and no table.")
@@ -240,7 +240,7 @@ def _would_wait(trace: Trace) -> None:
     found = Counter((e.place, e.column, e.name) for e in trace if e.kind == Kind.READ)
     steps = int((trace.kind == Kind.STEP).sum())
     number = sum(found.values())
-    said = f"{number or 'no'} {'read' if number == 1 else 'reads'}{f' in {steps} steps' if steps > 1 else ''}"
+    said = f"{number or 'no'} {'sync' if number == 1 else 'syncs'}{f' in {steps} steps' if steps > 1 else ''}"
     echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
     for (place, column, op), count in found.most_common():
         often = f"{count / steps:.3g} per step" if steps else f"{count} {'time' if count == 1 else 'times'}"
@@ -255,7 +255,7 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> tuple[bool, C
     from syncscope.exporters import tensorboard
 
     if not len(trace):
-        said = "syncscope: nothing to record: no step, no read of a tensor, no work of a device"
+        said = "syncscope: nothing to record: no step, no sync, no work of a device"
         return True, partial(echo, said, err=True)
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])

@@ -89,7 +89,7 @@ class Percent(click.ParamType[Any]):
 )
 @click.option("--rule", "rules", multiple=True, metavar="RULE", help="Try the fixes of this rule only.")
 @click.option(
-    "--stale", is_flag=True, help="No rewrite: answer reads with the value of the step before. Values are wrong then."
+    "--stale", is_flag=True, help="No rewrite: answer syncs with the value of the step before. Values are wrong then."
 )
 @click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all of it: 90s, 10m, 1h.")
 @click.option(

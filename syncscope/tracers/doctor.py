@@ -45,7 +45,7 @@ def missed() -> Iterator[str]:
     """What no tracer here would see, in words."""
     yield "programs linked to an OpenCL driver without a loader, and extension functions fetched by address"
     yield "processes that the program spawns: each is a program of its own; forked ones record nothing"
-    yield "lines inside torch.compile's own code: a read there has the line of the call"
+    yield "lines inside torch.compile's own code: a sync there has the line of the call"
     if sys.platform != "linux":
         yield f"OpenCL commands on {sys.platform}: the hook is for Linux"
     if os.environ.get("OPENCL_LAYERS"):

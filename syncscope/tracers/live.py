@@ -84,9 +84,9 @@ def text(then: tuple[int, int, int, int], now: tuple[int, int, int, int]) -> str
     wall, steps, read, busy = (b - a for a, b in zip(then, now, strict=True))
     parts = [f"syncscope: step {now[1]}"]
     if steps:
-        parts += [f"{wall / steps / 1e6:.4g} ms/step", f"{read / steps:.3g} reads/step"]
+        parts += [f"{wall / steps / 1e6:.4g} ms/step", f"{read / steps:.3g} syncs/step"]
     elif read:
-        parts.append(f"{read} reads")
+        parts.append(f"{read} syncs")
     if now[3]:
         parts.append(f"device {min(1.0, max(0, busy) / wall):.0%} busy")
     return " · ".join(parts)

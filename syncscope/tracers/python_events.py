@@ -124,7 +124,7 @@ class PythonEvents:
         contents = record_file.read(self._path)
         add_lines(builder, contents)
         add_rows(builder, contents, origin)
-        lost = f"{self.lost} reads, operators and steps were lost: no room on the disk"
+        lost = f"{self.lost} syncs, operators and steps were lost: no room on the disk"
         unknown = [f"launches have no lines: {why}"] if (why := lines.why_not()) else []
         return {"notes": unknown + ([lost] if self.lost else []), "read_ns": round(reads.cost.usual)}
 

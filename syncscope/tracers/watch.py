@@ -83,7 +83,7 @@ class Watch:
             self._totals.clear()
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.lines)) or "no line has read"
+        return "\n".join(map(str, self.lines)) or "no line has synced"
 
 
 _watching: ContextVar[tuple[Watch, ...]] = ContextVar("syncscope watches", default=())

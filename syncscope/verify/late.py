@@ -29,7 +29,7 @@ def measure(search: Search) -> None:
     search.as_written(twice=False)
     if found.device == "cpu":
         raise UserError(
-            f"{search.program} works on the CPU, where no read waits for a device",
+            f"{search.program} works on the CPU, where no sync waits for a device",
             "have it ask for cuda" if search.program.device == "ocl" else "--device ocl gives it one",
         )
     pairs: list[tuple[float, float]] = []
@@ -40,12 +40,12 @@ def measure(search: Search) -> None:
     answered = steps = 0
     try:
         while len(pairs) < FEWEST or not timing.narrow(found.ratio, search.settings.precision, FEWEST):
-            search.tell("reads answered with the value of the step before, in turns")
+            search.tell("syncs answered with the value of the step before, in turns")
             try:
                 run = search.run_late(search.settings.steps or MOST)
             except RunFailedError as error:
                 raise UserError(
-                    f"{search.program} fails where reads are answered late: {error.why}",
+                    f"{search.program} fails where syncs are answered late: {error.why}",
                     "--line answers those of one line only",
                 ) from None
             blocks = blocks_of(run.found["lengths"], run.found["late"])
@@ -75,13 +75,13 @@ def measure(search: Search) -> None:
             reads = answered / max(1, steps)
             found.reads_after = max(0.0, (found.reads_before or 0.0) - reads)
             found.notes.append(
-                f"{reads:.3g} reads a step were answered with the value of the step before: keep nothing of what it computed"
+                f"{reads:.3g} syncs a step were answered with the value of the step before: keep nothing of what it computed"
             )
         if answered and found.after:
             each = statistics.median(fetching)
             found.notes.append(
                 f"fetching a value beside the work took the host {each / 1e3:.1f} us, {reads * each / found.after:.1%} of a "
-                "step: without the read that goes, too"
+                "step: without the sync that goes, too"
             )
 
 

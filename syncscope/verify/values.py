@@ -75,7 +75,7 @@ class Values:
         more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
         each = sum(lines.values()) / max(1, self.steps - 1)
         return (
-            f"{each:.3g} of the reads a step as written are ocl's own, which has no kernel for an operator at "
+            f"{each:.3g} of the syncs a step as written are ocl's own, which has no kernel for an operator at "
             f"{', '.join(named[:SHOWN])}{more}: on CUDA they are none"
         )
 

@@ -44,5 +44,5 @@ def test_diff_says_what_else_was_changed_where_no_read_went(tmp_path):
         kineto.save(Device().run([step] * 6)[0], path)
     done = CliRunner().invoke(command, paths, standalone_mode=False)
     said = " ".join(done.output.split())
-    assert "no read went. What else was changed" in said
+    assert "no sync went. What else was changed" in said
     assert "ms of the device's work 5.00 and 10.00." in said

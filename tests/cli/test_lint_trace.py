@@ -72,7 +72,7 @@ def test_the_dearest_comes_first_and_what_costs_nothing_is_left_out(lint):
 def test_a_trace_without_prices_is_an_error_that_says_why(lint, tmp_path):
     kineto.save(recording().take(recording().kind == Kind.STEP), tmp_path / "empty.json")
     done = lint("--trace", "empty.json")
-    assert done.exception.message.startswith("empty.json gives no prices")
+    assert done.exception.message.startswith("empty.json gives no savings")
 
 
 def test_fixing_everything_and_choosing_by_price_do_not_go_together(lint):

@@ -127,7 +127,7 @@ def test_watch_counts_by_line(x: Any) -> None:
     assert all(line.place is not None and line.place.path == __file__ for line in watch.lines)
     assert "item, 5 times" in str(watch)
     watch.clear()
-    assert str(watch) == "no line has read"
+    assert str(watch) == "no line has synced"
 
 
 def test_nothing_is_left_in_place(x: Any) -> None:

@@ -15,8 +15,8 @@ class Terminal(io.StringIO):
 
 def test_what_the_line_says() -> None:
     then, now = (0, 10, 100, 0), (2_000_000_000, 30, 160, 500_000_000)
-    assert live.text(then, now) == "syncscope: step 30 · 100 ms/step · 3 reads/step · device 25% busy"
-    assert live.text(then, (1_000_000_000, 10, 104, 0)) == "syncscope: step 10 · 4 reads"
+    assert live.text(then, now) == "syncscope: step 30 · 100 ms/step · 3 syncs/step · device 25% busy"
+    assert live.text(then, (1_000_000_000, 10, 104, 0)) == "syncscope: step 10 · 4 syncs"
     assert live.text((0, 0, 0, 0), (1, 0, 0, 0)) == "syncscope: step 0"
 
 

@@ -36,7 +36,7 @@ def test_waits_of_a_device_without_a_kernel_are_told_from_those_of_the_program()
     """BCELoss once cost three copies a step on `ocl`: fifteen of nineteen reads of a program that reads five values."""
     counts = {(Place("a.py", line), "ocl_fallback"): 6 for line in (9, 10, 11, 2)} | {(LINE, "item"): 2}
     some, none = (Values(3, [], {}, each, [], []) for each in (counts, {(LINE, "item"): 2}))
-    said = "12 of the reads a step as written are ocl's own, which has no kernel for an operator at a.py:2, a.py:9, a.py:10"
+    said = "12 of the syncs a step as written are ocl's own, which has no kernel for an operator at a.py:2, a.py:9, a.py:10"
     assert some.of_fallbacks() == f"{said} and 1 more: on CUDA they are none"
     assert none.of_fallbacks() == ""
 
