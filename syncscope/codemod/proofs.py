@@ -15,7 +15,7 @@ ELEMENTWISE = {
     "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "abs", "bool", "float", "double", "half", "int",
     "long", "clone", "detach", "contiguous", "neg", "sign", "square", "exp", "sigmoid", "tanh", "relu", "round", "floor",
     "log", "log1p", "log2", "log10", "expm1", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "atan", "erf", "ceil",
-    "trunc", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+    "trunc", "pow", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
 }  # fmt: skip
 DTYPES = {
     "float", "float16", "float32", "float64", "double", "half", "bfloat16", "bool", "long", "int", "int32", "int64", "uint8",
@@ -140,7 +140,7 @@ def pointwise(
 
     `bases` gets the tensors that are selected from; `stands` is the use of a name that stands for a selection.
     """
-    if value is stands or function.constant(value) is not None:
+    if value is stands or one_value(function, function.fact(value), value):
         return True
     if isinstance(value, ast.Subscript):
         bases.append(value.value)
