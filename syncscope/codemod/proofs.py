@@ -15,7 +15,8 @@ ELEMENTWISE = {
     "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "abs", "bool", "float", "double", "half", "int",
     "long", "clone", "detach", "contiguous", "neg", "sign", "square", "exp", "sigmoid", "tanh", "relu", "round", "floor",
     "log", "log1p", "log2", "log10", "expm1", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "atan", "erf", "ceil",
-    "trunc", "pow", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+    "trunc", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "pow",
+    "clamp", "clamp_min", "clamp_max", "maximum", "minimum",
 }  # fmt: skip
 DTYPES = {
     "float", "float16", "float32", "float64", "double", "half", "bfloat16", "bool", "long", "int", "int32", "int64", "uint8",

@@ -57,17 +57,51 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Margin(nn.Module):
+            def __init__(self, gamma: float):
+                super().__init__()
+                self.gamma = nn.Parameter(torch.tensor([gamma]))
+                self.log_alpha = nn.Parameter(torch.zeros(1))
+
+            def forward(self, score: torch.Tensor):
+                far = self.gamma.item() - torch.norm(score, p=1, dim=1)  # !
+                return far * self.log_alpha.exp().item()  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Margin(nn.Module):
+            def __init__(self, gamma: float):
+                super().__init__()
+                self.gamma = nn.Parameter(torch.tensor([gamma]))
+                self.log_alpha = nn.Parameter(torch.zeros(1))
+
+            def forward(self, score: torch.Tensor):
+                far = self.gamma.detach() - torch.norm(score, p=1, dim=1)
+                return far * self.log_alpha.exp().detach()
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     tensor, read = tensor_read(function, site.node), site.node
-    if tensor is None or not isinstance(read, ast.Call) or site.fact.dtype not in (Dtype.INT, Dtype.FLOAT):
+    if tensor is None or not isinstance(read, ast.Call) or site.fact.dtype is Dtype.BOOL:
         return None
     named = function.parent(read)
     definition = named if isinstance(named, ast.Assign) and named.value is read else None
     uses = function.seen_by(definition) if definition is not None else [read]
-    if not uses or site.fact.ndim != 0 or not all(meets_tensor(function, use) for use in uses):
+    shaped = site.fact.dtype is Dtype.UNKNOWN or site.fact.ndim != 0
+    if not uses or not all(meets_tensor(function, use) for use in uses):
+        return None
+    if shaped and not learned(function, tensor):
         return None
     if definition is not None and undone_between(function, tensor, definition, uses[-1]):
         return None
@@ -76,7 +110,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
     changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
     changes += "; both must live on one device"
+    if shaped:
+        text = function.file.text(tensor)
+        changes = (
+            f"{changes}; {text} must have no more dimensions than what it meets, and where it has some its dtype counts"
+        )
     return draft.fix("keep it on the device", Safety.UNSAFE, changes)
+
+
+def learned(function: Function, tensor: ast.expr) -> bool:
+    """Whether this is a parameter or a buffer of a module, or made of one alone: `self.log_alpha.exp()`."""
+    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and not tensor.args:
+        tensor = tensor.func.value
+    return isinstance(tensor, ast.Attribute) and isinstance(tensor.value, ast.Name) and tensor.value.id == "self"
 
 
 def meets_tensor(function: Function, use: ast.expr) -> bool:

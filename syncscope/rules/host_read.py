@@ -74,6 +74,7 @@ REWRITES = (
     "read_once",
     "give_back_the_tensor",
     "note_the_tensor",
+    "hand_on_the_tensor",
 )
 EXAMPLES = (
     Example(
