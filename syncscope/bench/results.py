@@ -64,7 +64,7 @@ class Results:
 
     def text(self) -> str:
         """As JSON."""
-        return json.dumps({"devices": self.devices, "rows": self.rows}, indent=1)
+        return json.dumps({"schema": 1, "devices": self.devices, "rows": self.rows}, indent=1)
 
     @classmethod
     def read(cls, path: str) -> Results:
@@ -75,6 +75,10 @@ class Results:
         """
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if found.get("schema", 1) != 1:
+                raise UserError(
+                    f"{path} is of a later syncscope: schema {found['schema']}, known is 1", "install that one"
+                )
             return cls(dict(found.get("devices", {})), [dict(row) for row in found["rows"]])
         except OSError as error:
             raise UserError(

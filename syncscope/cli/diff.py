@@ -52,8 +52,9 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
 
 
 def as_object(found: Comparison) -> dict[str, Any]:
-    """The comparison as JSON values; times in ms."""
+    """The comparison as JSON values, as docs/json.md says; times in ms."""
     return {
+        "schema": 1,
         "before": _totals(found.before),
         "after": _totals(found.after),
         "predicted_ms": ms(found.predicted),

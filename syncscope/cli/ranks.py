@@ -100,7 +100,7 @@ def _told(ranks: Sequence[Rank], problems: Sequence[UserError], format_: str, ou
     if output is not None:
         keep(found, ranks, name, output)
     elif format_ == "json":
-        echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
+        echo(json.dumps({"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
         show(found)
     for error in problems:

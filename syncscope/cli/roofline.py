@@ -41,7 +41,7 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     ceilings, source = limits(trace.meta.get("devices") or [], bandwidth, flops)
     found = roofline(trace, ceilings)
     if format_ == "json":
-        echo(json.dumps({"ceilings": asdict(ceilings), "ceilings_from": source} | asdict(found), indent=2))
+        echo(json.dumps({"schema": 1, "ceilings": asdict(ceilings), "ceilings_from": source} | asdict(found), indent=2))
         return 0
     show(found, ceilings, source)
     return 0

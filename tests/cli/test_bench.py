@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import time
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -127,7 +128,9 @@ def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
     )
     rows = json.loads(made.stdout)["rows"]
     assert [r["batch"] for r in rows] == [2, 4]
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
     for r in rows:
+        assert not [key for key in r if f"`rows.{key}`" not in page], "docs/json.md says what each key means"
         assert 0 < r["low"] <= r["ms"] <= r["high"]
         assert r["flops"] == 2 * 2 * r["batch"] * 8 * 8  # forward, and backward to the weight
         assert r["bound_by"] in ("flops", "memory")
