@@ -2,7 +2,7 @@
 
 | | |
 | --- | --- |
-| *fix* | likely at least 3 % of a step, surely 1 %, and the rewrite adds nothing that may undo it |
+| *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it |
 | *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
 | *try* | anything between: to measure it settles it |
 | *unknown* | no figure: the recording says nothing of it |
@@ -13,8 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.experience import Experience, experience, kind_of
+from syncscope.analysis.fidelity import Fidelity
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds
@@ -26,27 +31,34 @@ SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
 
 
-def decide(share: float, low: float, high: float, bound: float, adds: bool = False) -> Decision:
+def decide(share: float, low: float, high: float, bound: float, adds: bool = False, doubt: float = 0.0) -> Decision:
     """What to do about waits that likely cost a `share` of a step, or what lies between `low` and `high`; `adds` says that a
-    rewrite makes the device do more, by how much nobody knows before."""
+    rewrite makes the device do more, by how much nobody knows before, `doubt` how much the recording itself leaves open."""
     if bound < LIKELY or (share < LITTLE and high < AT_MOST):
         return Decision.LEAVE
-    if share >= LIKELY and low > SURELY and not adds:
+    if share >= LIKELY and min(low, share - doubt) > SURELY and not adds:
         return Decision.FIX
     return Decision.TRY
 
 
 def answer(
-    share: float, between: tuple[float, float], bound: float, adds: bool = False, loops: int = 0, measured: int = 0
+    share: float,
+    between: tuple[float, float],
+    bound: float,
+    adds: bool = False,
+    loops: int = 0,
+    measured: int = 0,
+    doubt: float = 0.0,
 ) -> Answer:
     """The answer for waits that likely cost a `share` of a step, and that what it is `between`; neither passes the `bound`."""
     likely = min(share, bound)
     low, high = min(between[0], likely), min(max(between[1], likely), bound)
-    decision = decide(likely, low, high, bound, adds)
-    return Answer(decision, likely, low, high, bound, measured, loops, _why(decision, likely, low, high, bound, adds))
+    decision = decide(likely, low, high, bound, adds, doubt)
+    why = _why(decision, likely, low, high, bound, adds, doubt)
+    return Answer(decision, likely, low, high, bound, measured, loops, why)
 
 
-def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: bool) -> str:
+def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: bool, doubt: float) -> str:
     match decision:
         case Decision.FIX:
             return f"likely {share:.1%} of a step, and at least {low:.1%} in nine of ten recordings like this"
@@ -58,6 +70,8 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
             )
         case _ if adds and share >= LIKELY and low > SURELY:
             return "the rewrite gives the device more to do, and how long that takes is only known once it is measured"
+        case _ if share >= LIKELY and low > SURELY:
+            return f"its steps are too unlike, or too little explained: {doubt:.0%} of a step is open; measuring it settles it"
         case _:
             return f"it may be anything from {max(0.0, low):.1%} to {high:.1%} of a step: measuring it settles it"
 
@@ -86,6 +100,15 @@ def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[l
     return frozenset(found)
 
 
+def doubt_of(graph: Graph, freed: Collection[int], trusted: Fidelity, step: float) -> float:
+    """The part of a step that the recording leaves open, whatever other recordings showed: what a replay gets wrong or cannot
+    explain, or what the steps themselves, which are few and unlike, tell no better."""
+    chosen = np.zeros((1, len(graph.reads)), bool)
+    chosen[0, list(freed)] = True
+    wrong = max(trusted.error or 0.0, trusted.unexplained, trusted.silent)
+    return max(wrong, float(margins(graph, chosen)[0]) / step if step > 0 else 0.0)
+
+
 def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
     """What is known of recordings like this one."""
     others = float(event_graph.trace.meta.get("others") or 0.0)
@@ -99,8 +122,10 @@ def of_all(
     known: Experience | None,
     adding: Collection[int],
     unforeseeable: bool,
+    doubt: float,
 ) -> Answer:
-    """The answer for all waits: no `fix` where what adds nothing saves too little, and no `leave` while one is not foreseen."""
+    """The answer for all waits: no `fix` where what adds nothing saves too little, or too much of a step is in `doubt`, and no
+    `leave` while one is not foreseen."""
     step = costs.step or 1.0
     bound = report.bound.share if report.bound else 1.0
     firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
@@ -108,7 +133,7 @@ def of_all(
     if known is not None:
         low, high = known.around(share)
     loops, measured = (known.loops, known.measured) if known is not None else (0, 0)
-    found = answer(share, (low, high), bound, firm < LIKELY * step, loops, measured)
+    found = answer(share, (low, high), bound, firm < LIKELY * step, loops, measured, doubt)
     if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
         return replace(
             found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
@@ -117,20 +142,27 @@ def of_all(
 
 
 def of_line(
-    line: Line, whole: Answer, costs: Prices, known: Experience | None, number: int, adds: bool, kept: float | None
+    line: Line,
+    whole: Answer,
+    costs: Prices,
+    known: Experience | None,
+    number: int,
+    adds: bool,
+    kept: float | None,
+    doubt: float,
 ) -> Answer:
-    """The answer for one line, whose advice is known: of what the whole may be off by, its part. It keeps the share `kept` of
-    the rows that it selects."""
+    """The answer for one line, whose advice is known: of what the whole may be off by, and of its `doubt`, its part. It keeps
+    the share `kept` of the rows that it selects."""
     bound = whole.bound if whole.bound is not None else 1.0
     if line.price is None:
         return Answer(Decision.TRY, bound=bound, why=line.why)
     step, price = costs.step or 1.0, line.price
     share, low, high = price.share / step, (price.low or 0.0) / step, (price.high or 0.0) / step
+    part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > LITTLE * step else 1 / len(costs.lines)
     if known is not None:
-        part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > LITTLE * step else 1 / len(costs.lines)
         ends = known.around(costs.saving / step)
         low, high = (share + part * (end - costs.saving / step) for end in ends)
-    found = answer(share, (low, high), bound, adds, whole.loops, whole.measured)
+    found = answer(share, (low, high), bound, adds, whole.loops, whole.measured, part * doubt)
     if number in costs.left:
         return replace(found, decision=Decision.LEAVE, why=line.why)
     return replace(found, why="; ".join([found.why, *_of_what(line, adds, kept)]))

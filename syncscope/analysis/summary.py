@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
-from syncscope.analysis.answer import adding_lines, experience_of, of_all, of_line, without_figure
+from syncscope.analysis.answer import adding_lines, doubt_of, experience_of, of_all, of_line, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, unforeseen_lines
+from syncscope.analysis.fidelity import GATE, Fidelity, bounds, crowded, fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -128,7 +128,7 @@ def summarize(
         report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.told:
-        report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted.enough)
+        report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted)
     if report.answer is None or not report.lines:
         report = replace(report, answer=without_figure(report, graph.ops > 0))
     if prices and (found_ifs := what_ifs(report, event_graph, trusted)):
@@ -161,8 +161,10 @@ def _pause(report: Report, event_graph: EventGraph, rows: Sequence[int]) -> floa
     return sum(read.idle_after for read in of if not counted or read.step in counted) / max(1, len(counted))
 
 
-def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]], split: bool) -> Report:
-    """The report with its answer and its prices; without those of lines where they cannot be `split` by a replay."""
+def _priced(
+    report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]], trusted: Fidelity
+) -> Report:
+    """The report with its answer and its prices; without those of lines where a replay cannot be `trusted` to split it."""
     unknown = unforeseen_lines(event_graph, graph, members)
     costs = price_lines(graph, members, unknown=unknown)
     left = unpriced(graph)
@@ -170,8 +172,9 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
     low, high = _range(event_graph, graph, everything, costs.step)
     adding = adding_lines(event_graph, report.lines, members)
     known = experience_of(report, event_graph)
-    whole = of_all(report, costs, (low, high), known, adding, bool(unknown))
-    if not split:
+    doubt = doubt_of(graph, everything, trusted, costs.step)
+    whole = of_all(report, costs, (low, high), known, adding, bool(unknown), doubt)
+    if not trusted.enough:
         return replace(report, answer=whole)
     between = _between(costs, graph, members, left, (low, high))
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
@@ -182,7 +185,7 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     lines = tuple(
-        replace(line, answer=of_line(line, whole, costs, known, n, n in adding, event_graph.kept(members[n])))
+        replace(line, answer=of_line(line, whole, costs, known, n, n in adding, event_graph.kept(members[n]), doubt))
         for n, line in enumerate(lines)
     )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()

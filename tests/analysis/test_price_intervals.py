@@ -15,6 +15,7 @@ from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
 from syncscope.cli._verified import summary
 from syncscope.cli.diff import sentence
+from syncscope.model.answer import Decision
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.verify.foretold import foretold
@@ -76,15 +77,18 @@ def test_a_price_has_the_spread_of_the_steps():
         assert line.price.low <= line.price.share <= line.price.high
 
 
-def test_what_the_spread_of_steps_leaves_open_stands_among_the_reasons():
-    """One step in ten costs much, and the others little: nobody knows what the next ones do."""
+def test_what_may_be_noise_is_to_be_tried():
+    """One dear step in ten, and the others cost little: nobody knows what the next ones do, whatever other loops showed."""
     program = [[("launch", 0, 100 * US), ("read", 57, 0), ("work", 5 * MS)] for _ in range(10)]
     program[4] = [("launch", 0, 7 * MS), ("read", 57, 0), ("work", 5 * MS)]
     report = summarize(Device().run(program)[0])
     assert report.saving > 0.01 * report.step
     low, high = report.saving_range
     assert low < 0.01 * report.step < report.saving < high
+    assert report.answer.decision is Decision.TRY
+    assert [line.answer.decision for line in report.lines] == [Decision.TRY]
     assert report.answer.low < report.answer.share <= report.answer.high <= report.answer.bound
+    assert "--line" in report.verdict  # what settles it
 
 
 def test_something_may_be_launched_in_the_place_of_a_value():
