@@ -25,6 +25,12 @@ STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
             40,
         ),
         (
+            "pairs.py",
+            lambda n: STEP + "        x, y = x.exp(), x.cos()\n        a, b = x.sum().item(), y.sum().item()\n" * n,
+            40,
+        ),
+        ("counts.py", lambda n: STEP + "        count = (x > 0).sum().item()\n" * n, 40),
+        (
             "arrays.cl",
             lambda n: (
                 "__kernel void f(__global int *a) {\n"
@@ -47,7 +53,7 @@ STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
             25,
         ),
     ],
-    ids=["reads", "tests", "arrays", "loops"],
+    ids=["reads", "tests", "pairs", "counts", "arrays", "loops"],
 )
 def test_a_source_takes_time_in_proportion(name, code, size):
     assert grows_at_most(lambda raw: engine.check(name, raw, EVERYTHING), size, lambda n: code(n).encode())

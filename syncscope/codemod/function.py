@@ -201,12 +201,12 @@ class Function(Enclosure):
                 break
             if isinstance(node, SCOPES):
                 return None
-            if isinstance(node, LOOPS) and any(node in self.around(n) for n in self.binds(use.id)):
+            if isinstance(node, LOOPS) and self._binds_within(node, use.id):
                 return None
         return last
 
     def _binds_within(self, node: ast.AST, name: str) -> bool:
-        return any(n is node or node in self.around(n) for n in self.binds(name))
+        return self.once(f"binds {name}", node, lambda: any(node in (n, *self.around(n)) for n in self.binds(name)))
 
     def untouched(self, use: ast.Name) -> bool:
         """Whether a name surely holds what it held when the function was entered: a parameter not bound again before."""

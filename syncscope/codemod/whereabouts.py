@@ -20,36 +20,82 @@ def apart(function: Function, tensors: Sequence[ast.expr]) -> bool:
     return any(made_on_host(function, t) for t in tensors) and not one_device(function, tensors)
 
 
-def made_on_host(function: Function, tensor: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+def made_on_host(function: Function, tensor: ast.expr) -> bool:
     """Whether a tensor is made on the host, on some path at least: `torch.tensor(0.0)` where another branch computes it."""
-    fact = function.fact(tensor)
-    if fact.is_tensor and fact.device in (Device.HOST, Device.DEFAULT):
-        return True
-    match tensor:
-        case ast.Name(id=name) if name not in seen:
-            made = function.reaching_definition(tensor)
-            values = [made.value] if made is not None else list(given(function, name))
-            return any(made_on_host(function, v, seen | {name}) for v in values)
-        case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return any(is_host_factory(function, v) for v in attributes(function, name))
-        case ast.Subscript(value=whole):
-            return made_on_host(function, whole, seen)
-        case ast.IfExp(body=body, orelse=other):
-            return made_on_host(function, body, seen) or made_on_host(function, other, seen)
-        case ast.UnaryOp(operand=operand):
-            return made_on_host(function, operand, seen)
-        case ast.BinOp(left=left, right=right):  # what lives on the device takes the other there
-            parts = [p for p in (left, right) if function.constant(p) is None]
-            return bool(parts) and all(made_on_host(function, p, seen) for p in parts)
-        case ast.Call():
-            if is_host_factory(function, tensor):
-                return True
-            op = function.op(tensor)
-            others = [*op.args, *op.keywords.values()] if op is not None else []
-            if op is None or op.name in MOVES or any(function.fact(o).is_tensor for o in others):
-                return False
-            return not isinstance(op.base, ast.Attribute) and made_on_host(function, op.base, seen)
-    return False
+    return Hosted.of(function).made(tensor)
+
+
+class Hosted:
+    """What the names of a function hold that is made on the host: each is gone through once, though it is made of others."""
+
+    @classmethod
+    def of(cls, function: Function) -> Hosted:
+        """The one of a function."""
+        return function.once("made on the host", function.scope, lambda: cls(function))
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.known: dict[ast.Assign | str, bool] = {}
+        self.path: set[str] = set()  # names that are being asked for: one that is made of itself ends there
+        self.met: set[str] = set()  # of these, what the answer at hand has come to
+        self.open: dict[ast.Assign | str, set[str]] = {}  # "no" for as long as these names are being asked for
+
+    def made(self, tensor: ast.expr) -> bool:
+        """As `made_on_host`."""
+        function = self.function
+        fact = function.fact(tensor)
+        if fact.is_tensor and fact.device in (Device.HOST, Device.DEFAULT):
+            return True
+        match tensor:
+            case ast.Name():
+                return self.named(tensor)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                return any(is_host_factory(function, v) for v in attributes(function, name))
+            case ast.Subscript(value=whole):
+                return self.made(whole)
+            case ast.IfExp(body=body, orelse=other):
+                return self.made(body) or self.made(other)
+            case ast.UnaryOp(operand=operand):
+                return self.made(operand)
+            case ast.BinOp(left=left, right=right):  # what lives on the device takes the other there
+                parts = [p for p in (left, right) if function.constant(p) is None]
+                return bool(parts) and all(self.made(p) for p in parts)
+            case ast.Call():
+                if is_host_factory(function, tensor):
+                    return True
+                op = function.op(tensor)
+                others = [*op.args, *op.keywords.values()] if op is not None else []
+                if op is None or op.name in MOVES or any(function.fact(o).is_tensor for o in others):
+                    return False
+                return not isinstance(op.base, ast.Attribute) and self.made(op.base)
+        return False
+
+    def named(self, name: ast.Name) -> bool:
+        """Whether a name holds such a tensor: what it surely was given last, else any of what it is given."""
+        last = self.function.reaching_definition(name)
+        key = name.id if last is None else last
+        if name.id in self.path:
+            self.met.add(name.id)
+            return False
+        if key in self.known:
+            return self.known[key]
+        if key in self.open:
+            self.met |= self.open[key]
+            return False
+        before, self.met = self.met, set()
+        self.path.add(name.id)
+        values = [last.value] if last is not None else given(self.function, name.id)
+        found = any(self.made(value) for value in values)
+        self.path.discard(name.id)
+        if name.id in self.met:
+            self.met.discard(name.id)
+            self.open.clear()
+        if found or not self.met:
+            self.known[key] = found
+        else:
+            self.open[key] = set(self.met)
+        self.met |= before
+        return found
 
 
 def is_host_factory(function: Function, value: ast.expr) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -78,23 +80,38 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if not isinstance(statement, ast.Assign):
         return None
-    pairs = reads_of(function, statement, whole=True)
-    if not pairs:
+    known = function.once("rows of reads", function.scope, dict[int, Row])
+    if id(statement) not in known:
+        known |= rows_around(function, statement)
+    row = known.get(id(statement))
+    if row is None or not row.statements:
         return None
-    run = [statement]
-    if isinstance(statement.targets[0], ast.Name):
-        block = function.block(statement)
-        at = block.index(statement)
-        first = last = at
-        while first > 0 and reads_of(function, block[first - 1], whole=True):
-            first -= 1
-        while last + 1 < len(block) and reads_of(function, block[last + 1], whole=True):
-            last += 1
-        run = [s for s in block[first : last + 1] if isinstance(s, ast.Assign)]
-        if any(isinstance(s.targets[0], ast.Tuple) for s in run):
-            return None
-        pairs = [pair for s in run for pair in reads_of(function, s, whole=True)]
+    run, pairs = row
     return function.once("merged", run[0], lambda: merged_run(function, run, pairs))
+
+
+class Row(NamedTuple):
+    """Statements in a row that only read, with the names and tensors of all of them."""
+
+    statements: list[ast.Assign]
+    pairs: list[tuple[ast.Name, ast.expr]]
+
+
+def rows_around(function: Function, statement: ast.Assign) -> dict[int, Row]:
+    """The row of a statement, for each of it, by its `id`; one that reads several numbers stands alone, and spoils others."""
+    pairs = reads_of(function, statement, whole=True)
+    if not pairs or not isinstance(statement.targets[0], ast.Name):
+        return {id(statement): Row([statement], pairs)} if pairs else {}
+    block = function.block(statement)
+    at = block.index(statement)
+    before = takewhile(lambda each: each[1], ((s, reads_of(function, s, whole=True)) for s in reversed(block[:at])))
+    after = takewhile(lambda each: each[1], ((s, reads_of(function, s, whole=True)) for s in block[at + 1 :]))
+    every = [*reversed([*before]), (statement, pairs), *after]
+    run = [s for s, _ in every if isinstance(s, ast.Assign)]
+    if any(isinstance(s.targets[0], ast.Tuple) for s in run):
+        return {id(s): Row([], []) for s in run if isinstance(s.targets[0], ast.Name)}
+    row = Row(run, [pair for _, each in every for pair in each])
+    return {id(s): row for s in run}
 
 
 def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.Name, ast.expr]]) -> Fix | None:

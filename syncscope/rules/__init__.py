@@ -96,7 +96,7 @@ class Mendable(Rule, Protocol):
     REWRITES: tuple[str, ...]  # files of syncscope/rewrites, in the order in which they are tried
 
     def certain(self, site: Site, function: Function) -> bool:
-        """Whether a site is known well enough to change code; without it, all that are found are."""
+        """Whether a site is known well enough to change code; without it, one that is no guess is: see `certain`."""
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
         """A rewrite of a user's own rule, as in syncscope/rewrites but beside the rule: tried last.
@@ -192,14 +192,19 @@ def claims(rules: Mapping[str, Rule]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def certain(site: Site, function: Function) -> bool:
+    """Whether a site is known well enough to change code, where its rule does not say: a guess is no ground for it."""
+    return site.confidence >= 2
+
+
 def mended(rule: Rule, site: Site, function: Function, compiles: bool = False) -> Fix | None:
     """The fix that a rule offers for a site; with `compiles`, one that stands in a function which is compiled whole.
 
     Raises:
         CannotRewrite: the code around it cannot be rewritten.
     """
-    certain, own = getattr(rule, "certain", None), getattr(rule, "rewrite", None)
-    if certain is not None and not certain(site, function):
+    own = getattr(rule, "rewrite", None)
+    if not getattr(rule, "certain", certain)(site, function):
         return None
     fix = rewrites.first(getattr(rule, "REWRITES", ()), site, function, compiles)
     return own(site, function) if fix is None and own is not None and not compiles else fix

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.BINCOUNT,)
@@ -40,7 +40,3 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} waits to learn the largest value, which says how many bins there are"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

@@ -36,7 +36,7 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.MASK_READ,)
@@ -84,7 +84,3 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     mask, taken = view.quote(site.operand), view.quote(site.node)
     return f"{mask} is a bool tensor on the device: {taken} waits to learn how many rows it keeps"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

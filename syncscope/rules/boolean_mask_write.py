@@ -25,7 +25,7 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.MASK_WRITE,)
@@ -89,7 +89,3 @@ def message(site: Site, view: View) -> str | None:
         f"{view.quote(site.operand)} is a bool tensor on the device: "
         f"writing a tensor to {view.quote(site.node)} waits to learn how many rows there are"
     )
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.WHERE_HOST,)
@@ -46,7 +46,3 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     host, taken = view.quote(site.operand), view.quote(site.node)
     return f"{host} is on the host: {taken} copies it to the device and waits; a Python number is not copied"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

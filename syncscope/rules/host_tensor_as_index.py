@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.INDEX_HOST,)
@@ -51,7 +51,3 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     index, taken = view.quote(site.operand), view.quote(site.node)
     return f"{index} is on the host: {taken} copies it to the device first, and the host waits for the copy"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

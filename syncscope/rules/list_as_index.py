@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Op, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.NOTE
 OPS = (Op.INDEX_LIST,)
@@ -41,3 +41,7 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} copies its index to the device, and waits for the copy"
+
+
+def certain(site: Site, function: Function) -> bool:
+    return True  # copied once it holds the same, wherever it goes

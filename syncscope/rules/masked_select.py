@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.MASKED_SELECT, Op.COMBINATIONS)
@@ -48,7 +48,3 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} waits to learn how many elements are selected"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

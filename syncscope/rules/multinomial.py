@@ -20,7 +20,7 @@ suggested, not applied, because other numbers are drawn for the same seed.
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Op, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.NOTE
 OPS = (Op.MULTINOMIAL,)
@@ -33,3 +33,7 @@ def message(site: Site, view: View) -> str | None:
     return (
         f"{view.quote(site.node)} checks its weights, and waits for the answer on mps and before pytorch/pytorch#134818"
     )
+
+
+def certain(site: Site, function: Function) -> bool:
+    return True  # what is drawn is the same, wherever the weights live

@@ -28,7 +28,7 @@ import ast
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.SCALAR_INDEX,)
@@ -56,7 +56,3 @@ def rows_of(site: Site, index: ast.expr) -> bool:
     """Whether an index takes several elements: a slice or a mask. What it takes is then no single number."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(part, ast.Slice) or is_mask(site.fact_of(part)) for part in parts)
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.EQUAL, Op.ALLCLOSE, Op.IS_NONZERO, Op.TENSOR_CHECK)
@@ -42,7 +42,3 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str:
     waited = "the tensor" if site.op in (Op.IS_NONZERO, Op.TENSOR_CHECK) else "both tensors"
     return f"{view.quote(site.node)} answers with a Python bool: the host waits for {waited}"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on

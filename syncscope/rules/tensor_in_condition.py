@@ -31,7 +31,7 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Function, Op, Severity, View
+from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.CONDITION,)
@@ -103,7 +103,3 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.operand or site.node)} is computed on the device: Python waits for it to know which way to go"
-
-
-def certain(site: Site, function: Function) -> bool:
-    return site.confidence >= 2  # a guess is no ground to change code on
