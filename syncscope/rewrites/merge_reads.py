@@ -80,7 +80,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if not isinstance(statement, ast.Assign):
         return None
-    known = function.once("rows of reads", function.scope, dict[int, Row])
+    known = function.once("rows of reads", function.scope, dict[int, RowOfReads])
     if id(statement) not in known:
         known |= rows_around(function, statement)
     row = known.get(id(statement))
@@ -90,18 +90,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return function.once("merged", run[0], lambda: merged_run(function, run, pairs))
 
 
-class Row(NamedTuple):
+class RowOfReads(NamedTuple):
     """Statements in a row that only read, with the names and tensors of all of them."""
 
     statements: list[ast.Assign]
     pairs: list[tuple[ast.Name, ast.expr]]
 
 
-def rows_around(function: Function, statement: ast.Assign) -> dict[int, Row]:
+def rows_around(function: Function, statement: ast.Assign) -> dict[int, RowOfReads]:
     """The row of a statement, for each of it, by its `id`; one that reads several numbers stands alone, and spoils others."""
     pairs = reads_of(function, statement, whole=True)
     if not pairs or not isinstance(statement.targets[0], ast.Name):
-        return {id(statement): Row([statement], pairs)} if pairs else {}
+        return {id(statement): RowOfReads([statement], pairs)} if pairs else {}
     block = function.block(statement)
     at = block.index(statement)
     before = takewhile(lambda each: each[1], ((s, reads_of(function, s, whole=True)) for s in reversed(block[:at])))
@@ -109,8 +109,8 @@ def rows_around(function: Function, statement: ast.Assign) -> dict[int, Row]:
     every = [*reversed([*before]), (statement, pairs), *after]
     run = [s for s, _ in every if isinstance(s, ast.Assign)]
     if any(isinstance(s.targets[0], ast.Tuple) for s in run):
-        return {id(s): Row([], []) for s in run if isinstance(s.targets[0], ast.Name)}
-    row = Row(run, [pair for _, each in every for pair in each])
+        return {id(s): RowOfReads([], []) for s in run if isinstance(s.targets[0], ast.Name)}
+    row = RowOfReads(run, [pair for _, each in every for pair in each])
     return {id(s): row for s in run}
 
 

@@ -17,7 +17,9 @@ from syncscope.tensors.outline import ClassText, FunctionText, names_imported
 from syncscope.tensors.syntax import name_of, walk
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_ALIAS = re.compile(rb"(\w+)[ \t]+as[ \t]+(\w+)[ \t]*[,)\n#]")
+_ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
+_NAMED = re.compile(rb"(\w+)[ \t]*\Z")
+_LONGEST = 80  # bytes of a name
 _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = 3  # methods of one name, of which one that is called on anything is meant
@@ -121,8 +123,11 @@ class Calls:
     def _aliases_in(self, path: str) -> dict[str, str]:
         """What a file calls what it imports under another name: `boxes as box_ops`."""
         if path not in self._aliases:
-            found = _ALIAS.findall(self.sources[path])
-            self._aliases[path] = {alias.decode(): name.decode() for name, alias in found}
+            source = self.sources[path]
+            found = (
+                (_NAMED.search(source, max(m.start() - _LONGEST, 0), m.start()), m) for m in _ALIAS.finditer(source)
+            )
+            self._aliases[path] = {alias[1].decode(): name[1].decode() for name, alias in found if name is not None}
         return self._aliases[path]
 
     def _kin(self, cls: str) -> frozenset[str]:
@@ -161,7 +166,7 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
 
 def _before(text: bytes, point: int) -> str:
     """The last word before a point: `super` of `super().x`."""
-    found = _LAST.search(text, max(point - 80, 0), point)
+    found = _LAST.search(text, max(point - _LONGEST, 0), point)
     return found[1].decode("utf-8", "replace") if found is not None else ""
 
 
