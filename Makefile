@@ -33,6 +33,7 @@ fuzz: $(VENV)/ready
 
 docs: $(VENV)/ready
 	$(BIN)/syncscope explain --all > docs/rules.md
+	$(BIN)/python benchmarks/measured_page.py
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries.
 $(VENV)/ready: pyproject.toml

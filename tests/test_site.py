@@ -28,6 +28,11 @@ def test_a_sentence_has_at_most_25_words_on_average(page):
     assert sum(lengths) / max(1, len(lengths)) <= 25
 
 
+def test_measured_tables_are_of_the_data_that_is_here():
+    done = subprocess.run([sys.executable, ROOT / "benchmarks" / "measured_page.py", "--check"], timeout=120)
+    assert done.returncode == 0, "make docs"
+
+
 def test_every_page_is_in_the_menu_once():
     named = re.findall(r"^\s+- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(named) == [page.name for page in PAGES]

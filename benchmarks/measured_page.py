@@ -1,0 +1,104 @@
+"""The tables of docs/measured.md that follow from data in this repository: makes them anew, in place.
+
+python benchmarks/measured_page.py            writes the page
+python benchmarks/measured_page.py --check    exit code 1 where the page is not of this data
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import calibrate
+from prediction import HELD_OUT, LEARNED_FROM
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "measured.md"
+BLOCK = re.compile(r"(?<=<!-- made of data: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def intervals() -> Iterator[str]:
+    """What `calibrate.py score` prints, and of which runs."""
+    runs = json.loads(calibrate.MEASURED.read_text())["runs"]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        calibrate.score(Namespace())
+    yield "`python benchmarks/calibrate.py score`, each loop told by the others:\n"
+    yield "| | loops | recordings | covered | width | off | worst |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for line in printed.getvalue().splitlines()[2:]:
+        name, *cells = re.split(r"\s{2,}|(?<=\w)\s+(?=\d)", line.strip())
+        yield f"| {' | '.join([name, *cells])} |"
+    learned_from, held_out = (len(calibrate.names(folder)) for folder in (LEARNED_FROM, HELD_OUT))
+    yield f"\nWidth, off and worst are points of a step. {learned_from} loops are in `loops/learned_from`,"
+    yield f"{held_out} in `loops/held_out`. The runs:\n"
+    yield from (f"- {one}" for one in dict.fromkeys(runs.values()))
+
+
+def networks() -> Iterator[str]:
+    """The last table of each GPU that `network_speed.py --keep` left."""
+    yield "`python benchmarks/network_speed.py --devices ocl,cuda --batch 64`: milliseconds of a training step, and quartiles.\n"
+    yield "| GPU | network, batch | `ocl` | CUDA | speed of `ocl` |\n| --- | --- | --- | --- | --- |"
+    for gpu, devices in json.loads((ROOT / "benchmarks" / "network_speed.json").read_text()).items():
+        for name, ours in devices["ocl"].items():
+            theirs = devices.get("cuda", {}).get(name)
+            cells = [f"{one['ms']} ({one['low']} to {one['high']})" if one else "" for one in (ours, theirs)]
+            share = f"{theirs['ms'] / ours['ms']:.0%}" if theirs else ""
+            yield f"| {gpu} | {name} | {' | '.join(cells)} | {share} |"
+
+
+def waits() -> Iterator[str]:
+    """Which expressions wait on CUDA, by count."""
+    title, rows = _listed("cuda_waits.txt")
+    waiting = sum(row.split("|")[0].strip() != "0" for row in rows)
+    yield f"{title} Of {len(rows)} expressions {waiting} wait. `python tests/on_cuda/waits.py` prints the list,"
+    yield "and `tests/rules/test_cuda_waits.py` holds the linter to every row."
+
+
+def fixes() -> Iterator[str]:
+    """How often the rewrites' examples wait before and after."""
+    title, rows = _listed("cuda_fixes.txt")
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    known = [(int(a), int(b), safety) for a, b, safety, *_ in cells if a.isdigit() and b.isdigit()]
+    yield f"{title} `python tests/on_cuda/fixes.py` prints it.\n"
+    yield "| | examples | waits before | after | fewer | as many | more |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for safety in dict.fromkeys(safety for _, _, safety in known):
+        some = [(a, b) for a, b, which in known if which == safety]
+        counts = [len(some), sum(a for a, _ in some), sum(b for _, b in some)]
+        counts += [sum(b < a for a, b in some), sum(b == a for a, b in some), sum(b > a for a, b in some)]
+        yield f"| {safety} | {' | '.join(map(str, counts))} |"
+
+
+def _listed(name: str) -> tuple[str, list[str]]:
+    """The first comment of a list, which says on what it was measured, and its rows."""
+    lines = (ROOT / "tests" / "rules" / name).read_text().splitlines()
+    return lines[0].removeprefix("# "), [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+MADE: dict[str, Callable[[], Iterator[str]]] = {
+    "intervals": intervals, "networks": networks, "waits": waits, "fixes": fixes,
+}  # fmt: skip
+
+
+def page(text: str) -> str:
+    """The page with its tables made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{found[2]}\n{chr(10).join(MADE[found[1]]())}\n\n", text)
+
+
+def main() -> None:
+    before = PAGE.read_text()
+    after = page(before)
+    if "--check" in sys.argv[1:]:
+        sys.exit(before != after)
+    PAGE.write_text(after)
+
+
+if __name__ == "__main__":
+    main()
