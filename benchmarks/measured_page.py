@@ -43,7 +43,7 @@ def intervals() -> Iterator[str]:
 
 def networks() -> Iterator[str]:
     """The last table of each GPU that `network_speed.py --keep` left."""
-    yield "`python benchmarks/network_speed.py --devices ocl,cuda --batch 64`: milliseconds of a training step, and quartiles.\n"
+    yield "`python benchmarks/network_speed.py --devices ocl,cuda --batch 64`, ms a training step, with quartiles:\n"
     yield "| GPU | network, batch | `ocl` | CUDA | speed of `ocl` |\n| --- | --- | --- | --- | --- |"
     for gpu, devices in json.loads((ROOT / "benchmarks" / "network_speed.json").read_text()).items():
         for name, ours in devices["ocl"].items():
