@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -16,6 +17,7 @@ from syncscope.cli._console import console, echo, paints, rewrites
 from syncscope.exporters._diff import unified
 from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
+from syncscope.verify.results import IN_ONE
 from syncscope.verify.timing import FEWEST
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from syncscope.verify.timing import Ratio
 
 
+IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
 SELDOM = 15.0  # s between two lines of what is done, where none is written over
 
 
@@ -75,7 +78,9 @@ def interval(ratio: Ratio | None) -> str:
     """`0.914 (0.902 to 0.926)`."""
     if ratio is None:
         return "not known"
-    return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if ratio.turns > 1 else " (of one turn)")
+    turns = f"{ratio.turns} turns" if ratio.turns > 1 else "one turn"
+    known = ratio.turns > 1 and math.isfinite(ratio.high)
+    return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if known else f" (of {turns})")
 
 
 def folder_of(paths: Iterable[str]) -> str:
@@ -127,6 +132,10 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     if found.before is not None and found.after is not None:
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
     rows.append(("ratio", interval(found.ratio)))
+    if found.way:
+        why = f": {visible(found.why_way)}" if found.why_way else ""
+        turns = f"{found.ratio.turns}, " if found.ratio else ""
+        rows.append(("turns", f"{turns}{IN_ONE_SAID if found.way == IN_ONE else EACH_SAID}{why}"))
     if found.same:
         rows.append(("same version twice", interval(found.same)))
     if not found.stale:

@@ -101,6 +101,7 @@ class Percent(click.ParamType[Any]):
 @click.option(
     "--seed", default=0, show_default=True, metavar="N", help="Seeds random, numpy and torch before the program does."
 )
+@click.option("--apart", is_flag=True, help="Time each version in a process of its own, also where one could hold all.")
 @click.option("--trace", metavar="FILE", help="Predict from this recording instead of a short one that is made.")
 @click.option("--write", is_flag=True, help="Write what is kept into the files.")
 @click.option(
@@ -193,7 +194,9 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
 
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
-    settings = Settings(budget, said["precision"], said["steps"], said["seed"], places, tuple(said["rules"]))
+    settings = Settings(
+        budget, said["precision"], said["steps"], said["seed"], places, tuple(said["rules"]), said["apart"]
+    )
     named = f"{program} and {other.target}" if other else str(program)
     found = Verification(named)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}

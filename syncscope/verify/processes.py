@@ -77,6 +77,10 @@ class Processes:
         self._served = 0
         self._children: list[int] = []
         self._imports = ""
+        self._talk: tuple[int, int] | None = None  # where we speak to a run, and hear it
+        self._theirs: tuple[int, int] | None = None  # the same by its own numbers: where it hears us, and speaks
+        self._talking: Path | None = None  # the folder of one that is under way
+        self._heard = b""
 
     def __enter__(self) -> Processes:
         return self
@@ -86,6 +90,7 @@ class Processes:
     ) -> None:
         with self._survivor, _undisturbed():
             self._end()
+            self._take_back()
             self._temporary.cleanup()
 
     def import_before(self, modules: Sequence[str]) -> None:
@@ -121,20 +126,8 @@ class Processes:
             RunFailedError: a program failed, or did not make the steps that were asked for.
             TimeIsUpError: the budget is spent.
         """
-        first = self.count == 0
-        self.count += len(wanted)
-        together = Path(self._temporary.name, str(self.count))
-        requests = []
-        for number, (request, files) in enumerate(wanted):
-            folder = together / str(number)
-            folder.mkdir(parents=True)
-            copies = {}
-            for copied, (path, content) in enumerate(files.items()):
-                copy = folder / f"{copied}-{Path(path).name}"
-                copy.write_bytes(content)
-                copies[os.path.realpath(path)] = str(copy)
-            journal = str(together / JOURNAL)
-            requests.append(replace(request, folder=str(folder), journal=journal, overlay=copies, first=first))
+        self.hush()
+        together, requests = self._prepared(wanted)
         try:
             codes = self._answer(requests)
         finally:
@@ -142,6 +135,94 @@ class Processes:
                 self._kill()  # and what it may have left running
                 self.remains |= undo(together / JOURNAL)
         return [self._result(request, code) for request, code in zip(requests, codes, strict=True)]
+
+    def _prepared(self, wanted: Sequence[tuple[Request, Mapping[str, bytes]]]) -> tuple[Path, list[Request]]:
+        """The folder of some runs, and their requests with copies of files in it."""
+        first = self.count == 0
+        self.count += len(wanted)
+        together = Path(self._temporary.name, str(self.count))
+        requests = []
+        for number, (request, files) in enumerate(wanted):
+            folder = together / str(number)
+            folder.mkdir(parents=True)
+            journal = str(together / JOURNAL)
+            copies = _copied(folder, files)
+            requests.append(replace(request, folder=str(folder), journal=journal, overlay=copies, first=first))
+        return together, requests
+
+    # a run with which we talk
+
+    def begin(self, request: Request, files: Mapping[str, bytes], versions: Sequence[Mapping[str, bytes]]) -> None:
+        """Begins a run in which these versions of files take turns, until `hush`.
+
+        Raises:
+            TimeIsUpError: the budget is spent.
+        """
+        self.hush()
+        self._talking, (made,) = self._prepared([(request, files)])
+        copies = tuple(
+            _copied(Path(made.folder, f"version{number}"), version) for number, version in enumerate(versions, 1)
+        )
+        self._serve()
+        assert self._talk is not None
+        self._heard = b""
+        self._send([replace(made, versions=copies, talk=self._theirs)])
+
+    def say(self, what: Mapping[str, Any]) -> None:
+        """Tells the run that is under way."""
+        assert self._talk is not None
+        assert self._talking is not None
+        os.write(self._talk[0], json.dumps({**what, "run": str(self._talking / "0")}).encode() + b"\n")
+
+    def hear(self) -> dict[str, Any]:
+        """What it says next.
+
+        Raises:
+            RunFailedError: it has ended.
+            TimeIsUpError: the budget is spent.
+        """
+        assert self._talk is not None
+        assert self._talking is not None
+        assert self._server is not None
+        assert self._server.stdout is not None
+        while b"\n" not in self._heard:
+            either = self._talk[1], self._server.stdout.fileno()
+            ready, _, _ = select.select(either, [], [], max(0.0, self.left()))
+            if not ready:
+                self.hush()
+                raise TimeIsUpError
+            if self._talk[1] in ready:
+                self._heard += os.read(self._talk[1], 1 << 16)
+                continue
+            line = self._line()
+            output = _last(self._talking / "0" / OUTPUT)
+            self._take_back()
+            raise RunFailedError(int(line), output)
+        line, _, self._heard = self._heard.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found if found["run"] == str(self._talking / "0") else self.hear()
+
+    @property
+    def talks(self) -> bool:
+        """Whether a run is under way with which we talk."""
+        return self._talking is not None
+
+    def hush(self) -> None:
+        """Ends the run with which we talk, if one is under way."""
+        if self._talking is not None:
+            with _undisturbed():
+                self._kill()
+                with contextlib.suppress(RunFailedError, TimeIsUpError):
+                    self._line()  # its exit code
+                self._take_back()
+
+    def _take_back(self) -> None:
+        """What the run with which we talked has done to files."""
+        talking, self._talking = self._talking, None
+        if talking is not None:
+            with _undisturbed():
+                self._kill()
+                self.remains |= undo(talking / JOURNAL)
 
     def _result(self, request: Request, code: int) -> RunResult:
         folder = Path(request.folder)
@@ -155,24 +236,37 @@ class Processes:
 
     def _answer(self, requests: Sequence[Request]) -> list[int]:
         """The exit codes of the requests' processes."""
+        self._serve(len(requests))
+        self._send(requests)
+        return [int(code) for code in self._line().split()]
+
+    def _send(self, requests: Sequence[Request]) -> None:
+        """Has them run."""
+        assert self._server is not None
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps([request.said() for request in requests]).encode() + b"\n")
+        self._server.stdin.flush()
+        self._children = [int(child) for child in self._line().split()]
+
+    def _serve(self, more: int = 1) -> None:
+        """Has a process there from which so many more runs can be forked."""
         if (
             self._served >= ROUNDS or sys.platform != "linux"
         ):  # elsewhere a fork of a large process is not to be trusted
             self._end()
         if self._server is None:
             began = time.monotonic()
-            self._server, self._served = _serving(self._imports), 0
+            (asked, ask), (answer, answered) = os.pipe(), os.pipe()
+            self._talk, self._theirs = (ask, answer), (asked, answered)
+            self._server, self._served = _serving(self._imports, self._theirs), 0
+            os.close(asked)
+            os.close(answered)
             self._survivor.tell(self._server.pid)
             before, self.heard_by = self.heard_by, self._line().decode().split()[1]
             for line in unheld.said(self.heard_by) if not before else ():
                 self._warn(line)
             self.importing += time.monotonic() - began
-        self._served += len(requests)
-        assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps([request.said() for request in requests]).encode() + b"\n")
-        self._server.stdin.flush()
-        self._children = [int(child) for child in self._line().split()]
-        return [int(code) for code in self._line().split()]
+        self._served += more
 
     def _line(self) -> bytes:
         """A line from the server.
@@ -207,6 +301,9 @@ class Processes:
         if server is not None:
             end(server.pid)
             server.communicate()
+        talk, self._talk = self._talk, None
+        for descriptor in talk or ():
+            os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -226,7 +323,18 @@ def _undisturbed() -> Iterator[None]:
             signal.raise_signal(heard[0])
 
 
-def _serving(imports: str) -> subprocess.Popen[bytes]:
+def _copied(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """Contents of files as copies in a folder: where each lies."""
+    copies = {}
+    folder.mkdir(exist_ok=True)
+    for number, (path, content) in enumerate(files.items()):
+        copy = folder / f"{number}-{Path(path).name}"
+        copy.write_bytes(content)
+        copies[os.path.realpath(path)] = str(copy)
+    return copies
+
+
+def _serving(imports: str, kept: Sequence[int]) -> subprocess.Popen[bytes]:
     """A fork server. Ctrl-C is for us to hear, and to end it."""
     root = str(Path(__file__).parents[2])
     steps = f"sys.path.insert(0, {root!r})", "from syncscope.verify.trial import serve", f"sys.path.remove({root!r})"
@@ -238,7 +346,9 @@ def _serving(imports: str) -> subprocess.Popen[bytes]:
     given |= {**os.environ, WITHIN: imports}
     command = [sys.executable, *flags, "-c", code]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=given, start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, bufsize=0, env=given, start_new_session=True, pass_fds=kept
+    )
 
 
 def _last(path: Path) -> str:

@@ -18,7 +18,7 @@ KERNEL, PYTHON = "kernel", "python"
 HEARD_BY = "SYNCSCOPE_VERIFY_HEARD_BY"  # has the kernel not be asked
 WITHIN = "SYNCSCOPE_VERIFY_IMPORTS"  # modules that are imported before a program is run
 
-Kind = Literal["time", "values", "trace", "stale"]
+Kind = Literal["time", "values", "trace", "stale", "turns"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Request:
     `folder` is empty, and gets what was found. `overlay` names the copies that are run in place of files. `perturb` changes the
     last bit of every parameter after the first step. `lines` are the places whose reads are answered late; none: all.
     `skip` steps go before a recording. What it does to files is noted in `journal`. Others run `beside` it, in turns.
-    What the `first` run makes before its steps stays.
+    What the `first` run makes before its steps stays. `versions` are the copies of each version that takes turns in it, and
+    `talk` the descriptors by which it hears which, and answers.
     """
 
     kind: Kind
@@ -57,6 +58,8 @@ class Request:
     skip: int = 0
     lines: tuple[tuple[str, int], ...] = ()
     first: bool = False
+    versions: tuple[dict[str, str], ...] = ()
+    talk: tuple[int, int] | None = None
 
     def said(self) -> dict[str, Any]:
         """As JSON values."""
@@ -67,5 +70,7 @@ class Request:
         """From what was `said`."""
         program = said["program"]
         said["program"] = Program(**{**program, "arguments": tuple(program["arguments"])})
+        said["versions"] = tuple(said["versions"])
+        said["talk"] = tuple(said["talk"]) if said["talk"] else None
         said["lines"] = tuple((path, line) for path, line in said["lines"])
         return cls(**said)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix
-from syncscope.verify.timing import FEWEST, Ratio
+from syncscope.verify.timing import FEWEST, SLIGHT, Ratio
 from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
+IN_ONE, PROCESSES = "one process", "processes"
 GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
 
@@ -51,6 +53,8 @@ class Verification:
     seconds: float = 0.0
     importing: float = 0.0  # s of these: imports, once for all runs
     starting: float = 0.0  # s of these: what each run does before its first step has ended
+    way: str = ""  # how versions took turns: IN_ONE process, or each in a process of its own
+    why_way: str = ""  # why not in one
     ratio: Ratio | None = None
     same: Ratio | None = None
     before: float | None = None
@@ -113,7 +117,8 @@ class Verification:
             return self.refused and not any(fix.values in (EQUAL, WITHIN) for fix in self.fixes)
         if self.gains and not self.is_given:
             return False
-        return self.ratio.turns >= FEWEST and (self.gains or self.loses or self.ratio.half <= WIDE)
+        narrow = self.ratio.half <= WIDE or self.ratio.low > 1 - SLIGHT
+        return self.ratio.turns >= FEWEST and (self.gains or self.loses or narrow)
 
     @property
     def is_given(self) -> bool:
@@ -158,6 +163,8 @@ def as_object(found: Verification) -> dict[str, Any]:
         "seconds": round(found.seconds, 1),
         "importing": round(found.importing, 1),
         "starting": round(found.starting, 1),
+        "way": found.way or None,
+        "why_processes": found.why_way or None,
         "stale": found.stale,
         "interrupted": found.interrupted,
         "error": found.error.message if found.error else None,
@@ -189,7 +196,7 @@ def as_object(found: Verification) -> dict[str, Any]:
 
 
 def _ratio(ratio: Ratio | None) -> dict[str, float | None]:
-    known = ratio is not None and ratio.turns > 1
+    known = ratio is not None and ratio.turns > 1 and math.isfinite(ratio.high)
     return {
         "ratio": ratio.ratio if ratio else None,
         "low": ratio.low if ratio and known else None,

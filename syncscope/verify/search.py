@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,14 @@ from syncscope import kineto
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP, cannot_run
+from syncscope.verify.in_turns import woven
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
-from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
+from syncscope.verify.results import CHANGED, EQUAL, IN_ONE, PROCESSES, WITHIN, Verification
 from syncscope.verify.timing import Ratio
 from syncscope.verify.trial import MOST
 from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
@@ -34,6 +37,8 @@ from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, diffe
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
+MOST_IN_ONE = 1000  # the same inside of one process, where a turn takes some tenths of a second
+WOVEN = 24  # versions that are there at once
 BESIDE = 2  # versions that run side by side with the program as written, twice: a device holds all four
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
@@ -59,6 +64,7 @@ class Settings:
     seed: int = 0
     only: tuple[Place, ...] = ()
     rules: tuple[str, ...] = ()
+    apart: bool = False  # each version in a process of its own
 
 
 @dataclass
@@ -81,11 +87,15 @@ class Search:
     best: Set | None = None  # the version of which `found` speaks
     turned: Callable[[], None] = lambda: None  # called after each turn
     beside: bool = True  # whether versions run side by side; two may not, for want of memory or of a port
+    in_one: bool = False  # whether versions take turns inside of one process
+    foreseen: Sequence[Set] = ()  # versions that may be timed, of which the first has all changes
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
 
     def __post_init__(self) -> None:
         self._draw = random.Random(self.settings.seed)
         self._more_steps = False
+        self._woven: dict[Set, int] = {}  # versions in the process in which they take turns, by number
+        self._once: dict[int, str] = {}  # those of them that cannot, and why
         self._began = time.monotonic()
 
     # running
@@ -258,8 +268,9 @@ class Search:
     def turn(self, versions: Sequence[Set]) -> None:
         """Each of these once, in an order that is drawn; a few of them side by side with the program as written, twice."""
         versions = [chosen for chosen in dict.fromkeys(versions) if chosen not in (AS_WRITTEN, AGAIN)]
-        for first in range(0, max(1, len(versions)), BESIDE):
-            order = [AS_WRITTEN, AGAIN, *versions[first : first + BESIDE]]
+        beside = max(1, len(versions)) if self.in_one else BESIDE
+        for first in range(0, max(1, len(versions)), beside):
+            order = [AS_WRITTEN, AGAIN, *versions[first : first + beside]]
             self._draw.shuffle(order)
             self.turns.append(self._times_of([chosen for chosen in order if chosen not in self.failed]))
             self.found.same = self.ratio(AGAIN)
@@ -270,6 +281,12 @@ class Search:
     def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
         """ns of a step of each version, as far as it ran."""
         times: dict[Set, float] = {}
+        if self.in_one:
+            try:
+                return self._in_one_process(order)
+            except CannotTakeTurnsError as why:
+                self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
+                self.turns.clear()
         if self.beside:
             self.tell("in turns: " + ", ".join(sorted({self._words(chosen) for chosen in order})))
             try:
@@ -292,6 +309,56 @@ class Search:
                     raise cannot_run(self.program, error) from None
                 self.failed[chosen] = error
         return times
+
+    def _in_one_process(self, order: Sequence[Set]) -> dict[Set, float]:
+        """A block of steps of each, one after the other in one process; nothing where the program ended meanwhile.
+
+        Raises:
+            CannotTakeTurnsError: why each is to have a process of its own.
+        """
+        changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
+        self.tell("in turns in one process: " + ", ".join(sorted({self._words(chosen) for chosen in order})))
+        times: dict[Set, float] = {}
+        with self._counted():
+            try:
+                if not self.processes.talks or any(chosen not in self._woven for chosen in changed):
+                    self._begin(changed)
+                if why := next(filter(None, (self._once.get(self._woven[chosen]) for chosen in changed)), ""):
+                    self.processes.hush()
+                    raise CannotTakeTurnsError(why)
+                self.processes.say({"order": [self._woven.get(chosen, 0) for chosen in order]})
+                for chosen in order:
+                    if (step := self.processes.hear()["step"]) is not None:
+                        times[chosen] = step
+            except RunFailedError as error:
+                if error.code:
+                    raise CannotTakeTurnsError(f"it fails there: {error.why}") from None
+                if not self.turns:
+                    raise CannotTakeTurnsError("the program makes too few steps") from None
+                return {}
+        return times
+
+    def _begin(self, needed: Sequence[Set]) -> None:
+        assert self.plan is not None
+        wanted = list(dict.fromkeys([*self.foreseen, *self._woven, *needed]))[:WOVEN]
+        wanted += [chosen for chosen in needed if chosen not in wanted]
+        before, versions = self.plan.before, []
+        for chosen in wanted:
+            try:
+                woven(before, {1: self.plan.version(chosen)})
+                versions.append(chosen)
+            except CannotTakeTurnsError:
+                if chosen in needed:
+                    raise
+        self._woven = {chosen: number for number, chosen in enumerate(versions, 1)}
+        files = [self.plan.version(chosen) for chosen in versions]
+        woven(before, dict(enumerate(files, 1)))
+        request, own = self._request("turns", AS_WRITTEN, steps=sys.maxsize)
+        self.processes.begin(request, own, files)
+        said = self.processes.hear()
+        self.found.way = IN_ONE
+        self._once = {int(number): why for number, why in said["once"].items()}
+        self.processes.starting += said["seconds"]
 
     def _note_time(self, times: dict[Set, float], chosen: Set, run: RunResult) -> None:
         taken = timing.step(run.found["lengths"])
@@ -324,7 +391,20 @@ class Search:
             return times[which]
 
         both = [times for times in self.turns[since:] if chosen in times and beside in times]
-        return timing.ratio_of([(of(times, beside), of(times, chosen)) for times in both])
+        pairs = [(of(times, beside), of(times, chosen)) for times in both]
+        return timing.ratio_at_all_times(pairs) if self.in_one else timing.ratio_of(pairs)
+
+    def is_known(self, chosen: Set, precision: float | None = None, since: int = 0) -> bool:
+        """Whether further turns of a version are not worth their time, by those since then."""
+        ratio = self.ratio(chosen, since=since)
+        if timing.narrow(ratio, self.settings.precision if precision is None else precision):
+            return True
+        return self.in_one and timing.decides(ratio) and (self.found.is_gain(ratio) or not (ratio and ratio.gains))
+
+    @property
+    def most_turns(self) -> int:
+        """However wide an interval still is."""
+        return MOST_IN_ONE if self.in_one else MOST_TURNS
 
     def step(self, chosen: Set) -> float | None:
         """The median step of a version over all turns, ns."""
@@ -333,20 +413,21 @@ class Search:
 
     def until_narrow(self, versions: Sequence[Set], part: float = 1.0, precision: float | None = None) -> None:
         """Turns of those versions that are not yet known well, until all are or this part of the budget is spent."""
-        precision = self.settings.precision if precision is None else precision
-        for _ in range(MOST_TURNS):
-            open_ = [v for v in versions if v not in self.failed and not timing.narrow(self.ratio(v), precision)]
+        for _ in range(self.most_turns):
+            open_ = [v for v in versions if v not in self.failed and not self.is_known(v, precision)]
             if not open_ or self.spent() > part:
                 return
             self.turn(open_)
 
     def side_by_side(self, one: Set, other: Set, part: float) -> Ratio | None:
         """The step of one version over that of another, both in the same turns; as `until_narrow`."""
-        for _ in range(MOST_TURNS):
+        for _ in range(self.most_turns):
             beside = self.ratio(one, other)
             if timing.narrow(beside, 2 * self.settings.precision) or self.spent() > part or (beside and beside.loses):
                 break
             if one in self.failed or other in self.failed:
+                break
+            if self.in_one and beside and beside.high <= 1 + 2 * self.settings.precision:
                 break
             self.turn([one, other])
         return self.ratio(one, other)

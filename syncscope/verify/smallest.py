@@ -13,8 +13,8 @@ from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.processes import RunFailedError
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
-from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, MOST_TURNS, Search, Set
-from syncscope.verify.timing import FEWEST, Ratio, narrow
+from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, Search, Set
+from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import SHOWN, Difference
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
@@ -51,6 +51,7 @@ class Fixes:
         search.turned = self._refresh
         search.told = self._cut_short
         good = self._good()
+        search.in_one = not search.settings.apart
         if good:
             self._note_values(self.plan.closed(good))
             self.choose(good, recording or search.recording())
@@ -205,16 +206,13 @@ class Fixes:
         """All together, and each by itself."""
         search = self.search
         alone = [self.plan.closed({number}) for number in good]
+        search.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
         different = [chosen for chosen in alone if chosen != together]
-        if different and search.runs_left(EACH) < FEWEST * (len(different) + 3):
+        if different and not search.in_one and search.runs_left(EACH) < FEWEST * (len(different) + 3):
             different = []  # what is left of the budget goes to what is without each
-        for _ in range(MOST_TURNS):
-            open_ = [
-                c
-                for c in different
-                if c not in search.failed and not narrow(search.ratio(c), search.settings.precision)
-            ]
-            whole = [together] if not narrow(search.ratio(together), search.settings.precision) else []
+        for _ in range(search.most_turns):
+            open_ = [c for c in different if c not in search.failed and not search.is_known(c)]
+            whole = [together] if not search.is_known(together) else []
             gains = self.found.is_gain(search.ratio(together))
             until = EACH if gains and len(good) > 1 else ALL if gains else 1.0
             if not (open_ or whole) or search.spent() > until:
@@ -270,7 +268,9 @@ class Fixes:
     def _once_more(self, kept: Set) -> None:
         """Of several, those that stay were chosen by turns that may have been kind to them: they must gain in others."""
         chosen_by = len(self.search.turns)
-        for _ in range(FEWEST):
+        for turn in range(self.search.most_turns):
+            if turn >= FEWEST and self.search.is_known(kept, since=chosen_by):
+                break
             self.search.turn([kept])
         again = self.search.ratio(kept, since=chosen_by)
         if again is None or again.ratio >= 1:

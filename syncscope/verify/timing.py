@@ -10,11 +10,13 @@ from statistics import NormalDist, median
 import numpy as np
 
 from syncscope.analysis.errors import centre
+from syncscope.turns import sequential
 
 LONG = 1.5  # times the usual step: one that is still warming up
 ALIKE = 3  # such steps in a row, and it has warmed up
 LONGEST = 0.05  # the part of the steps that is left out: what a busy machine does to some
 OUTSIDE = 0.025  # of an interval's probability, on either side
+SLIGHT = 0.02  # of a step: what gives less is no gain
 FEWEST = 3  # turns from which an interval is believed
 
 
@@ -75,6 +77,20 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
     logs = np.log([after / before for before, after in pairs])
     middle, low, high = np.exp(centre(logs)).tolist()
     return Ratio(middle, low, high, len(pairs))
+
+
+def ratio_at_all_times(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
+    """The same with an interval that may be looked at after every turn: `turns.sequential`."""
+    if not pairs:
+        return None
+    ends = sequential.interval([math.log(after / before) for before, after in pairs])
+    middle, low, high = (math.exp(end) for end in ends)
+    return Ratio(middle, low, high, len(pairs))
+
+
+def decides(found: Ratio | None) -> bool:
+    """Whether an interval that may be looked at at any time says that there is a gain, or none that is worth a word."""
+    return found is not None and found.turns >= FEWEST and (found.high < 1.0 or found.low > 1.0 - SLIGHT)
 
 
 def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:

@@ -194,12 +194,16 @@ class Observed:
         steps, seconds = self.request.steps, self.request.seconds
         enough = self.count >= FEWEST and monotonic() - self._since >= seconds
         if self.count >= (steps or MOST) or (steps is None and enough):
-            self._cut = True
-            self.finish(0)
-            os._exit(0)  # nothing of what the program would still do is run, as when it is killed
+            self.end()
         if self.request.beside and (self.count == 1 or self.count % BLOCK == 0):
             self.pause()
             self._turn.pass_on()
+
+    def end(self) -> None:
+        """Nothing of what the program would still do is run, as when it is killed."""
+        self._cut = True
+        self.finish(0)
+        os._exit(0)
 
     def pause(self) -> None:
         """Others go on now: what follows is no step."""
@@ -335,4 +339,21 @@ class AnsweredLate(Timed):
         return super().found() | self.stale.found()
 
 
-_WATCHES = {"time": Timed, "values": Valued, "trace": Traced, "stale": AnsweredLate}
+class InTurns(Observed):
+    """Blocks of steps of several versions, as they are asked for."""
+
+    def __init__(self, request: Request, turn: Turn) -> None:
+        from syncscope.verify import overlay
+        from syncscope.verify.in_turns import Conductor
+
+        super().__init__(request, turn)
+        self._conductor = Conductor(request)
+        overlay.put({path: one.tree for path, one in self._conductor.files.items()})
+
+    def boundary(self) -> None:
+        """Another block may begin here, or nobody asks for more."""
+        if not self._conductor.boundary():
+            self.end()
+
+
+_WATCHES = {"turns": InTurns, "time": Timed, "values": Valued, "trace": Traced, "stale": AnsweredLate}

@@ -1,0 +1,10 @@
+"""Versions of a program in turns inside of one process, and when enough is known of them.
+
+```text
+    weaving     versions of a file as one tree: where they differ, what stands there asks which one it is
+    selector    which one it is, and whether what differs was reached at all
+    sequential  the interval of a ratio that may be looked at after every turn
+```
+
+Nothing here starts a process or knows of a fix: `verify` does.
+"""

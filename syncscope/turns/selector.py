@@ -1,0 +1,50 @@
+"""Which version runs, asked by woven code at the top of each passage that differs."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+NAME = "__syncscope_turns__"  # under which woven code finds the selector, among the builtins
+
+
+class Selector:
+    """`version` is the one that runs, 0 as written. `entered` counts how often each passage was begun, by it and version."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.entered: dict[tuple[int, int], int] = {}
+        self._begun = 0  # passages so far
+        self._last: dict[int, int] = {}  # of them the last one of each version but that as written
+        self._plain: set[tuple[int, str]] = set()  # names that hold numbers as written
+
+    def install(self) -> None:
+        """From now on woven code asks this one."""
+        setattr(builtins, NAME, self)
+
+    def at(self, passage: int) -> int:
+        """The version for a passage that begins."""
+        version = self.version
+        key = passage, version
+        self.entered[key] = self.entered.get(key, 0) + 1
+        self._begun += 1
+        if version:
+            self._last[version] = self._begun
+        return version
+
+    def mark(self) -> int:
+        """The moment before a loop, for `since`."""
+        return self._begun
+
+    def since(self, mark: int) -> int:
+        """The version for what follows the loop: the one that ran in it; of several the first one, which has all changes."""
+        return min((version for version, last in self._last.items() if last > mark), default=0)
+
+    def plain(self, passage: int, name: str, value: Any) -> Any:
+        """A value that is added to as written: as a number again, where it is a tensor only since another version ran."""
+        if isinstance(value, int | float):
+            if not self._last:
+                self._plain.add((passage, name))
+        elif (passage, name) in self._plain and hasattr(value, "untyped_storage") and value.numel() == 1:
+            return value.item()
+        return value

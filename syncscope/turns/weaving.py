@@ -1,0 +1,320 @@
+"""Versions of a file as one tree: each loop's body and each function's in which they differ is there once for every version.
+
+Which one runs is asked where the body begins, once for each time round: so no version is left in its middle, and a loop that
+goes on for hours changes its version all the same. What stands outside of all functions and loops runs once, before the
+steps: what differs there cannot take turns, but imports and functions that a version adds, which do no harm to the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from types import CodeType
+
+from syncscope.turns.selector import NAME
+
+Body = list[ast.stmt]
+Bodies = Mapping[int, Body]
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+ADDED = (*FUNCTIONS, ast.Import, ast.ImportFrom)
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of a statement, what other statements stand in
+KINDS = 0x2A0  # of a code's flags: generator, coroutine, asynchronous generator
+
+
+class CannotTakeTurnsError(Exception):
+    """Why versions of a file cannot be woven."""
+
+
+@dataclass
+class Woven:
+    """One file: the tree of all its versions. `passages` says of each where it begins, and which versions differ there."""
+
+    tree: ast.Module
+    passages: dict[int, tuple[str, int, frozenset[int]]] = field(default_factory=dict)  # name, line, versions
+
+
+def weave(path: str, before: bytes, versions: Mapping[int, bytes], first: int = 0) -> Woven:
+    """The file as written and in these versions (numbers from 1), whose passages are numbered from `first` on.
+
+    Raises:
+        CannotTakeTurnsError: they differ in what runs only once, or a name would mean something else.
+    """
+    trees = {number: ast.parse(raw) for number, raw in versions.items()}
+    woven = Woven(ast.parse(before))
+    loom = _Loom(woven, first)
+    body = loom.weave(woven.tree.body, {number: tree.body for number, tree in trees.items()}, "the module")
+    if body is None:
+        raise CannotTakeTurnsError(loom.why)
+    woven.tree.body = body
+    ast.fix_missing_locations(woven.tree)
+    _must_mean_the_same(path, woven.tree, [ast.parse(before), *trees.values()])
+    return woven
+
+
+class _Loom:
+    def __init__(self, woven: Woven, first: int) -> None:
+        self._woven, self._next = woven, first
+        self._marks = 0
+        self.why = ""
+
+    def weave(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None = None) -> Body | None:
+        """A list of statements with what other versions have in its place; None where what is around it must be woven.
+
+        `unit` is the loop or the function whose body it is, if it is one.
+        """
+        others = {number: other for number, other in others.items() if not _same(body, other)}
+        if not others:
+            return body
+        aligned = {number: _aligned(body, other) for number, other in others.items()}
+        pieces = self._piecewise(body, others, aligned, where)
+        if pieces is not None:
+            return pieces
+        if unit is None:
+            line = next((s.lineno for number in others for s in _changed(body, aligned[number])), 0)
+            self.why = self.why or f"line {line} is in {where}, which runs once" * bool(line)
+            self.why = self.why or f"a statement is added to {where}, which runs once"
+            return None
+        self.why = ""
+        return self._in_turns(body, others, where, unit)
+
+    def _piecewise(self, body: Body, others: Bodies, aligned: Mapping[int, list[_Step]], where: str) -> Body | None:
+        """The list with each statement woven by itself; None where statements come, go or change that hold no others.
+
+        What comes behind a loop that differs finishes what the loop began: it is of the version that ran there.
+        """
+        added: dict[int, Body] = {}  # imports and functions, by the statement before which they come
+        pairs: dict[int, dict[int, ast.stmt]] = {}
+        ends: dict[tuple[int, int], dict[int, Body]] = {}
+        loop = len(body)  # the first one that differs
+        for number, steps in aligned.items():
+            own = len(body)
+            for step in steps:
+                if step.same:
+                    for at, other in zip(range(step.first, step.last), step.other, strict=True):
+                        if ast.dump(body[at]) != ast.dump(other):
+                            pairs.setdefault(at, {})[number] = other
+                            own = min(own, at) if _loops(body[at]) else own
+                elif own < step.first:
+                    ends.setdefault((step.first, step.last), {})[number] = step.other
+                elif step.first == step.last and all(isinstance(s, ADDED) for s in step.other):
+                    known = {ast.dump(s) for s in added.get(step.first, [])}
+                    added.setdefault(step.first, []).extend(s for s in step.other if ast.dump(s) not in known)
+                else:
+                    return None
+            loop = min(loop, own)
+        spans = sorted(ends)
+        gone = [at for first, last in spans for at in range(first, last)]
+        if len(set(gone)) < len(gone) or any(at in pairs for at in gone) or any(at <= loop for at, _ in spans):
+            return None
+        woven: Body = []
+        mark = f"__syncscope_mark_{self._marks}__"
+        self._marks += bool(spans)
+        for at in range(len(body) + 1):
+            woven += added.get(at, [])
+            if spans and at == loop:
+                woven.append(ast.Assign([ast.Name(mark, ast.Store())], ast.Call(_asked("mark"), [], [])))
+            for first, last in spans:
+                if first == at:
+                    woven.append(_by_version(ast.Call(_asked("since"), [ast.Name(mark, ast.Load())], []),
+                                             ends[first, last], body[first:last]))  # fmt: skip
+            if at == len(body) or at in gone:
+                continue
+            if at in pairs and not self._inside(body[at], pairs[at], where):
+                return None
+            woven.append(body[at])
+        return woven
+
+    def _inside(self, statement: ast.stmt, others: Mapping[int, ast.stmt], where: str) -> bool:
+        """Weaves the blocks of one statement, in place; False where these are no loop's and no function's."""
+        if isinstance(statement, FUNCTIONS):
+            where = f"{statement.name}()"
+        elif isinstance(statement, ast.ClassDef):
+            where = f"the body of class {statement.name}"
+        named = statement if isinstance(statement, (*LOOPS, *FUNCTIONS)) else None
+        return self._blocks(statement, others, where, named)
+
+    def _blocks(self, node: ast.AST, others: Mapping[int, ast.AST], where: str, unit: ast.stmt | None) -> bool:
+        for name in BLOCKS:
+            block = getattr(node, name, None)
+            if not block:
+                continue
+            if isinstance(block[0], ast.stmt):
+                whose = unit if name == "body" else None
+                woven = self.weave(block, {n: getattr(other, name) for n, other in others.items()}, where, whose)
+                if woven is None:
+                    return False
+                setattr(node, name, woven)
+                continue
+            for at, part in enumerate(block):  # the handlers of a try, the cases of a match
+                if not self._blocks(part, {n: getattr(other, name)[at] for n, other in others.items()}, where, None):
+                    return False
+        return True
+
+    def _in_turns(self, body: Body, others: Bodies, where: str, unit: ast.stmt) -> Body:
+        """The body of a loop or of a function, once for each version."""
+        passage, self._next = self._next, self._next + 1
+        name = f"a loop of {where}" if isinstance(unit, LOOPS) else where
+        self._woven.passages[passage] = name, unit.lineno, frozenset(others)
+        head: Body = []
+        if isinstance(unit, FUNCTIONS) and ast.get_docstring(unit, clean=False) is not None:
+            head, body = body[:1], body[1:]
+            others = {
+                number: other[1:] if other and _same(other[:1], head) else other for number, other in others.items()
+            }
+        declared: dict[str, ast.stmt] = {}
+        for version in (body, *others.values()):
+            for node in _own(version):
+                if isinstance(node, ast.Global | ast.Nonlocal):
+                    declared.setdefault(ast.dump(node), node)
+        drop = _Undeclared()
+        bodies = {number: [drop.visit(s) for s in other] for number, other in others.items()}
+        written = [drop.visit(s) for s in body]
+        back = [s for name in sorted(_added_to(body)) for s in _plain(passage, name)]
+        chosen = _by_version(ast.Call(_asked("at"), [ast.Constant(passage)], []), bodies, [*back, *written])
+        return [*head, *declared.values(), ast.copy_location(chosen, unit)]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Statements `first` to `last` of a list, and those in their place; `same`: each has the head of the one in its place."""
+
+    same: bool
+    first: int
+    last: int
+    other: Body
+
+
+def _aligned(body: Body, other: Body) -> list[_Step]:
+    heads = [_head(s) for s in body], [_head(s) for s in other]
+    matched = SequenceMatcher(None, *heads, autojunk=False).get_opcodes()
+    return [_Step(kind == "equal", a, b, other[c:d]) for kind, a, b, c, d in matched]
+
+
+def _head(statement: ast.AST) -> str:
+    """What tells a statement from others, without what stands in its blocks."""
+    blocks = [name for name in BLOCKS if getattr(statement, name, None)]
+    if not blocks:
+        return ast.dump(statement)
+    fields = {name: value for name, value in ast.iter_fields(statement) if name not in blocks}
+    said = [f"{name}={_dumped(value)}" for name, value in fields.items()]
+    parts = [_head(part) for name in blocks for part in getattr(statement, name) if not isinstance(part, ast.stmt)]
+    return f"{type(statement).__name__}({said}, {blocks}, {parts})"
+
+
+def _dumped(value: object) -> str:
+    if isinstance(value, list):
+        return repr([_dumped(part) for part in value])
+    return ast.dump(value) if isinstance(value, ast.AST) else repr(value)
+
+
+def _same(one: Body, other: Body) -> bool:
+    return len(one) == len(other) and all(ast.dump(a) == ast.dump(b) for a, b in zip(one, other, strict=True))
+
+
+def _changed(body: Body, steps: Sequence[_Step]) -> Iterator[ast.stmt]:
+    for step in steps:
+        yield from body[step.first : step.last] if not step.same else ()
+
+
+def _own(body: Body) -> Iterator[ast.AST]:
+    """What stands in a body, without what stands in functions and classes there."""
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+
+
+def _added_to(body: Body) -> set[str]:
+    """Names to which something is added."""
+    return {n.target.id for n in _own(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+
+
+def _loops(statement: ast.stmt) -> bool:
+    """Whether there is a loop in it that is not a function's of its own."""
+    return any(isinstance(node, LOOPS) for node in _own([statement]))
+
+
+def _by_version(asked: ast.expr, bodies: Bodies, written: Body) -> ast.stmt:
+    """The statements of the version that is told, each version a case of its own; of all others those as written."""
+    cases = [
+        ast.match_case(ast.MatchValue(ast.Constant(number)), None, other or [ast.Pass()])
+        for number, other in sorted(bodies.items())
+    ]
+    return ast.Match(asked, [*cases, ast.match_case(ast.MatchAs(), None, written or [ast.Pass()])])
+
+
+def _asked(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(NAME, ast.Load()), name, ast.Load())
+
+
+def _plain(passage: int, name: str) -> Body:
+    """`try: name = selector.plain(passage, "name", name)`, which may not be bound yet."""
+    known = ast.Call(_asked("plain"), [ast.Constant(passage), ast.Constant(name), ast.Name(name, ast.Load())], [])
+    kept = ast.Assign([ast.Name(name, ast.Store())], known)
+    unbound = ast.ExceptHandler(ast.Name("NameError", ast.Load()), None, [ast.Pass()])
+    return [ast.Try([kept], [unbound], [], [])]
+
+
+class _Undeclared(ast.NodeTransformer):
+    """Takes `global` and `nonlocal` out of a passage: they stand before it, for all versions."""
+
+    def visit_Global(self, node: ast.Global) -> ast.stmt:
+        """Nothing in its place."""
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.stmt:
+        """The same."""
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """What a function in it declares is its own."""
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        """The same."""
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        """The same."""
+        return node
+
+
+def _must_mean_the_same(path: str, woven: ast.Module, versions: Sequence[ast.Module]) -> None:
+    """A name that is local in one version and global in another would be local in both; a function that yields in one only
+    would be a generator."""
+    try:
+        both = _codes(compile(woven, path, "exec", dont_inherit=True))
+        each = [_codes(compile(tree, path, "exec", dont_inherit=True)) for tree in versions]
+    except (SyntaxError, ValueError) as error:
+        raise CannotTakeTurnsError(f"both versions in one are no Python: {error}") from None
+    for codes in each:
+        for name, code in codes.items():
+            other = both.get(name)
+            if other is None:
+                continue
+            if taken := {*other.co_varnames, *other.co_cellvars} & _globals(code):
+                raise CannotTakeTurnsError(f"{min(taken)} is local in one version of {name}, and global in another")
+            if (code.co_flags ^ other.co_flags) & KINDS:
+                raise CannotTakeTurnsError(f"{name} is a generator in one version only")
+
+
+def _globals(code: CodeType) -> set[str]:
+    return {one.argval for one in dis.get_instructions(code) if one.opname.endswith("_GLOBAL")}
+
+
+def _codes(code: CodeType) -> dict[str, CodeType]:
+    """All functions in a module's code, by their qualified names."""
+    found: dict[str, CodeType] = {}
+    todo = [code]
+    while todo:
+        one = todo.pop()
+        found.setdefault(one.co_qualname, one)
+        todo += [part for part in one.co_consts if isinstance(part, CodeType)]
+    found.pop("<module>", None)
+    return found

@@ -1,0 +1,155 @@
+"""One run in which versions take turns: woven files, blocks of steps that the search asks for, and their times.
+
+Search and run talk in lines of JSON. The run says `{"ready": ...}` once it is warm, is asked for `{"order": [0, 2, 1]}`, and
+answers each block with `{"version": 2, "step": ns}`, until it is ended or the program does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import fmean, median
+from time import monotonic, monotonic_ns
+from typing import Any
+
+from syncscope.turns.selector import Selector
+from syncscope.turns.weaving import CannotTakeTurnsError, Woven, weave
+from syncscope.verify.request import Request
+from syncscope.verify.timing import ALIKE, LONG
+
+WARM = 8  # steps at least before the first block
+COLD = 40  # steps after which it begins, however much they differ
+LASTS = 1e8  # ns that the steps of a block take together, as far as these numbers allow:
+SHORT, MANY = 4, 40  # steps of a block that count
+
+
+def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
+    """The files that change in these versions (numbers from 1), each with all of them.
+
+    Raises:
+        CannotTakeTurnsError: why they cannot run in turns.
+    """
+    found: dict[str, Woven] = {}
+    first = 0
+    for path in sorted({path for files in versions.values() for path in files}):
+        own = {number: files[path] for number, files in versions.items() if path in files}
+        try:
+            found[path] = weave(path, before[path], own, first)
+        except CannotTakeTurnsError as error:
+            raise CannotTakeTurnsError(f"{os.path.basename(path)}: {error}") from None
+        first += len(found[path].passages)
+    return found
+
+
+def read(copies: Mapping[str, str]) -> dict[str, bytes]:
+    """The contents that lie in copies of files."""
+    return {path: Path(copy).read_bytes() for path, copy in copies.items()}
+
+
+class Conductor:
+    """In the run: which version a step is of, and how long it took."""
+
+    def __init__(self, request: Request) -> None:
+        from syncscope.tracers.step_times import StepTimes
+
+        assert request.talk is not None
+        self._ask, self._answer = request.talk
+        self._name = request.folder  # what is left of another run's talk is none of ours
+        before = {path: Path(path).read_bytes() for files in request.versions for path in files}
+        before |= read(request.overlay)
+        self.files = woven(before, {number: read(files) for number, files in enumerate(request.versions, 1)})
+        self.selector = Selector()
+        self.selector.install()
+        self._versions = range(1, len(request.versions) + 1)
+        self._ends: list[int] = []  # of steps, ns, as long as it warms up
+        self._began = monotonic()
+        self._early: dict[tuple[int, int], int] = {}  # what was entered before the second step
+        self._order: list[int] = []
+        self._times: Any = None
+        self._new = partial(StepTimes, kept=None, queued=True, apart=0)
+        self._left = self._long = 0  # steps of this block, and of a block
+        self._heard = b""
+
+    def boundary(self) -> bool:
+        """A step has ended: another block may begin. Whether there is more to be run."""
+        if not self._long:
+            self._ends.append(monotonic_ns())
+            if len(self._ends) == 2:
+                self._early = dict(self.selector.entered)
+            if not self._is_warm():
+                return True
+            lengths = sorted(self._lengths())
+            self._long = round(min(MANY, max(SHORT, LASTS / median(lengths))))
+            once = {str(number): why for number in self._versions if (why := self._once(number))}
+            self._say({"seconds": monotonic() - self._began, "once": once})
+            return self._next()
+        self._left -= 1
+        if self._left == self._long:  # the first step of a block has what the one before left
+            self._times = self._new()
+        self._times.boundary()
+        if not self._left:
+            self._times.pause()
+            lengths = [length for length in self._times.every() if length is not None]
+            told = fmean(lengths) if len(lengths) == self._long else None
+            self._say({"version": self.selector.version, "step": told})
+            return self._next()
+        return True
+
+    def _lengths(self) -> list[int]:
+        return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)][WARM // 2 :]
+
+    def _is_warm(self) -> bool:
+        last = self._lengths()[-ALIKE:]
+        if len(self._ends) < WARM or len(last) < ALIKE:
+            return False
+        return len(self._ends) >= COLD or max(last) <= LONG * min(last)
+
+    def _once(self, version: int) -> str:
+        """Why a version cannot take turns: what it changes began before the steps and goes on, or is not reached in them."""
+        if _is_compiled():
+            return "torch.compile has compiled some of the program"
+        entered = self.selector.entered
+        places = [
+            (passage, f"{name} (line {line})")
+            for one in self.files.values()
+            for passage, (name, line, versions) in one.passages.items()
+            if version in versions
+        ]
+        late = [where for passage, where in places if entered.get((passage, 0), 0) == self._early.get((passage, 0), 0)]
+        return f"{late[0]} is not begun anew in each step" if late else ""
+
+    def _next(self) -> bool:
+        """Begins the block that is asked for; False where none is, and the run is to end."""
+        if not self._order:
+            self._order = self._hear()
+        if not self._order:
+            return False
+        self.selector.version = self._order.pop(0)
+        self._left = self._long + 1
+        return True
+
+    def _hear(self) -> list[int]:
+        while b"\n" not in self._heard:
+            more = os.read(self._ask, 1 << 16)
+            if not more:
+                return []
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        said = json.loads(line)
+        if said["run"] != self._name:
+            return self._hear()
+        order: list[int] = said["order"]
+        return order
+
+    def _say(self, what: Mapping[str, Any]) -> None:
+        os.write(self._answer, json.dumps({**what, "run": self._name}).encode() + b"\n")
+
+
+def _is_compiled() -> bool:
+    """Whether torch's compiler has made code of its own of the program's: it would make it anew for each version."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return bool(utils and utils.counters["frames"].get("ok"))

@@ -1,0 +1,147 @@
+"""Versions of a file as one: each does what it would by itself, and any of them may follow any other."""
+
+import textwrap
+from typing import Any
+
+import pytest
+
+from syncscope.turns.selector import Selector
+from syncscope.turns.weaving import CannotTakeTurnsError, weave
+
+
+def code(text: str) -> bytes:
+    return textwrap.dedent(text).encode()
+
+
+@pytest.fixture
+def selector() -> Selector:
+    chosen = Selector()
+    chosen.install()
+    return chosen
+
+
+def run(before: str, *versions: str, **given: Any) -> dict[str, Any]:
+    woven = weave("train.py", code(before), {number: code(text) for number, text in enumerate(versions, 1)})
+    exec(compile(woven.tree, "train.py", "exec"), given)
+    return given
+
+
+SUMMED = """
+def train(loader, step):
+    total = 0.0
+    for x in loader:
+        step()
+        {added}
+    {last}return total
+"""
+AS_WRITTEN = SUMMED.format(added="total += float(x)", last="")
+REWRITTEN = SUMMED.format(added="total = total + x", last="total = float(total)\n    ")
+
+
+def test_a_loop_that_goes_on_changes_its_version_between_two_times_round(selector: Selector) -> None:
+    class Number:  # of a device
+        untyped_storage = None
+
+        def __init__(self, value: float) -> None:
+            self.value = value
+
+        def __float__(self) -> float:
+            reads.append(selector.version)
+            return self.value
+
+        def __add__(self, other: Any) -> "Number":
+            return Number(self.value + getattr(other, "value", other))
+
+        __radd__ = __add__
+
+        def numel(self) -> int:
+            return 1
+
+        def item(self) -> float:
+            return self.value
+
+    reads: list[int] = []
+    order = iter([0, 0, 1, 1, 0, 1])
+
+    def step() -> None:
+        selector.version = next(order, 0)
+
+    train = run(AS_WRITTEN, REWRITTEN)["train"]
+    assert train([Number(float(n)) for n in range(6)], step) == 15
+    assert reads == [0, 0, 1, 1]  # by what comes next: three times round begin as written, two do not, one does
+    assert selector.entered == {(0, 0): 4, (0, 1): 2}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_each_version_does_what_it_says(selector: Selector, version: int) -> None:
+    before = '''
+    def f(x):
+        """What it does."""
+        global seen
+        seen = x
+        return x + 1
+    '''
+    one, two = before.replace("x + 1", "x + 2"), before.replace("x + 1", "sorted([x, 3])[0]")
+    selector.version = version
+    names = run(before, one, two)
+    assert names["f"](5) == [6, 7, 3][version]
+    assert names["seen"] == 5
+    assert names["f"].__doc__ == "What it does."
+
+
+def test_generators_and_methods_and_loops_of_a_script_take_turns(selector: Selector) -> None:
+    before = """
+    class Model:
+        def forward(self, x):
+            return x * 2
+
+    def each(values):
+        for value in values:
+            yield value
+
+    found = []
+    for step in range(4):
+        found.append(Model().forward(step))
+        turn(step)
+    """
+    after = before.replace("x * 2", "x * -2").replace("yield value", "yield -value").replace("append(M", "append(1 + M")
+
+    def turn(step: int) -> None:
+        selector.version = step % 2
+
+    names = run(before, after, turn=turn)
+    assert names["found"] == [0, 2, -3, 6]
+    values = names["each"]([1, 2, 3])
+    selector.version = 0
+    assert next(values) == 1
+    selector.version = 1
+    assert next(values) == -2
+
+
+def test_an_import_that_a_version_adds_is_made_for_all(selector: Selector) -> None:
+    before = "def f():\n    return 1\n"
+    names = run(before, "import math\n" + before.replace("1", "math.floor(2.5)"))
+    assert names["f"]() == 1
+    selector.version = 1
+    assert names["f"]() == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("x = 1\n", "x = 2\n", "line 1 is in the module, which runs once"),
+        ("def f(a): return a\n", "def f(a, b=0): return a\n", "line 1 is in the module, which runs once"),
+        ("class A:\n    x = 1\n", "class A:\n    x = 2\n", "line 2 is in the body of class A, which runs once"),
+        ("def f(a):\n    return a\n", "def f(a):\n    yield a\n", "f is a generator in one version only"),
+        ("def f():\n    return sum\n", "def f():\n    sum = 1\n    return sum\n", "sum is local in one version of f"),
+    ],
+)
+def test_what_cannot_take_turns_says_why(before: str, after: str, why: str) -> None:
+    with pytest.raises(CannotTakeTurnsError) as refused:
+        weave("train.py", code(before), {1: code(after)})
+    assert why in str(refused.value)
+
+
+def test_what_is_equal_is_left_alone() -> None:
+    text = code("def f(x):\n    return x\n")
+    assert not weave("train.py", text, {1: text}).passages
