@@ -6,11 +6,11 @@ import ast
 from dataclasses import replace
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.over_all import reduced
 from syncscope.codemod.proofs import of_rows, same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
-from syncscope.rewrites.reduce_with_mask import reduced
 
 ADDS = Adds.ROWS
 EXAMPLES = (

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
-from syncscope.codemod.patterns.reads import handed_on
-from syncscope.codemod.patterns.reductions import Reduction, finite, no_number, reduction, whole
-from syncscope.codemod.proofs import is_mask, may_be_mask, same_rank, same_shape, taken_for_mask
-from syncscope.codemod.writes import named_uses, quiet, sole_use
+from syncscope.codemod.patterns.over_all import reduced
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
 
-FINITE = "what is left out must be finite or its gradient is NaN"
-OTHER_WORDS = "a mask that does not fit, or a division by zero that is left out, is reported in other words"
-EXACT = (
-    ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
-    ast.USub, ast.cmpop, ast.expr_context,
-)  # fmt: skip  # what raises nothing, whatever the values are
 COMPILES = True
 ADDS = Adds.ROWS
 EXAMPLES = (
@@ -48,7 +36,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: holes[n + 1]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -67,7 +54,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "error: float[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -89,7 +75,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "error: finite[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -110,7 +95,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: float[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -131,7 +115,6 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: float[...]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -152,7 +135,6 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "label: label[...]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -173,7 +155,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -192,7 +173,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "guess: finite[n, m]; depth: finite[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -212,7 +192,6 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "depth: finite[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -231,192 +210,12 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: holes[n, m]",
-        rule="boolean-mask-read",
-    ),
-    Example(
-        """
-        import torch
-
-        def loss(x: torch.Tensor):
-            good = x > 0
-            return x.masked_select(good).sum()  # !
-        """,
-        """
-        import torch
-
-        def loss(x: torch.Tensor):
-            good = x > 0
-            return torch.where(good, x, 0).sum()
-        """,
-        Safety.UNSAFE,
-        "x: finite[n, m]",
-        rule="masked-select",
-    ),
-    Example(
-        """
-        import torch
-
-        def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
-            errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
-            total = errors.mul(weights.unsqueeze(-1)).masked_select(known).sum()  # !
-            middle = torch.mean(errors.masked_select(known))  # !
-            return total, middle
-        """,
-        """
-        import torch
-
-        def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
-            errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
-            total = torch.where(known, errors.mul(weights.unsqueeze(-1)), 0).sum()
-            middle = torch.where(known, errors, 0.0).sum() / known.expand_as(errors).sum()
-            return total, middle
-        """,
-        Safety.UNSAFE,
-        "x: finite[n, m]; y: finite[n, m]; weights: float[n]",
-        rule="masked-select",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    taken, op = site.node, function.op(site.node)
+    taken = site.node
     if isinstance(taken, ast.Subscript) and isinstance(taken.ctx, ast.Load):
         return reduced(site, function, taken.value, taken.slice)
-    mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None
-    if op is None or mask is None:
-        return None
-    return reduced(site, function, op.base, mask) or spread(site, function, op.base, mask)
-
-
-def spread(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
-    """A sum or mean of what `masked_select` gives: it spreads its mask over the tensor as `where` does, whatever the shapes."""
-    taken = site.node
-    if (
-        not isinstance(taken, ast.expr)
-        or not may_be_mask(site.fact_of(mask))
-        or site.fact_of(base).kind is not Value.TENSOR
-    ):
-        return None
-    used, definition = sole_use(function, taken)
-    r = reduction(site, function, used, mask, definition, taken) if definition is None else None
-    if r is None or r.whole is not taken or r.guard is not None or r.name not in ("sum", "mean"):
-        return None
-    if not function.pure(mask) or not function.pure(base):
-        return None
-    told, template = r.changes or OTHER_WORDS, r.template
-    if r.name == "mean":
-        if not isinstance(base, (ast.Name, ast.Attribute)):
-            return None  # it is asked for its shape
-        template = template.replace("{m}.sum()", "{m}.expand_as({x}).sum()")
-        told = f"{told}; the mask must not have more elements than {function.file.text(base)}"
-    draft = Draft(function)
-    draft.replace(r.node, template, m=mask, x=base)
-    return draft.fix("reduce all, with the mask inside", Safety.UNSAFE, told)
-
-
-def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
-    """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection.
-
-    Where the selection has a name, all that is done with it.
-    """
-    taken = site.node
-    fact = site.fact_of(mask)
-    if not isinstance(taken, ast.expr) or not (is_mask(fact) or taken_for_mask(mask, fact)):
-        return None
-    fits = fits or divided_by_count(function, taken, mask)
-    inner = whole(site, function, taken, mask, fits=fits)
-    if inner is taken and not fits and not same_rank(site, function, mask, base):
-        return None
-    uses, definition = named_uses(function, inner)
-    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken, fits)) is not None]
-    asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
-    others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
-    lengths = [length(function, use) or number_of_elements(function, use) for use in others]
-    if not found or None in lengths:
-        return counted(function, taken, mask)
-    if not function.pure(mask) or not function.pure(base) or any(handed_on(function, n) for n in lengths if n):
-        return None
-    draft = Draft(function)
-    keeps: Part = mask
-    several = len(uses) > 1 or (no_number(function, mask) and any(r.whole is not r.use for r in found))
-    if definition is not None and several and not isinstance(mask, ast.Name):
-        keeps = function.fresh(f"{ast.unparse(definition.targets[0])}_mask")
-        draft.replace(definition, f"{keeps} = {{m}}", m=mask)
-    elif definition is not None:
-        draft.remove(definition)
-    opposite = keeps is mask and isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
-    out: Part = mask.operand if isinstance(mask, ast.UnaryOp) and opposite else ""
-    selected = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
-    for r in found:
-        bases: dict[ast.expr, Part] = {n: finite(function, draft, mask, n.value, keeps) for n in selected}
-        dense: Part = base if inner is taken else draft.swapped(inner, bases)
-        if r.whole is not r.use:
-            more: dict[ast.expr, Part] = {
-                n: finite(function, draft, mask, n.value, keeps)
-                for n in ast.walk(r.whole)
-                if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
-            }
-            if inner is taken:
-                dense = finite(function, draft, mask, base, keeps)
-            dense = draft.swapped(r.whole, {**more, r.use: dense})
-        other = r.guard.other if r.guard is not None and r.guard.other is not None else "0.0"
-        template = r.template if opposite else r.template.replace("{out}", "~{m}")
-        draft.replace(r.node, template, m=keeps, out=out, x=dense, other=other)
-    for count in filter(None, lengths):
-        draft.replace(count, "{m}.sum()", m=keeps)
-    bases_of = [n.value for n in selected] if inner is not taken else [base]
-    if definition is None and exact(function, found[0], bases_of, mask, inner is taken):
-        return draft.fix("reduce all, with the mask inside", Safety.SAFE)
-    if definition is not None and len(uses) == 1 and found[0].whole is found[0].use:
-        last = function.statement(found[0].call)
-        calm = last is not None and quiet(function, definition, last)
-        if calm and exact(function, found[0], bases_of, mask, inner is taken):
-            return draft.fix("reduce all, with the mask inside", Safety.SAFE)
-    told = [*(r.supposed for r in found), *(r.changes for r in found), COUNTED if lengths else ""]
-    changes = "; ".join(dict.fromkeys(filter(None, told))) or OTHER_WORDS
-    floats = any(site.fact_of(r.whole).dtype in (Dtype.FLOAT, Dtype.UNKNOWN) for r in found)
-    if floats and (inner is not taken or any(r.whole is not r.use for r in found)):
-        changes = f"{changes}; {FINITE}"
-    if not all(same_rank(site, function, mask, b) for b in bases_of):
-        changes = f"{changes}; all must have the mask's shape"
-    if not is_mask(fact):
-        changes = f"{function.file.text(mask)} must be a mask, no positions; {changes}"
-    tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
-    return draft.fix("reduce all, with what is left out neutral", tier, changes)
-
-
-def divided_by_count(function: Function, taken: ast.expr, mask: ast.expr) -> bool:
-    """Whether what is made of a selection is divided by how many elements the mask has: then it selects elements, no rows."""
-    inner: ast.AST = taken
-    for outer in function.around(taken):
-        match outer:
-            case ast.BinOp(op=ast.Div(), left=left, right=right) if left is inner:
-                counted = (seen(function, n, "{m}.sum()", "{m}.count_nonzero()") for n in ast.walk(right))
-                return any(found is not None and function.same(found["m"], mask) for found in counted)
-            case ast.stmt():
-                return False
-        inner = outer
-    return False
-
-
-def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.expr, plain: bool) -> bool:
-    """Whether the reduction over all surely gives the same, and raises what was raised before."""
-    shaped = all(same_shape(function, mask, b) for b in bases)
-    return not r.changes and shaped and (plain or all(isinstance(n, EXACT) for n in ast.walk(r.whole)))
-
-
-def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
-    """`len(x[m])` is the number of true elements of m."""
-    used, definition = sole_use(function, taken)
-    count = length(function, used) or number_of_elements(function, used)
-    if count is None or handed_on(function, count):
-        return None
-    draft = Draft(function)
-    if definition is not None:
-        draft.remove(definition)
-    draft.replace(count, "{m}.sum()", m=mask)
-    return draft.fix(
-        "count the mask",
-        Safety.UNSAFE,
-        COUNTED,
-    )
+    return None

@@ -33,7 +33,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.MASKED_SELECT, Op.COMBINATIONS)
 SEEN_AS = ("aten::masked_select", "aten::combinations")
-REWRITES = ("reduce_with_mask",)
+REWRITES = ("reduce_masked_select",)
 EXAMPLES = (
     Example(
         """
