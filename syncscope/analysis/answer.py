@@ -118,6 +118,7 @@ def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
 def of_all(
     report: Report,
     costs: Prices,
+    waits: float,
     between: tuple[float, float],
     known: Experience | None,
     adding: Collection[int],
@@ -125,7 +126,7 @@ def of_all(
     doubt: float,
 ) -> Answer:
     """The answer for all waits: no `fix` where what adds nothing saves too little, or too much of a step is in `doubt`, and no
-    `leave` while one is not foreseen."""
+    `leave` while one is not foreseen, or while the rewrites leave what `waits` (ns a step, all of them) cost."""
     step = costs.step or 1.0
     bound = report.bound.share if report.bound else 1.0
     firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
@@ -138,7 +139,15 @@ def of_all(
         return replace(
             found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
         )
-    return found
+    return _not_left(found, waits / step)
+
+
+def _not_left(found: Answer, waits: float) -> Answer:
+    """The answer for a rewrite that saves too little: where its `waits` cost more, there may be another way."""
+    if found.decision is not Decision.LEAVE or min(waits, found.bound or 0.0) < LIKELY:
+        return found
+    why = f"one read stays, and waits as long: it all costs {waits:.0%}, so use the value a step later, and measure it"
+    return replace(found, decision=Decision.TRY, why=why)
 
 
 def of_line(
@@ -156,8 +165,8 @@ def of_line(
     bound = whole.bound if whole.bound is not None else 1.0
     if line.price is None:
         return Answer(Decision.TRY, bound=bound, why=line.why)
-    step, price = costs.step or 1.0, line.price
-    share, low, high = price.share / step, (price.low or 0.0) / step, (price.high or 0.0) / step
+    step, price = costs.step or 1.0, costs.lines[number]
+    share, low, high = price.share / step, (line.price.low or 0.0) / step, (line.price.high or 0.0) / step
     part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > LITTLE * step else 1 / len(costs.lines)
     if known is not None:
         ends = known.around(costs.saving / step)
@@ -165,6 +174,7 @@ def of_line(
     found = answer(share, (low, high), bound, adds, whole.loops, whole.measured, part * doubt)
     if number in costs.left:
         return replace(found, decision=Decision.LEAVE, why=line.why)
+    found = _not_left(found, line.price.share / step)
     return replace(found, why="; ".join([found.why, *_of_what(line, adds, kept)]))
 
 
@@ -172,5 +182,7 @@ def _of_what(line: Line, adds: bool, kept: float | None) -> Iterator[str]:
     """What the figure is of: the waits alone, or a rewrite that computes so many times as many rows."""
     if adds and kept:
         yield f"in fixed shapes {1 / kept:.3g} times as many rows are computed, which is counted in as far as it is known"
+    if line.finding is not None and line.finding.fix is not None and line.finding.fix.reads_once:
+        yield "of the reads that the rewrite brings together one stays, and is not counted in"
     if line.finding is None or line.finding.fix is None:
         yield "no rewrite of it is known, so the figure is of its waits alone"

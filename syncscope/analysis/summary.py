@@ -13,6 +13,7 @@ from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.answer import adding_lines, doubt_of, experience_of, of_all, of_line, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
+from syncscope.analysis.brought_together import staying
 from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
@@ -166,17 +167,20 @@ def _priced(
 ) -> Report:
     """The report with its answer and its prices; without those of lines where a replay cannot be `trusted` to split it."""
     unknown = unforeseen_lines(event_graph, graph, members)
-    costs = price_lines(graph, members, unknown=unknown)
+    waits = price_lines(graph, members, unknown=unknown)
+    stays = staying(event_graph.reads, zip(members, report.lines, strict=True))
+    going = [[number for number in rows if number not in stays] for rows in members]
+    costs = price_lines(graph, going, unknown=unknown) if stays else waits
     left = unpriced(graph)
-    everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
+    everything = {r for n, rows in enumerate(going) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
     adding = adding_lines(event_graph, report.lines, members)
     known = experience_of(report, event_graph)
     doubt = doubt_of(graph, everything, trusted, costs.step)
-    whole = of_all(report, costs, (low, high), known, adding, bool(unknown), doubt)
+    whole = of_all(report, costs, waits.saving, (low, high), known, adding, bool(unknown), doubt)
     if not trusted.enough:
         return replace(report, answer=whole)
-    between = _between(costs, graph, members, left, (low, high))
+    between = _between(waits, graph, members, left, (low, high))
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
     lines = tuple(
         unforeseen(line, event_graph.kept(rows))
@@ -189,7 +193,7 @@ def _priced(
         for n, line in enumerate(lines)
     )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
-    chosen = {r for n in plan for r in members[n]} - left
+    chosen = {r for n in plan for r in going[n]} - left
     of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
     report = replace(
         report,

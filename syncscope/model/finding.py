@@ -48,8 +48,8 @@ class Fix:
     """Edits that belong together: all of them or none.
 
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
-    device does more then: `ROWS` is priced by how many rows were kept. `also` is another way to the same, to be made by hand.
-    `rewrite` is the name of what made it.
+    device does more then: `ROWS` is priced by how many rows were kept. `reads_once` says that of the reads it mends together
+    one stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it.
     """
 
     title: str
@@ -57,6 +57,7 @@ class Fix:
     safety: Safety
     changes: str = ""
     adds: Adds = Adds.NOTHING
+    reads_once: bool = False
     also: Fix | None = field(default=None, compare=False)
     rewrite: str = field(default="", compare=False)
 

@@ -25,6 +25,8 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.torch.signatures import TORCH_ONLY
 
+READS_ONCE = True
+
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 EXAMPLES = (
     Example(

@@ -11,6 +11,8 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+READS_ONCE = True
+
 EXAMPLES = (
     Example(
         """

@@ -15,6 +15,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.syntax import each_of
 
+READS_ONCE = True
+
 EXAMPLES = (
     Example(
         """

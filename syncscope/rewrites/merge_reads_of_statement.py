@@ -16,6 +16,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
+READS_ONCE = True
+
 ELSEWHERE = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Yield, ast.YieldFrom, ast.Await)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
 REDUCTIONS = {"mean", "sum", "norm", "max", "min", "std", "var", "prod", "amax", "amin", "median"}

@@ -19,6 +19,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.syntax import each_of, walk
 
+READS_ONCE = True
+
 Repeated = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
 LEARN = {"step", "backward"}  # what an optimizer writes is read anew
 EXAMPLES = (

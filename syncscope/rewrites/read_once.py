@@ -15,6 +15,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used
 
+READS_ONCE = True
+
 BETTER = (add_up_on_device, collect_on_device, read_where_used)  # after which a read is not made at all
 EXAMPLES = (
     Example(

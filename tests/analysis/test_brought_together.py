@@ -1,0 +1,73 @@
+"""What a rewrite saves that brings several reads together: the one that stays still waits."""
+
+import pytest
+from drawn import Device
+from test_price import US, loop
+
+from syncscope.analysis.brought_together import staying
+from syncscope.analysis.summary import summarize
+from syncscope.model.answer import Decision
+from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety
+from syncscope.model.source import Place, Span
+
+HAZARDS = [Hazard("host-read", "", "", ("item",))]
+
+
+def found(line, start=0, once=True):
+    """A finding of the host's read at that line, whose rewrite reads it with all others of the same edit."""
+    fix = Fix("read them at once", (Edit(Span(start, start + 1), "x"),), Safety.SAFE, reads_once=once)
+    return Finding("host-read", Place("train.py", line), 0, line, 9, Span(start, start + 1), "", 3, fix=fix)
+
+
+def said(program, *findings):
+    trace = Device().run(program)[0]
+    plain = summarize(trace, [], HAZARDS)
+    paths = {line.place.path for line in plain.lines}
+    (path,) = paths
+    moved = [
+        Finding(f.rule, Place(path, f.place.line), f.column, f.end_line, f.end_column, f.span, "", 3, fix=f.fix)
+        for f in findings
+    ]
+    return plain, summarize(trace, moved, HAZARDS)
+
+
+def test_two_reads_in_a_row_that_are_made_one_save_nothing():
+    """The first waits for the device, the second only for its copy: together they wait as long."""
+    plain, report = said(loop([57, 58], steps=20), found(57), found(58))
+    assert plain.answer.share == pytest.approx(4 / 9, abs=0.02)  # were both not made
+    assert plain.answer.decision is Decision.FIX
+    assert report.answer.share < 0.01
+    assert report.answer.decision is Decision.TRY
+    assert "a step later" in report.answer.why
+    assert report.plan_saving < 0.01 * report.step
+    assert [line.price.share for line in report.lines] == pytest.approx([line.price.share for line in plain.lines])
+    assert all("one stays" in line.answer.why for line in report.lines if line.answer)
+
+
+def test_reads_of_two_rewrites_are_not_made_one():
+    _, report = said(loop([57, 58], steps=20), found(57, 0, once=False), found(58, 40, once=False))
+    assert report.answer.share == pytest.approx(4 / 9, abs=0.02)
+
+
+def test_a_list_that_is_read_at_once_waits_once_a_step():
+    """Eight times a kernel, a read and the host's work: but the last, they go."""
+    body = [("launch", 0, 500 * US), ("read", 57, 0), ("work", 400 * US)]
+    program = [body * 8] * 12
+    plain, report = said(program, found(57))
+    assert 0 < report.answer.share < plain.answer.share
+    assert report.answer.share == pytest.approx(7 / 8 * plain.answer.share, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("lines", "stay"),
+    [([57], 0), ([57, 57, 57], 1), ([57, 58], 1), ([57, 58, 57, 58], 2), ([57, 58, 59, 57], 2)],
+)
+def test_the_last_of_each_run_stays(lines, stay):
+    _, report = said(loop(lines, steps=5), *(found(line) for line in sorted(set(lines))))
+    members = {}
+    for number, read in enumerate(report.reads):
+        members.setdefault(read.place, []).append(number)
+    of = [(members[line.place], line) for line in report.lines]
+    kept = staying(report.reads, of)
+    by_step = [sum(report.reads[n].step == step.index for n in kept) for step in report.steps]
+    assert by_step == [stay] * len(report.steps)
