@@ -58,7 +58,7 @@ def summarize(
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
     """
-    trace = with_right_baseline(trace)
+    given, trace = trace, with_right_baseline(trace)
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
@@ -122,7 +122,7 @@ def summarize(
     if (others := crowded(event_graph)) > CROWD:
         said = f"other programs had {others:.0%} of the processors, which are the device: savings may be as far off"
         report = replace(report, notes=(*report.notes, said))
-    if unmeasured(trace):
+    if unmeasured(given):  # of a baseline that was left out there is a note already
         said = (
             "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"
         )

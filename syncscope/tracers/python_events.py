@@ -94,6 +94,10 @@ class PythonEvents:
         """Writes what there is; a full disk is counted, not raised: the program must not die of its profiler."""
         with self._lock:
             self._flushed = time.monotonic_ns()
+            if self._handle < 0:  # it has ended: what comes now is only counted, and is of no recording
+                for late in (self._steps, self._reads, self._ops):
+                    late.clear()
+                return
             rows = [self._step_row(*row) for row in _drain(self._steps)]
             read = self._read_rows(_drain(self._reads))
             ops = self._op_rows(_drain(self._ops))
@@ -116,8 +120,9 @@ class PythonEvents:
         if self._handle >= 0:
             lines.stop()
             self.flush()
-            os.close(self._handle)
-            self._handle = -1
+            with self._lock:
+                handle, self._handle = self._handle, -1
+            os.close(handle)
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Adds what is on disk, as a source does."""

@@ -84,6 +84,9 @@ def test_steps_that_are_shorter_when_recorded_are_others() -> None:
     found = summarize(recording(0, **said))
     assert found.saving == pytest.approx(bare.saving, rel=0.2)
     assert "untraced" not in found.trace.meta  # it is not obeyed, and
+    assert not [note for note in found.notes if "every step was recorded" in note], (
+        "some were not, as the other note says"
+    )
     assert any("so those without were others" in note for note in found.notes)
 
 

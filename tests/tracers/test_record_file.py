@@ -1,14 +1,26 @@
 """The file that the hook writes, as a death of the process may leave it."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from syncscope.tracers import record_file
+from syncscope.tracers import python_events, record_file
 
 WINDOW = 8  # records
+
+
+def test_what_comes_after_the_end_of_a_recording_is_not_told_as_lost(tmp_path: Path) -> None:
+    events = python_events.PythonEvents(tmp_path)
+    events.step(1, 0, time.monotonic_ns() + 2 * python_events.FLUSH, 0)
+    events.close()
+    events.step(2, 0, time.monotonic_ns() + 4 * python_events.FLUSH, 0)  # of a slow program that goes on
+    assert not events.lost
+    (path,) = events.files
+    found = record_file.read(path).records
+    assert found["type"].tolist().count(python_events.STEP) == 1
 
 
 @pytest.fixture
