@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -94,6 +95,7 @@ class Search:
     def __post_init__(self) -> None:
         self._draw = random.Random(self.settings.seed)
         self._more_steps = False
+        self._turning = 0.0  # when the first turn in one process began
         self._woven: dict[Set, int] = {}  # versions in the process in which they take turns, by number
         self._once: dict[int, str] = {}  # those of them that cannot, and why
         self._began = time.monotonic()
@@ -268,25 +270,32 @@ class Search:
     def turn(self, versions: Sequence[Set]) -> None:
         """Each of these once, in an order that is drawn; a few of them side by side with the program as written, twice."""
         versions = [chosen for chosen in dict.fromkeys(versions) if chosen not in (AS_WRITTEN, AGAIN)]
-        beside = max(1, len(versions)) if self.in_one else BESIDE
-        for first in range(0, max(1, len(versions)), beside):
-            order = [AS_WRITTEN, AGAIN, *versions[first : first + beside]]
-            self._draw.shuffle(order)
-            self.turns.append(self._times_of([chosen for chosen in order if chosen not in self.failed]))
-            self.found.same = self.ratio(AGAIN)
-            if self.best is not None:
-                self.note(self.best)
-            self.turned()
+        if self.in_one:
+            try:
+                self._note_turn(self._in_one_process(self._drawn(versions)))
+                return
+            except CannotTakeTurnsError as why:
+                self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
+                self.turns.clear()
+        for first in range(0, max(1, len(versions)), BESIDE):
+            self._note_turn(self._times_of(self._drawn(versions[first : first + BESIDE])))
+
+    def _drawn(self, versions: Sequence[Set]) -> list[Set]:
+        """These and as written, twice, in the order of a turn."""
+        order = [AS_WRITTEN, AGAIN, *(chosen for chosen in versions if chosen not in self.failed)]
+        self._draw.shuffle(order)
+        return order
+
+    def _note_turn(self, times: dict[Set, float]) -> None:
+        self.turns.append(times)
+        self.found.same = self.ratio(AGAIN)
+        if self.best is not None:
+            self.note(self.best)
+        self.turned()
 
     def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
         """ns of a step of each version, as far as it ran."""
         times: dict[Set, float] = {}
-        if self.in_one:
-            try:
-                return self._in_one_process(order)
-            except CannotTakeTurnsError as why:
-                self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
-                self.turns.clear()
         if self.beside:
             self.tell("in turns: " + ", ".join(sorted({self._words(chosen) for chosen in order})))
             try:
@@ -317,7 +326,7 @@ class Search:
             CannotTakeTurnsError: why each is to have a process of its own.
         """
         changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
-        self.tell("in turns in one process: " + ", ".join(sorted({self._words(chosen) for chosen in order})))
+        self.tell(f"in turns in one process: {self._open(changed)}")
         times: dict[Set, float] = {}
         with self._counted():
             try:
@@ -338,20 +347,35 @@ class Search:
                 return {}
         return times
 
+    def _open(self, versions: Sequence[Set]) -> str:
+        """Which of some versions are open, and when they will not be; what is known of the others."""
+        said = []
+        each = (time.monotonic() - self._turning) / max(1, len(self.turns)) if self._turning else 0.0
+        for chosen in versions:
+            ratio = self.ratio(chosen)
+            if ratio is not None and self.is_known(chosen):
+                said.append(f"{self._words(chosen)} {ratio.ratio:.3f}")
+                continue
+            seconds = timing.turns_to_come(ratio) * each
+            about = f", {seconds:.0f} s more" if 0 < seconds <= self.processes.left() else ""
+            about = ", more than the budget holds" if self.processes.left() < seconds < math.inf else about
+            said.append(f"{self._words(chosen)} is open{about}")
+        return "; ".join(said)
+
     def _begin(self, needed: Sequence[Set]) -> None:
-        assert self.plan is not None
+        self._turning = self._turning or time.monotonic()
         wanted = list(dict.fromkeys([*self.foreseen, *self._woven, *needed]))[:WOVEN]
         wanted += [chosen for chosen in needed if chosen not in wanted]
-        before, versions = self.plan.before, []
+        before, versions = self._as_written(), []
         for chosen in wanted:
             try:
-                woven(before, {1: self.plan.version(chosen)})
+                woven(before, {1: self._rewritten(chosen)})
                 versions.append(chosen)
             except CannotTakeTurnsError:
                 if chosen in needed:
                     raise
         self._woven = {chosen: number for number, chosen in enumerate(versions, 1)}
-        files = [self.plan.version(chosen) for chosen in versions]
+        files = [self._rewritten(chosen) for chosen in versions]
         woven(before, dict(enumerate(files, 1)))
         request, own = self._request("turns", AS_WRITTEN, steps=sys.maxsize)
         self.processes.begin(request, own, files)
@@ -359,6 +383,19 @@ class Search:
         self.found.way = IN_ONE
         self._once = {int(number): why for number, why in said["once"].items()}
         self.processes.starting += said["seconds"]
+
+    def _as_written(self) -> Mapping[str, bytes]:
+        """The files of which there are versions."""
+        if self.plan is not None:
+            return self.plan.before
+        return {(path := os.path.realpath(self.program.target)): Path(path).read_bytes()}
+
+    def _rewritten(self, chosen: Set) -> dict[str, bytes]:
+        """Those of them that change in a version."""
+        if self.plan is not None:
+            return self.plan.version(chosen)
+        assert self.other is not None
+        return {os.path.realpath(self.program.target): Path(self.other.target).read_bytes()}
 
     def _note_time(self, times: dict[Set, float], chosen: Set, run: RunResult) -> None:
         taken = timing.step(run.found["lengths"])

@@ -93,6 +93,15 @@ def decides(found: Ratio | None) -> bool:
     return found is not None and found.turns >= FEWEST and (found.high < 1.0 or found.low > 1.0 - SLIGHT)
 
 
+def turns_to_come(found: Ratio | None) -> float:
+    """About how many more turns decide, since an interval becomes half as wide by four times as many; inf where that is not
+    known."""
+    if found is None or not math.isfinite(found.high):
+        return math.inf
+    apart = 1 - found.ratio if found.ratio < 1 - SLIGHT / 2 else found.ratio - (1 - SLIGHT)
+    return found.turns * max(0.0, (found.half / apart) ** 2 - 1)
+
+
 def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:
     """Whether further turns are not worth their time: the interval is small, also beside the gain itself."""
     if found is None or found.turns < fewest:

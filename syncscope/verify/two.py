@@ -30,6 +30,7 @@ def compare(search: Search, recording: Trace | None) -> None:
         found.refused = True
     recording = recording or search.recording()
     search.best = OTHER
+    search.in_one = not search.settings.apart
     search.until_narrow([OTHER])
     if OTHER in search.failed:  # in a run that is timed, which makes more steps
         raise cannot_run(other, search.failed[OTHER])

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from syncscope.cli.verify import command
+from syncscope.verify.timing import Ratio, decides, turns_to_come
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
@@ -66,7 +67,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def verified(*options: str) -> tuple[int, dict[str, Any]]:
-    done = CliRunner().invoke(command, [*OPTIONS, *options, "train.py"], standalone_mode=False)
+    program = () if options[-1:] == ("after.py",) else ("train.py",)
+    done = CliRunner().invoke(command, [*OPTIONS, *options, *program], standalone_mode=False)
     assert done.exception is None, done.output
     return done.return_value, json.loads(done.stdout)
 
@@ -83,13 +85,13 @@ def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Pa
 
 def test_what_gives_nothing_is_no_gain(library: Path) -> None:
     library.write_text(DEVICE.replace("time.sleep(0.01)", "pass"))
-    code, found = verified("--budget=30s")
+    code, found = verified("--budget=20s")
     assert found["way"] == "one process"
     assert code == (1 if found["decided"] else 3)  # a machine that does other things may not tell within its budget
     assert not found["patch"]
 
 
-def test_what_runs_once_is_tried_in_processes_and_the_result_says_why(project: Path) -> None:
+def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(project: Path) -> None:
     (project / "train.py").write_text(TRAIN.replace("range(400)", "range(9)"))
     _, found = verified("--steps=8", "--precision=30%")
     assert found["way"] == "processes"
@@ -97,7 +99,32 @@ def test_what_runs_once_is_tried_in_processes_and_the_result_says_why(project: P
     assert found["ratio"] < 0.8
 
 
+@pytest.mark.slow
 def test_each_version_has_a_process_where_that_is_asked_for() -> None:
     _, found = verified("--apart", "--precision=30%")
     assert found["way"] != "one process"
     assert found["ratio"] < 0.8
+
+
+def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
+    (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach()"))
+    code, found = verified("train.py", "after.py")
+    assert (code, found["way"], found["values"]) == (0, "one process", "equal")
+    assert found["high"] < 1
+
+
+def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
+    (project / "after.py").write_text(TRAIN.replace("range(400)", "range(401)"))
+    _, found = verified("--precision=30%", "train.py", "after.py")
+    assert found["way"] == "processes"
+    assert found["why_processes"] == "train.py: line 10 is in the module, which runs once"
+
+
+def test_what_is_open_is_told_with_the_time_that_it_will_take() -> None:
+    near, far = Ratio(0.95, 0.92, 0.98, 10), Ratio(0.99, 0.85, 1.13, 10)
+    assert turns_to_come(near) == 0
+    assert turns_to_come(far) > turns_to_come(Ratio(0.9, 0.79, 1.01, 10)) > 0
+    assert turns_to_come(None) == turns_to_come(Ratio(1.0, 0.0, float("inf"), 2)) == float("inf")
+    assert decides(near)
+    assert not decides(far)
+    assert decides(Ratio(1.0, 0.985, 1.015, 10))
