@@ -81,19 +81,20 @@ def test_what_to_write_instead_waits_less(name: str, rule: Rule, example: Exampl
 
 
 def waits(code: str, name: str) -> int:
-    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached and what is behind `is`."""
+    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind `is` or `%`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
     for finding in findings(code, name):
         line, times = finding.place.line, 10.0
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, repeats) and node.lineno <= line <= node.end_lineno:
-                first = node.generators[0].iter  # which is asked for once
-                ends = (first.lineno, first.col_offset + 1), (first.end_lineno, first.end_col_offset)
+                source = node.generators[0].iter  # which is asked for once
+                ends = (source.lineno, source.col_offset + 1), (source.end_lineno, source.end_col_offset)
                 times *= 1 if ends[0] <= (line, finding.column) <= ends[1] else 10
             if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
                 times *= 0.1 if any("cache" in ast.unparse(d) for d in node.decorator_list) else 1
-            if isinstance(node, ast.BoolOp) and " is " in ast.unparse(node.values[0]) and node.lineno <= line:
+            first = ast.unparse(node.values[0]) if isinstance(node, ast.BoolOp) and node.lineno <= line else ""
+            if " is " in first or " % " in first:
                 times *= 0.1
             body = getattr(node, "body", None)
             if isinstance(body, list) and body[0].lineno <= line <= body[-1].end_lineno:

@@ -75,6 +75,7 @@ REWRITES = (
     "give_back_the_tensor",
     "note_the_tensor",
     "hand_on_the_tensor",
+    "ask_every_few_passes",
 )
 EXAMPLES = (
     Example(

@@ -45,6 +45,7 @@ REWRITES = (
     "choose_without_asking",
     "remember_flag",
     "check_on_device",
+    "ask_every_few_passes",
 )
 EXAMPLES = (
     Example(
