@@ -2,6 +2,7 @@ import dataclasses
 import gzip
 import io
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from syncscope import kineto
 from syncscope.errors import UserError
 from syncscope.exporters import tensorboard
+from syncscope.kineto.values import has_huge
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Meta, Trace
@@ -166,6 +168,14 @@ def test_memory_events_of_torch_profiler_are_allocations_of_devices():
     assert [trace.lanes[lane].thread for lane in found.lane] == [2, 2]
     broken = kineto.read(kineto_json(call(1), memory("x", 1, 5), memory(2, 1, "much", Addr=[3])))
     assert broken.memory.bytes.tolist() == [-1]  # without a number
+    nowhere = kineto.read(kineto_json(call(1), memory(2, 1, 5), memory(3, 1, 6) | {"pid": {"of": 1}, "tid": [2]}))
+    assert nowhere.memory.bytes.tolist() == [5, 6]
+
+
+@given(st.text("0123456789.,-e", max_size=60), st.integers(18, 21))
+def test_an_integer_of_more_than_61_bits_is_seen_and_fractions_are_none(text, digits):
+    for one in (text, f"{text}{'7' * digits}{text}", f"0.{'0' * digits}"):
+        assert has_huge(one.encode()) == bool(re.search(r"(?<![\d.])\d{19}", one))
 
 
 def kineto_json(*events, **head) -> bytes:

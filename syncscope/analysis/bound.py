@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscope.analysis.entries import Hold, Run
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.graph import Graph, Hold, Run
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.price import TimedPart, timed_part
 from syncscope.analysis.recorder_cost import SEEN, unmeasured

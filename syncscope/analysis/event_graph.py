@@ -15,9 +15,9 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
+AT_ONCE = 4096  # calls of the host that are made into Python's numbers together
 BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
 
 
@@ -98,8 +99,9 @@ class EventGraph:
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self.held, steps)
         self._work = work = DeviceWork(trace, launched, host)
-        self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
-        self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
+        self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1))
+        items = np.flatnonzero(host.holds)
+        self._item_of = dict(zip(host.row[items].tolist(), items.tolist(), strict=True))
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
         self._ends = self._ends_of_steps()
@@ -166,14 +168,14 @@ class EventGraph:
         kept, changes = collectives is None and changes is None, changes or Changes()
         if kept and key in self._graphs:
             return self._graphs[key]
-        host, work, targets, first = self._host, self._work, self._targets, self._first
+        host, work, targets = self._host, self._work, self._targets
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
-        began = host.began.tolist()
         returns = self._prompt if late == "never" else self._returns
         source, lag = seen(work) if ordered else (work.source, work.lag)
         needed = {j for found in targets.values() for j in found} | set(source[source >= 0].tolist())
         numbers = collectives or {}
-        meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
+        met = np.flatnonzero(np.isin(work.row, list(numbers))).tolist() if numbers else []
+        meets = {j: numbers[int(work.row[j])] for j in met}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = self.host_times(recorder)
@@ -210,7 +212,6 @@ class EventGraph:
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
                 spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
-        launches = work.launch.tolist()
         spared = out.spared(going, recorder)
         if stays and (plain := work.launch[:-1] & ~host.holds).any():
             launching = float((cost + np.minimum(gaps, OPERATOR))[plain].mean())
@@ -224,28 +225,27 @@ class EventGraph:
         if changes.chained is not None:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
         columns = (latency, work.queue, gap, duration, source, lag, with_read, left, spare)
-        ops = list(zip(*(column.tolist() for column in columns), strict=True))
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
         anew = {} if stays else out.anew()
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
-        for item, row in enumerate(host.row.tolist()):
-            fold.advance(float(gaps[item]))
-            for j in range(first[item], first[item + 1]):
-                fold.launch(j, *ops[j])
+        for item, row, since, launching, enqueued in self._in_order(gaps, columns):
+            fold.advance(since)
+            for op in enqueued:
+                fold.launch(*op)
             if row in targets:
                 found, back = targets[row], returns[row]
                 number = read_of.get(row, -1)
                 if number >= 0:
                     holds[number].append(fold.position())
-                freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
+                freely = min(back - quickest + CALL[0], CALL[1], float(host.end[item] - host.began[item]))
                 freely = spared.get(row, freely)
                 if number >= 0 and row == self.reads[number].calls[-1]:
                     freely -= max(float(slower[item]), colder.get(number, 0.0)) + anew.get(number, 0.0)
                 fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
-            elif launches[item]:
+            elif launching:
                 fold.advance(float(cost[item]))
         fold.flush()
         graph = Graph(
@@ -271,6 +271,23 @@ class EventGraph:
         if kept:
             self._graphs[key] = graph
         return graph
+
+    def _in_order(
+        self, gaps: NDArray[np.float64], columns: tuple[NDArray[Any], ...]
+    ) -> Iterator[tuple[int, int, float, bool, list[tuple[Any, ...]]]]:
+        """What the host did: its number, its row, ns before it, whether it launches, and of each work its number and `columns`.
+
+        A part is made into Python's numbers at a time: all of them would take more memory than the recording.
+        """
+        host, first = self._host, self._first
+        for begin in range(0, len(host.row), AT_ONCE):
+            items = slice(begin, min(begin + AT_ONCE, len(host.row)))
+            bounds = first[begin : begin + AT_ONCE + 1].tolist()
+            low, high = bounds[0], bounds[-1]
+            ops = list(zip(range(low, high), *(column[low:high].tolist() for column in columns), strict=True))
+            facts = host.row[items].tolist(), gaps[items].tolist(), self._work.launch[items].tolist()
+            for number, (row, gap, launching) in enumerate(zip(*facts, strict=True)):
+                yield begin + number, row, gap, launching, ops[bounds[number] - low : bounds[number + 1] - low]
 
     @property
     def on_processor(self) -> bool:

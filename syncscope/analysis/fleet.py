@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.analysis.graph import Entry, Graph, Hold, Launch, Run
+from syncscope.analysis.entries import Entry, Hold, Launch, Run
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
 from syncscope.interpreters import safe_path

@@ -7,67 +7,15 @@ and a replay of a recording costs as many steps as it has waits, not launches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from syncscope.analysis.entries import Entry, Hold, HostOrder, Launch, Run
 from syncscope.model.report import Read, Step
 
 NEVER = -1e18  # a time that bounds nothing
 LONGEST = 256  # launches folded into one
 PARTS = 16  # into so many a full queue is folded: within one of them it does not stop the host
-
-
-class Run(NamedTuple):
-    """Launches in a row, folded: what they do to the host and to each queue is linear in (max, +).
-
-    With the host at `h` and a queue free at `q`, it is free at max(h + `alpha`, q + `beta`) afterwards, and the host is at
-    `h + advance`. `number` is that of the queue's last work if somebody waits for it, else -1.
-    """
-
-    advance: float
-    moves: tuple[tuple[int, float, float, int], ...]  # (queue, alpha, beta, number)
-    upto: int  # launches so far, with these
-    last: int  # the queue of the last launch
-    lasting: float  # how long its work takes
-
-
-class Launch(NamedTuple):
-    """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
-
-    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, it
-    takes `left` ns where the read is taken out; less than nothing: there is no such work then, and the host has `spare` ns
-    that it took. A number beyond those of the reads is that of several, `Graph.together`.
-    """
-
-    host_gap: float
-    latency: float
-    queue: int
-    gap: float
-    duration: float
-    source: int
-    lag: float
-    collective: int
-    number: int
-    upto: int
-    read: int
-    left: float = -1.0
-    spare: float = 0.0
-
-
-class Hold(NamedTuple):
-    """A moment at which the host waits for work: the call of a read (`read` >= 0), or a step's end (`mark` >= 0)."""
-
-    host_gap: float
-    targets: tuple[int, ...]
-    returns: float  # ns from the end of the work to the return of the call
-    freed: float  # ns that the call takes if it waits for nothing
-    read: int
-    mark: int
-    launched: int  # whether anything is launched after it: 0 or 1
-
-
-Entry = Run | Launch | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +27,7 @@ class Graph:
     what belongs to one changes where any of them is taken out, and number n of them goes on after the reads.
     """
 
-    stream: list[Entry]
+    stream: Sequence[Entry]
     queues: int
     reads: tuple[Read, ...]
     holds: tuple[tuple[int, ...], ...]
@@ -108,7 +56,7 @@ class Fold:
 
     def __init__(self, needed: set[int], ops: int, meets: Mapping[int, int], depth: int) -> None:
         self._meets = meets
-        self.stream: list[Entry] = []
+        self.stream = HostOrder()
         self._needed = needed
         self._ops = ops
         self._longest = LONGEST if ops <= depth else max(1, min(LONGEST, depth // PARTS))

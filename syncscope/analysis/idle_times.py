@@ -21,6 +21,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from syncscope.analysis.reads import MODULE, carries
 from syncscope.analysis.steps import window
 from syncscope.analysis.waits import SLACK, working_threads
 from syncscope.model.report import Read, Step
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Table, Trace
 from syncscope.model.uses import Use
 
 LOADER = re.compile(r"enumerate\(DataLoader\)|dataloader\.py\(\d+\): __next__|dataloader_next|DataLoader\.__next__")
@@ -47,12 +48,23 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
+class NamedTimes:
+    """What is behind the time of a use: idle time `position[i]` has `ns[i]` of it for what is called `names[code[i]]`."""
+
+    use: Use
+    names: Sequence[str]
+    code: NDArray[Any]
+    position: NDArray[np.intp]
+    ns: Numbers
+
+
+@dataclass(frozen=True, slots=True)
 class IdleTimes:
     """Times in which no device worked, ns, cut where steps begin and end.
 
     `call` is the row of the call that launched what ended each, -1 at the end of the recording and where that is not known.
     `parts` are the ns of each that each use has. Read `read[n]` (by number) has `lent[n]` ns of time `position[n]`.
-    `names` says what is behind the other uses: (use, name, position, ns).
+    `names` says what is behind the other uses.
     """
 
     start: Times
@@ -62,7 +74,7 @@ class IdleTimes:
     read: NDArray[np.intp]
     position: NDArray[np.intp]
     lent: Numbers
-    names: list[tuple[Use, str, int, float]]
+    names: tuple[NamedTimes, ...]
 
     def within(self, first: int, last: int) -> NDArray[np.bool_]:
         """Which of them lie between two moments at which they are cut."""
@@ -134,7 +146,6 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     waits = _together((r.start, r.end) for r in event_graph.reads)
     loads = loading_times(trace, event_graph)
     calls = _of(trace, working_threads(trace, event_graph.launched), None, Kind.CALL)
-    names: list[tuple[Use, str, int, float]] = []
 
     waiting = covered(waits, idle.start, begun).astype(float)
     loading = covered(minus(loads, waits), idle.start, begun).astype(float)
@@ -158,10 +169,13 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     parts[Use.WAIT] = parts[Use.WAIT] + lent
     parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
     credit += _returning(event_graph.reads, idle, returned)
-    names += _calls(trace, idle, parts[Use.LAUNCH])
-    names += _functions(trace, idle, begun, parts[Use.HOST])
+    built_in = np.flatnonzero(building > 0)
+    names = (
+        _calls(trace, idle, parts[Use.LAUNCH]),
+        _functions(trace, idle, begun, parts[Use.HOST]),
+        NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
+    )
     parts[Use.HOST] = parts[Use.HOST] + building
-    names += ((Use.HOST, "building kernels", n, float(building[n])) for n in np.flatnonzero(building > 0).tolist())
     read, position, ns = np.array(credit, float).reshape(-1, 3).T
     return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
 
@@ -222,28 +236,28 @@ def _returning(reads: Sequence[Read], idle: _Idle, times: Numbers) -> Iterator[t
         yield max(at, 0), position, float(times[position])
 
 
-def _calls(trace: Trace, idle: _Idle, times: Numbers) -> Iterator[tuple[Use, str, int, float]]:
+def _calls(trace: Trace, idle: _Idle, times: Numbers) -> NamedTimes:
     """The calls that launched what ended each idle time."""
-    for position in np.flatnonzero((times > 0) & (idle.call >= 0)).tolist():
-        yield Use.LAUNCH, trace.names[trace.name[idle.call[position]]], position, float(times[position])
+    position = np.flatnonzero((times > 0) & (idle.call >= 0))
+    return NamedTimes(Use.LAUNCH, trace.names, trace.name[idle.call[position]], position, times[position])
 
 
-def _functions(trace: Trace, idle: _Idle, begun: Times, times: Numbers) -> Iterator[tuple[Use, str, int, float]]:
+def _functions(trace: Trace, idle: _Idle, begun: Times, times: Numbers) -> NamedTimes:
     """What the host was in, in the middle of the longest idle times."""
     around = Nesting(trace, Kind.PYTHON, Kind.ANNOTATION, Kind.OP)
     steps = trace.rows(Kind.STEP)
     main = int(trace.lane[steps[0]]) if len(steps) else -1
     order = np.argsort(-times, kind="stable")
-    for rank, position in enumerate(order[times[order] > 0].tolist()):
-        ns = float(times[position])
-        if rank >= LOOKED_UP:
-            yield Use.HOST, SHORT, position, ns
-            continue
+    order = order[times[order] > 0]
+    table = Table[str]()
+    code = np.full(len(order), table[SHORT], np.intp)
+    for rank, position in enumerate(order[:LOOKED_UP].tolist()):
         middle = int(idle.start[position] + begun[position]) // 2
         call = int(idle.call[position])
         lanes = dict.fromkeys([int(trace.lane[call]), main] if call >= 0 else [main])
         found = (user(trace, around.around(lane, middle, middle)) for lane in lanes if lane >= 0)
-        yield Use.HOST, next((name for name in found if name), UNNAMED), position, ns
+        code[rank] = table[next((name for name in found if name), UNNAMED)]
+    return NamedTimes(Use.HOST, tuple(table), code, order, times[order])
 
 
 def user(trace: Trace, chain: Sequence[int]) -> str:

@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.graph import Graph, Hold
+from syncscope.analysis.entries import Hold
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.replay import Outcome, replay, replay_all
 from syncscope.analysis.steps import alike
 from syncscope.model.report import Price

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.graph import NEVER, Graph, Hold, Run
+from syncscope.analysis.entries import Hold, Run
+from syncscope.analysis.graph import NEVER, Graph
 
 Times = NDArray[np.float64]
 FEW = 16  # scenarios up to which one after the other is faster

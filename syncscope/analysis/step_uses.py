@@ -54,9 +54,12 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     for number, ns in enumerate(idle.after_reads(len(event_graph.reads), inside).tolist()):
         if ns:
             by[Use.WAIT][name_of(event_graph.reads[number])] += ns
-    for use, name, position, part in idle.names:
-        if inside[position]:
-            by[use][name] += part
+    for told in idle.names:
+        counted_too = inside[told.position]
+        code, part = told.code[counted_too], told.ns[counted_too]
+        sums = np.bincount(code, part).tolist()
+        for each_code in np.unique(code).tolist():
+            by[told.use][told.names[each_code]] += sums[each_code]
     number = len(counted)
     spent = tuple(
         Spent(use, total / number, tuple((name, t / number) for name, t in longest(by[use])))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncscope.kineto import memory, tables
 from syncscope.kineto.scan import NOTHING, Args, JsonEvent, times
-from syncscope.kineto.values import LIMIT, exact_ns, integers, nanoseconds, plain
+from syncscope.kineto.values import LIMIT, exact_ns, has_huge, integers, nanoseconds, plain
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Kind, Table, Trace
@@ -52,7 +51,6 @@ _TYPES: dict[str, type[np.generic]] = {
 }
 GROWTH = 1.25  # of the columns when they are full: memory that is grown is moved page by page, not copied
 FIRST = 1 << 16  # rows
-HUGE = re.compile(rb"\d{19}")
 _NO_ARGS = Args()
 Column = NDArray[Any]
 
@@ -87,7 +85,7 @@ class Columns:
 
     def add(self, events: list[JsonEvent], text: bytes) -> None:
         """Take up a batch; `text` is the JSON list it was decoded from."""
-        if HUGE.search(text):
+        if has_huge(text):
             _without_huge(events)
         phases = [e.ph for e in events]
         whole = [e for e in events if e.ph == "X"]
@@ -108,11 +106,18 @@ class Columns:
             return
         instants = list(compress(events, marked))
         time, _ = _times(instants, marked, text)
-        instants = [plain(event) for event in instants]
-        lane = _codes(self._lanes, [(e.pid, e.tid) for e in instants])
+        try:
+            lane, place = self._where(instants)
+        except TypeError:  # something is not of the type it always is
+            instants = [plain(event) for event in instants]
+            lane, place = self._where(instants)
+        self._memory.append(memory.columns_of(instants, time, lane, place).take(time > -LIMIT))
+
+    def _where(self, instants: list[JsonEvent]) -> tuple[Column, Column]:
+        """The lane and the place of each, by number."""
         said = [e.args.place if e.args else "" for e in instants]
         place = np.array([self._places[0, text] if text else -1 for text in said], np.int64)
-        self._memory.append(memory.columns_of(instants, time, lane, place).take(time > -LIMIT))
+        return _codes(self._lanes, [(e.pid, e.tid) for e in instants]), place
 
     def _rows(self, events: list[JsonEvent], start: Column, duration: Column) -> None:
         try:

@@ -14,7 +14,20 @@ from syncscope.kineto.scan import Args, JsonEvent
 
 EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
 LIMIT = 2**62
+DIGITS = bytes(b"0"[0] if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))  # every digit is a 0
+MANY = b"0" * 19  # digits of the smallest integer that is `LIMIT` or more
+NUMBER = re.compile(rb"\d*")
 Column = NDArray[Any]
+
+
+def has_huge(text: bytes) -> bool:
+    """Whether JSON text may hold an integer of `LIMIT` or more: so many digits, of no fraction."""
+    digits = text.translate(DIGITS)
+    at = digits.find(MANY)
+    while at > 0 and text[at - 1 : at] == b".":
+        run = NUMBER.match(text, at)
+        at = digits.find(MANY, run.end() if run else at + len(MANY))
+    return at >= 0
 
 
 def nanoseconds(values: list[Any]) -> tuple[Column, bool]:

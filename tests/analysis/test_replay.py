@@ -8,9 +8,9 @@ from drawn import COLUMN, Device, device_early, timeline
 from effort import EFFORT
 from hypothesis import given, settings
 
+from syncscope.analysis.entries import Launch
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import error
-from syncscope.analysis.graph import Launch
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.replay import replay, replay_all
 from syncscope.model.trace import Event, Kind, Lane, Trace
