@@ -30,6 +30,7 @@ from syncscope.analysis.idle_times import loading_times
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.price import TimedPart, timed_part, unpriced
 from syncscope.analysis.replay import replay
+from syncscope.analysis.what_if_experience import MEASURED, OF_SAVING, margin
 from syncscope.analysis.window import between
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
@@ -43,9 +44,6 @@ WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
 LINES = 3  # lines of which a row of their own is made
-# What lies between said and true in four of five loops that were changed for real (benchmarks/what_if_truth.py, an H100): so
-# many parts of a step, and so many of the saving.
-OFF, OFF_OF_SAVING = 0.05, 0.1
 NAMED = 5  # lines that are named in a row
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
 LONGER = 1.1  # times the step, from which the device is what holds it up
@@ -173,10 +171,12 @@ class Ground:
         `host` is the host's time that goes, ns per step: a device that is a processor has it then.
         """
         doubt = max(self.trusted.error or 0.0, self.trusted.unexplained, self.trusted.silent)
-        off = (min(doubt, 1.0) + OFF) * self.step + OFF_OF_SAVING * abs(saving)
+        off = (min(doubt, 1.0) + margin()) * self.step + OF_SAVING * abs(saving)
         more = host if self.event_graph.on_processor else 0.0
         low, high = min(low, saving - off), min(max(high, saving + off) + more, self.step)
-        return WhatIf(name, saving, low, high, min(self.step, max(bound + more, high)), lines, advice)
+        return WhatIf(
+            name, saving, low, high, min(self.step, max(bound + more, high)), lines, advice, loops=len(MEASURED)
+        )
 
 
 def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:

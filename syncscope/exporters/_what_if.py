@@ -52,3 +52,6 @@ def rows(report: Report, width: int) -> Iterator[Text]:
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
     if (more := len(report.what_if) - ROWS) > 0:
         yield Text(f"{MARGIN}and {more} more: --format json has them all", "dim")
+    if loops := max(one.loops for one in report.what_if):
+        words = f"between: four in five, if yours is like the {loops} loops, all on one GPU, that were changed for real"
+        yield from (Text.assemble(MARGIN, part) for part in Text(words, "dim").wrap(Console(), width - len(MARGIN)))

@@ -197,6 +197,7 @@ def what_if(one: WhatIf) -> dict[str, Any]:
         "bound_ms": ms(one.bound),
         "lines": [place(of) for of in one.lines],
         "advice": one.advice,
+        "loops": one.loops,
     }
 
 

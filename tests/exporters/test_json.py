@@ -113,6 +113,7 @@ def test_what_would_help_is_there(report):
         "high_ms": 1.8,
         "bound_ms": 2.0,
         "advice": "torch.where instead of index assignment",
+        "loops": 0,
     }
 
 
