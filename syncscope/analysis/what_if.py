@@ -11,30 +11,24 @@ reads its tensors) is between the ends of its interval.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.event_graph import Changes, EventGraph, event_graph_of
 from syncscope.analysis.fidelity import Fidelity
-from syncscope.analysis.graph import Graph
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
-from syncscope.analysis.idle_times import loading_times
-from syncscope.analysis.intervals import Intervals, covered, union
-from syncscope.analysis.price import TimedPart, timed_part, unpriced
-from syncscope.analysis.replay import replay
-from syncscope.analysis.what_if_experience import MEASURED, OF_SAVING, margin
+from syncscope.analysis.intervals import covered
+from syncscope.analysis.price import unpriced
+from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.analysis.window import between
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
-from syncscope.model.source import Place, shortly
+from syncscope.model.source import shortly
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.what_if import WhatIf
 
@@ -44,139 +38,13 @@ WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
 LINES = 3  # lines of which a row of their own is made
-NAMED = 5  # lines that are named in a row
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
 LONGER = 1.1  # times the step, from which the device is what holds it up
 # how many times as much memory an optimizer's step in single operators goes through as in one kernel: tensors read and written
 TRAFFIC = {"SGD": 8 / 5, "Adam": 18 / 7, "AdamW": 20 / 7, "Adagrad": 11 / 5}
 FUSED = 2.0  # of any other
-OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
-FROM_HOST = re.compile(r"HtoD|H2D|(?:Host|Pageable|Pinned) -> Device|[Ww]riteBuffer")
 Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A recording, and what is replayed of it: the host's items with their `gaps` and `cost` (ns, without the recorder's)."""
-
-    trace: Trace
-    event_graph: EventGraph
-    trusted: Fidelity
-
-    @cached_property
-    def graph(self) -> Graph:
-        """As it was recorded."""
-        return self.event_graph.graph()
-
-    @cached_property
-    def window(self) -> TimedPart:
-        """The steps that are timed."""
-        return timed_part(self.graph)
-
-    @cached_property
-    def step(self) -> float:
-        """ns that a step takes."""
-        return self.window.of(replay(self.graph))
-
-    @cached_property
-    def lines(self) -> NumberedLines:
-        """The line of each item of the host, and of each piece of the device's work."""
-        return NumberedLines(self.trace, self.event_graph)
-
-    @cached_property
-    def times(self) -> tuple[Numbers, Numbers]:
-        """The host's time before each of its items, and in it."""
-        return self.event_graph.host_times(self.event_graph.recorder)
-
-    @cached_property
-    def loading(self) -> Numbers:
-        """How much of the time before each item the host was in the loader."""
-        host = self.event_graph.host
-        end = (host.began + host.origin).astype(np.int64)
-        begin = end - host.gap.astype(np.int64)
-        return covered(loading_times(self.trace, self.event_graph), begin, end).astype(float)
-
-    @cached_property
-    def launches(self) -> Truths:
-        """Which items only launch, and nothing that comes from the host's memory."""
-        host, work = self.event_graph.host, self.event_graph.device_work
-        found = np.isin(np.arange(len(host.row)), work.enqueued)
-        names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
-        uploads = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
-        found &= ~np.isin(np.arange(len(found)), work.enqueued[uploads])
-        launching: Truths = found & ~host.holds & (host.row >= 0)
-        return launching
-
-    @cached_property
-    def backward(self) -> Truths:
-        """Which items are launches of the backward pass, as far as that is known: also those of its thread."""
-        rows = self.event_graph.host.row
-        found: Truths = (rows >= 0) & (self.trace.forward[rows] >= 0)
-        if len(steps := self.trace.rows(Kind.STEP)):
-            elsewhere: Truths = (rows >= 0) & (self.trace.lane[rows] != self.trace.lane[steps[0]])
-            return found | elsewhere
-        return found
-
-    @cached_property
-    def optimizers(self) -> dict[str, Intervals]:
-        """When each optimizer, by its class, stepped."""
-        rows = self.trace.rows(Kind.ANNOTATION)
-        found = {}
-        for code in np.unique(self.trace.name[rows]).tolist():
-            if name := OPTIMIZER.match(self.trace.names[code]):
-                of = rows[self.trace.name[rows] == code]
-                found[name[1]] = union(self.trace.start[of], self.trace.start[of] + self.trace.duration[of])
-        return found
-
-    def within(self, spans: Intervals) -> Truths:
-        """Which items begin in these."""
-        begun = (self.event_graph.host.began + self.event_graph.host.origin).astype(np.int64)
-        inside: Truths = np.greater(covered(spans, begun, begun + 1), 0)
-        return inside
-
-    def saved(self, changes: Changes | None = None, freed: Sequence[int] = ()) -> float:
-        """What a step is shorter then, ns."""
-        graph = self.graph if changes is None else self.event_graph.graph(changes=changes)
-        return self.step - self.window.of(replay(graph, freed))
-
-    def counted(self, items: Truths) -> Truths:
-        """Those of some items that lie in the steps that are timed."""
-        began = self.event_graph.host.began
-        since = self.graph.ends[self.window.first] if self.window.first >= 0 else 0.0
-        until = self.graph.ends[self.window.last] if self.window.last >= 0 else self.graph.end
-        inside: Truths = items & (began >= since) & (began < until)
-        return inside
-
-    def dearest(self, values: Numbers) -> tuple[Place, ...]:
-        """The lines that have most of some values, one for each item."""
-        spent = self.lines.sums(self.lines.item, values)
-        order = [code for code in np.argsort(-spent, kind="stable").tolist() if code and spent[code] > 0]
-        return tuple(self.trace.places[self.lines.pairs[code][0]] for code in order[:NAMED])
-
-    def row(
-        self,
-        name: str,
-        saving: float,
-        low: float,
-        high: float,
-        bound: float,
-        *,
-        lines: tuple[Place, ...] = (),
-        advice: str = "",
-        host: float = 0.0,
-    ) -> WhatIf:
-        """A row whose interval allows for what the replay itself does not understand.
-
-        `host` is the host's time that goes, ns per step: a device that is a processor has it then.
-        """
-        doubt = max(self.trusted.error or 0.0, self.trusted.unexplained, self.trusted.silent)
-        off = (min(doubt, 1.0) + margin()) * self.step + OF_SAVING * abs(saving)
-        more = host if self.event_graph.on_processor else 0.0
-        low, high = min(low, saving - off), min(max(high, saving + off) + more, self.step)
-        return WhatIf(
-            name, saving, low, high, min(self.step, max(bound + more, high)), lines, advice, loops=len(MEASURED)
-        )
 
 
 def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
