@@ -99,3 +99,28 @@ print(type(compiled.library()).__name__, compiled.why_not())
 """)
     assert done.stdout.startswith("Library no native hook ("), done.stderr
     assert "no-compiler" in done.stdout
+
+
+IN_PYTHON = """
+from syncscope.tracers.hooks import methods
+methods.module = lambda source: None  # as where no compiler is
+import syncscope, syncscope.kernels, torch
+x = torch.tensor([[1.0, 2.0], [1.0, 2.0]]).to("ocl").requires_grad_()
+with syncscope.trace() as trace:
+    x.sum().backward()
+    x.sum().item()
+    torch.unique(x, dim=0)
+    torch.unique(x)
+    x.nonzero()
+    trace.step()
+print(sorted(read.op for read in trace.report(show=False).reads))
+print("unique_dim" in vars(torch._VF))
+"""
+
+
+def test_syncs_of_torch_are_heard_in_python_where_no_part_in_c_is():
+    pytest.importorskip("torch")
+    pytest.importorskip("pyopencl")
+    done = subprocess.run([sys.executable, "-c", IN_PYTHON], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['item', 'nonzero', 'unique', 'unique']\nFalse\n"

@@ -23,6 +23,7 @@ call raises. Gives back None; or (answer,) instead of the call; or (args, kwargs
 `after` called with the result, or None where the call raised."""
 
 SOURCE = Path(__file__).with_name("methods.c")
+HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a type whose attributes can be set
 ITEM, SET, MAKE = range(3)  # slots of a type: x[i], x[i] = y, the making of an object
 
 
@@ -46,9 +47,11 @@ class Hooks:
             return
         number = in_c.hear(function, before) if in_c is not None else None
         if number is None:
-            torch = sys.modules["torch"]
-            owner = {torch._C.TensorBase: torch.Tensor, torch._C._VariableFunctions: torch}.get(owner, owner)
-            self._in_python.append((owner, name, before))
+            owner = _in_python(owner, name)
+            if (
+                not isinstance(owner, type) or owner.__flags__ & HEAP
+            ):  # of others no function can be replaced: not heard
+                self._in_python.append((owner, name, before))
         else:
             self._numbers += (number,)
 
@@ -69,6 +72,16 @@ class Hooks:
             patches.later(in_c.take, self._numbers)
         for owner, name, before in self._in_python:
             patches.replace(owner, name, _replacement(getattr(owner, name), isinstance(owner, type), before))
+
+
+def _in_python(owner: Any, name: str) -> Any:
+    """Where a function of torch in C is called from in Python, for its own home takes no other."""
+    torch = sys.modules["torch"]
+    if owner is torch._C.TensorBase:
+        return torch.Tensor
+    if owner is torch._C._VariableFunctions:
+        return torch if hasattr(torch, name) else torch._VF  # `unique_dim` is called by torch's own Python alone
+    return owner
 
 
 def hear(owner: Any, name: str, before: Before) -> None:
