@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Op, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.FORMAT,)
@@ -63,3 +63,7 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.operand)} is written down: the host waits to read it"
+
+
+def certain(site: Site, function: Function) -> bool:
+    return True  # what is offered moves the text or writes it less often, whatever stands in it
