@@ -22,44 +22,45 @@ def apart(function: Function, tensors: Sequence[ast.expr]) -> bool:
 
 def made_on_host(function: Function, tensor: ast.expr) -> bool:
     """Whether a tensor is made on the host, on some path at least: `torch.tensor(0.0)` where another branch computes it."""
-    return Hosted.of(function).made(tensor)
+    return Hosted.of(function).made(function, tensor)
 
 
 class Hosted:
-    """What the names of a function hold that is made on the host: each is gone through once, though it is made of others."""
+    """What the names of a function hold that is made on the host: each is gone through once, though it is made of others.
+
+    It is kept by the function, and so holds no way back: a circle would leave every tree to the garbage collector.
+    """
 
     @classmethod
     def of(cls, function: Function) -> Hosted:
         """The one of a function."""
-        return function.once("made on the host", function.scope, lambda: cls(function))
+        return function.once("made on the host", function.scope, cls)
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self) -> None:
         self.known: dict[ast.Assign | str, bool] = {}
         self.path: set[str] = set()  # names that are being asked for: one that is made of itself ends there
         self.met: set[str] = set()  # of these, what the answer at hand has come to
         self.open: dict[ast.Assign | str, set[str]] = {}  # "no" for as long as these names are being asked for
 
-    def made(self, tensor: ast.expr) -> bool:
+    def made(self, function: Function, tensor: ast.expr) -> bool:
         """As `made_on_host`."""
-        function = self.function
         fact = function.fact(tensor)
         if fact.is_tensor and fact.device in (Device.HOST, Device.DEFAULT):
             return True
         match tensor:
             case ast.Name():
-                return self.named(tensor)
+                return self.named(function, tensor)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return any(is_host_factory(function, v) for v in attributes(function, name))
             case ast.Subscript(value=whole):
-                return self.made(whole)
+                return self.made(function, whole)
             case ast.IfExp(body=body, orelse=other):
-                return self.made(body) or self.made(other)
+                return self.made(function, body) or self.made(function, other)
             case ast.UnaryOp(operand=operand):
-                return self.made(operand)
+                return self.made(function, operand)
             case ast.BinOp(left=left, right=right):  # what lives on the device takes the other there
                 parts = [p for p in (left, right) if function.constant(p) is None]
-                return bool(parts) and all(self.made(p) for p in parts)
+                return bool(parts) and all(self.made(function, p) for p in parts)
             case ast.Call():
                 if is_host_factory(function, tensor):
                     return True
@@ -67,12 +68,12 @@ class Hosted:
                 others = [*op.args, *op.keywords.values()] if op is not None else []
                 if op is None or op.name in MOVES or any(function.fact(o).is_tensor for o in others):
                     return False
-                return not isinstance(op.base, ast.Attribute) and self.made(op.base)
+                return not isinstance(op.base, ast.Attribute) and self.made(function, op.base)
         return False
 
-    def named(self, name: ast.Name) -> bool:
+    def named(self, function: Function, name: ast.Name) -> bool:
         """Whether a name holds such a tensor: what it surely was given last, else any of what it is given."""
-        last = self.function.reaching_definition(name)
+        last = function.reaching_definition(name)
         key = name.id if last is None else last
         if name.id in self.path:
             self.met.add(name.id)
@@ -84,8 +85,8 @@ class Hosted:
             return False
         before, self.met = self.met, set()
         self.path.add(name.id)
-        values = [last.value] if last is not None else given(self.function, name.id)
-        found = any(self.made(value) for value in values)
+        values = [last.value] if last is not None else given(function, name.id)
+        found = any(self.made(function, value) for value in values)
         self.path.discard(name.id)
         if name.id in self.met:
             self.met.discard(name.id)
