@@ -118,6 +118,7 @@ def test_nothing_is_left_where_verify_itself_is_killed(project: Path, after: str
         "verify",
         "--budget=10m",
         "--steps=30",
+        "--apart",
         "train.py",
         "after.py",
         "1000",

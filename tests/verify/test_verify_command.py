@@ -238,7 +238,7 @@ def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
 def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     for name in ("before", "after"):  # equal, so that no interval is narrow enough
         (tmp_path / f"{name}.py").write_text(DRAWN)
-    process = verify(tmp_path, "--precision=0.001%", "--steps=12", "before.py", "after.py")
+    process = verify(tmp_path, "--apart", "--precision=0.001%", "--steps=12", "before.py", "after.py")
     runs, end = Path(f"{tmp_path}-runs/runs"), time.monotonic() + 400
     while time.monotonic() < end and (not runs.exists() or len(runs.read_text().split()) < 12):
         time.sleep(0.1)
