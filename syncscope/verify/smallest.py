@@ -146,6 +146,8 @@ class Fixes:
     def _good(self) -> list[int]:
         """The fixes that compute what the program does."""
         good: list[int] = []
+        if equal := self._equal_together():
+            return equal
         for candidate in self.plan.candidates:
             fix = self.tried[candidate.number]
             if fix.why:
@@ -162,6 +164,25 @@ class Fixes:
             else:
                 good.append(candidate.number)
         return good
+
+    def _equal_together(self) -> list[int]:
+        """All fixes, where with all of them at once every bit is the same: one run instead of one for each. What stays of them
+        in the end is compared again by itself.
+
+        None, where that is not so: then each is asked for by itself.
+        """
+        open_ = [number for number, fix in self.tried.items() if not fix.why]
+        together = self.plan.closed(open_)
+        made = self.plan.version(together)
+        if len(open_) < 2 or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
+            return []  # one of them may not be made beside the others
+        self.search.tell("what all fixes together compute")
+        values, _, apart = self._judge(together)
+        if values != EQUAL:
+            return []
+        for number in open_:
+            self.tried[number].values, self.tried[number].difference = EQUAL, apart
+        return open_
 
     def _judge(self, chosen: Set) -> tuple[str, str, Difference | None]:
         members = [self.plan.candidates[number] for number in chosen]
@@ -237,7 +258,8 @@ class Fixes:
                 continue
             spent = search.spent()
             short = self._as_short(rest, start, spent + (ALL - spent) / (len(leaves) - at))
-            if short is None and alone[number] is not None and not self.found.is_gain(alone[number]):
+            gains = self.found.is_gain(search.ratio(rest))  # else what all give together would be given away
+            if short is None and gains and alone[number] is not None and not self.found.is_gain(alone[number]):
                 self.tried[number].why = "no gain of it is known, neither by itself nor beside the others"
                 kept = rest
             elif short:
