@@ -215,6 +215,10 @@ def verdict(found: Verification) -> str:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
         if found.loses:
             return "Answered late the step is longer: to fetch the values takes more than the waits cost. That is no answer."
+        if not found.decided and found.drifts:
+            return (
+                f"{undecided[:-1]}, and as written twice it is {interval(found.same)}: steps change by themselves here."
+            )
         if not found.decided:
             return undecided
         return "Without these waits the step is no shorter: they cost nothing that could be had back."

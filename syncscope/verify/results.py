@@ -109,6 +109,11 @@ class Verification:
         return self.same is not None and abs(1 - ratio.ratio) <= abs(1 - self.same.ratio)
 
     @property
+    def drifts(self) -> bool:
+        """Whether equal versions surely differ: steps change by themselves, and a gain may be hidden in that."""
+        return self.same is not None and (self.same.gains or self.same.loses)
+
+    @property
     def decided(self) -> bool:
         """Whether it is known what the step becomes, as it is where nothing is left that could be timed."""
         if self.interrupted:
@@ -116,6 +121,8 @@ class Verification:
         if self.ratio is None:
             return self.refused and not any(fix.values in (EQUAL, WITHIN) for fix in self.fixes)
         if self.gains and not self.is_given:
+            return False
+        if self.stale and self.drifts and not (self.gains or self.loses):
             return False
         narrow = self.ratio.half <= WIDE or self.ratio.low > 1 - SLIGHT
         return self.ratio.turns >= FEWEST and (self.gains or self.loses or narrow)

@@ -61,6 +61,17 @@ def test_answered_late_it_is_the_same() -> None:
         assert verdict(found).startswith(said)
 
 
+@pytest.mark.parametrize("drift", [Ratio(0.97, 0.95, 0.99, 9), Ratio(1.03, 1.01, 1.05, 9)])
+def test_waits_do_not_cost_nothing_where_equal_steps_differ(drift: Ratio) -> None:
+    slight = Verification("train.py", ratio=SLIGHT, same=drift, stale=True)
+    assert (slight.code, slight.decided) == (3, False)
+    said = f"it is {drift.ratio:.3f} ({drift.low:.3f} to {drift.high:.3f}): steps change by themselves here."
+    assert verdict(slight).startswith("Nothing is decided: answered late")
+    assert verdict(slight).endswith(said)
+    assert Verification("train.py", ratio=SURE, same=drift, stale=True).code == 0  # more than they differ by
+    assert Verification("train.py", ratio=SLIGHT, same=SLIGHT, stale=True).code == 1
+
+
 def test_one_refused_fix_is_not_all_of_them() -> None:
     finding: Any = SimpleNamespace(rule="host-read")
     refused, open_ = (TriedFix("a.py", 1, finding, finding, values=values) for values in (CHANGED, WITHIN))
