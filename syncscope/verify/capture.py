@@ -169,7 +169,8 @@ def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     each = max(1, -(-sum(p.numel() for p in tensors) // MOST_NUMBERS))
     for number, tensor in enumerate(tensors):
         values = np.ascontiguousarray(numbers(tensor.detach().cpu()))
-        yield f"digest{number}", np.frombuffer(hashlib.blake2b(values.tobytes(), digest_size=16).digest(), np.uint8)
+        told = hashlib.blake2b(f"{tensor.dtype}".encode() + values.tobytes(), digest_size=16)
+        yield f"digest{number}", np.frombuffer(told.digest(), np.uint8)
         yield f"values{number}", values.ravel()[::each]
 
 
@@ -194,7 +195,7 @@ def state(optimizers: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
     for name, tensor in held:
         with contextlib.suppress(Exception):  # one that is quantized, fake or not there yet has no numbers
             values = np.ascontiguousarray(numbers(tensor.cpu()))
-            told = hashlib.blake2b(values.tobytes(), digest_size=8).hexdigest()
+            told = hashlib.blake2b(f"{tensor.dtype}".encode() + values.tobytes(), digest_size=8).hexdigest()
             yield f"{name} {tuple(tensor.shape)}", told, values.ravel()[::each]
 
 

@@ -147,7 +147,7 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
     if one.steps != other.steps:
         return Difference(math.inf, where=f"{other.steps} steps instead of {one.steps}")
     weights = _of_parameters(one, other)
-    losses = _of_sequences(one.losses, other.losses)
+    losses = _apart(one.losses, other.losses)
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
     worst, where, compared = 0.0, "", 0
     moved: dict[str, list[NotedValue]] = defaultdict(
@@ -171,7 +171,9 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
         compared += _same_numbers(values, others, one.steps)
     read = sum(map(len, one.reads.values()))
     state, name = max(_of_state(one.state, other.state), default=(0.0, ""))
-    return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where or name, state)
+    if losses is None:  # other backward passes than as written, whatever they come to
+        losses, where = math.inf, f"{len(other.losses)} losses instead of {len(one.losses)}"
+    return Difference(weights, losses, worst, compared, read, where or name, state)
 
 
 def _of_parameters(one: Values, other: Values) -> float:
@@ -235,10 +237,6 @@ def _same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue], step
     )
     both = (one & other).total()
     return both if both >= min(one.total(), other.total()) * (1 - 2 / steps) else 0
-
-
-def _of_sequences(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
-    return _apart(mine, theirs) if len(mine) == len(theirs) else None
 
 
 def _of_numbers(mine: Sequence[float], theirs: Sequence[float]) -> float | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from syncscope.model.source import Place
-from syncscope.verify.capture import digest, state
+from syncscope.verify.capture import digest, parameters, state
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
 from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces, values_of
@@ -30,6 +30,32 @@ def test_a_value_that_differs_in_its_last_number_only_is_not_the_same(size: int,
     other[-1] = last
     assert difference(run(one), run(other), *pieces({}, {})).reads == by
     assert difference(run(one), run(one), *pieces({}, {})).reads == 0.0
+
+
+@pytest.mark.parametrize("others", [[0.5], [0.5, 0.4, 0.3, 0.3], []])
+def test_another_number_of_losses_is_not_the_same(others: list[float]) -> None:
+    one, other = (
+        Values(3, [NotedValue(step, *digest(np.asarray(loss))) for step, loss in enumerate(losses)], {}, {}, [], [])
+        for losses in ([0.5, 0.4, 0.3], others)
+    )
+    apart = difference(one, other, *pieces({}, {}))
+    assert (apart.losses, apart.where) == (np.inf, f"{len(others)} losses instead of 3")
+    assert difference(one, one, *pieces({}, {})).largest == 0.0
+
+
+def test_parameters_of_another_dtype_are_not_the_same(tmp_path: Path) -> None:
+    """Those of bfloat16 that have become float32 hold the same numbers, until the next step rounds them."""
+    torch = pytest.importorskip("torch")
+    runs = []
+    for dtype in (torch.bfloat16, torch.float32):
+        weight = torch.nn.Parameter(torch.ones(3, dtype=dtype))
+        folder = tmp_path / str(dtype)
+        folder.mkdir()
+        np.savez(folder / PARAMETERS, **dict(parameters([torch.optim.SGD([weight], 0.1)])))
+        found: dict[str, Any] = {"steps": 3, "losses": [], "reads": [], "counts": []}
+        runs.append(values_of(RunResult(folder, found)))
+    assert difference(runs[0], runs[1], *pieces({}, {})).parameters == LAST_BIT
+    assert difference(runs[0], runs[0], *pieces({}, {})).parameters == 0.0
 
 
 def test_waits_of_a_device_without_a_kernel_are_told_from_those_of_the_program() -> None:
