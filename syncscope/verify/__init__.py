@@ -12,6 +12,7 @@
               journal    what stands there before: caches, standing, copying
           unheld         what of that could not be taken back
           undo           and what stood there is there again
+        one_process  versions that take turns inside of one run: in_turns is the run's side of it
         values     two runs side by side: parameters, losses, and what both read
         timing     turns side by side: the ratio of the steps, and its interval
       foretold     the ratio that a recording promises

@@ -11,7 +11,6 @@ import contextlib
 import math
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from syncscope.model.trace import Trace
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP, cannot_run
-from syncscope.verify.in_turns import woven
+from syncscope.verify.one_process import ENDLESS, OneProcess
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
@@ -39,7 +38,6 @@ BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
 MOST_IN_ONE = 1000  # the same inside of one process, where a turn takes some tenths of a second
-WOVEN = 24  # versions that are there at once
 BESIDE = 2  # versions that run side by side with the program as written, twice: a device holds all four
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
@@ -96,8 +94,7 @@ class Search:
         self._draw = random.Random(self.settings.seed)
         self._more_steps = False
         self._turning = 0.0  # when the first turn in one process began
-        self._woven: dict[Set, int] = {}  # versions in the process in which they take turns, by number
-        self._once: dict[int, str] = {}  # those of them that cannot, and why
+        self._one_process: OneProcess | None = None
         self._began = time.monotonic()
 
     # running
@@ -327,24 +324,17 @@ class Search:
         """
         changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
         self.tell(f"in turns in one process: {self._open(changed)}")
-        times: dict[Set, float] = {}
+        self._turning = self._turning or time.monotonic()
+        if self._one_process is None:
+            self._one_process = OneProcess(
+                self.processes,
+                self._as_written(),
+                self._rewritten,
+                lambda: self._request("turns", AS_WRITTEN, steps=ENDLESS),
+            )
         with self._counted():
-            try:
-                if not self.processes.talks or any(chosen not in self._woven for chosen in changed):
-                    self._begin(changed)
-                if why := next(filter(None, (self._once.get(self._woven[chosen]) for chosen in changed)), ""):
-                    self.processes.hush()
-                    raise CannotTakeTurnsError(why)
-                self.processes.say({"order": [self._woven.get(chosen, 0) for chosen in order]})
-                for chosen in order:
-                    if (step := self.processes.hear()["step"]) is not None:
-                        times[chosen] = step
-            except RunFailedError as error:
-                if error.code:
-                    raise CannotTakeTurnsError(f"it fails there: {error.why}") from None
-                if not self.turns:
-                    raise CannotTakeTurnsError("the program makes too few steps") from None
-                return {}
+            times = self._one_process.turn(order, changed, self.foreseen)
+        self.found.way = IN_ONE
         return times
 
     def _open(self, versions: Sequence[Set]) -> str:
@@ -361,28 +351,6 @@ class Search:
             about = ", more than the budget holds" if self.processes.left() < seconds < math.inf else about
             said.append(f"{self._words(chosen)} is open{about}")
         return "; ".join(said)
-
-    def _begin(self, needed: Sequence[Set]) -> None:
-        self._turning = self._turning or time.monotonic()
-        wanted = list(dict.fromkeys([*self.foreseen, *self._woven, *needed]))[:WOVEN]
-        wanted += [chosen for chosen in needed if chosen not in wanted]
-        before, versions = self._as_written(), []
-        for chosen in wanted:
-            try:
-                woven(before, {1: self._rewritten(chosen)})
-                versions.append(chosen)
-            except CannotTakeTurnsError:
-                if chosen in needed:
-                    raise
-        self._woven = {chosen: number for number, chosen in enumerate(versions, 1)}
-        files = [self._rewritten(chosen) for chosen in versions]
-        woven(before, dict(enumerate(files, 1)))
-        request, own = self._request("turns", AS_WRITTEN, steps=sys.maxsize)
-        self.processes.begin(request, own, files)
-        said = self.processes.hear()
-        self.found.way = IN_ONE
-        self._once = {int(number): why for number, why in said["once"].items()}
-        self.processes.starting += said["seconds"]
 
     def _as_written(self) -> Mapping[str, bytes]:
         """The files of which there are versions."""

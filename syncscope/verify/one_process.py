@@ -1,0 +1,82 @@
+"""The process in which versions take turns, from outside: begun with all that may be timed, and asked for turns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from syncscope.turns.weaving import CannotTakeTurnsError
+from syncscope.verify.in_turns import woven
+from syncscope.verify.processes import Processes, RunFailedError
+from syncscope.verify.request import Request
+
+WOVEN = 24  # versions that are there at once
+ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of it
+Set = frozenset[int]
+
+
+class OneProcess:
+    """Turns of versions inside of one process, which is begun again where the program ends, or a version is missing in it.
+
+    `before` are the files of which there are versions, `rewritten` says what of them changes in one, and `request` is a run of
+    the program with the files that stand in for its own.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        before: Mapping[str, bytes],
+        rewritten: Callable[[Set], dict[str, bytes]],
+        request: Callable[[], tuple[Request, Mapping[str, bytes]]],
+    ) -> None:
+        self._processes, self._before, self._rewritten, self._request = processes, before, rewritten, request
+        self._numbers: dict[Set, int] = {}  # of the versions that are there
+        self._once: dict[int, str] = {}  # those of them that cannot take turns, and why
+        self._turned = False
+
+    def turn(self, order: Sequence[Set], changed: Sequence[Set], foreseen: Sequence[Set]) -> dict[Set, float]:
+        """ns of a step of each in a block of steps; nothing where the program ended meanwhile.
+
+        `changed` are those that are not as written, `foreseen` others that may come, of which the first has all changes.
+
+        Raises:
+            CannotTakeTurnsError: why each is to have a process of its own.
+        """
+        times: dict[Set, float] = {}
+        try:
+            if not self._processes.talks or any(chosen not in self._numbers for chosen in changed):
+                self._begin(changed, foreseen)
+            if why := next(filter(None, (self._once.get(self._numbers[chosen]) for chosen in changed)), ""):
+                self._processes.hush()
+                raise CannotTakeTurnsError(why)
+            self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
+            for chosen in order:
+                if (step := self._processes.hear()["step"]) is not None:
+                    times[chosen] = step
+        except RunFailedError as error:
+            if error.code:
+                raise CannotTakeTurnsError(f"it fails there: {error.why}") from None
+            if not self._turned:
+                raise CannotTakeTurnsError("the program makes too few steps") from None
+            return {}
+        self._turned = True
+        return times
+
+    def _begin(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
+        wanted = list(dict.fromkeys([*foreseen, *self._numbers, *needed]))[:WOVEN]
+        wanted += [chosen for chosen in needed if chosen not in wanted]
+        versions = []
+        for chosen in wanted:
+            try:
+                woven(self._before, {1: self._rewritten(chosen)})
+                versions.append(chosen)
+            except CannotTakeTurnsError:
+                if chosen in needed:
+                    raise
+        self._numbers = {chosen: number for number, chosen in enumerate(versions, 1)}
+        files = [self._rewritten(chosen) for chosen in versions]
+        woven(self._before, dict(enumerate(files, 1)))
+        self._processes.begin(*self._request(), files)
+        said = self._processes.hear()
+        self._once = {int(number): why for number, why in said["once"].items()}
+        self._processes.starting += said["seconds"]
