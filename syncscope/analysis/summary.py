@@ -109,11 +109,11 @@ def summarize(
     )
     if event_graph.uploads:
         size = (
-            f"{len(event_graph.uploads)} copies from pageable memory"
+            f"{len(event_graph.uploads)} copies from pageable memory counted as if they were"
             if len(event_graph.uploads) > 1
-            else "a copy from pageable memory"
+            else "a copy from pageable memory counted as if it were"
         )
-        said = f"{size} counted as if it were pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
+        said = f"{size} pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
