@@ -50,7 +50,9 @@ def test_uploads_from_pageable_memory_are_the_host_s_time(shared):
     """150 MB copied through the driver's buffer, and nothing else to wait for; the prototype said 0.5 ms."""
     report = summarize(read(shared, "a100_alexnet_cuda_sync_events"), pinned=25.0)
     assert report.saving / 1e6 == pytest.approx(60, rel=0.2)
-    assert any("pageable memory counted as if they were pinned, and fetched at 25 GB/s" in note for note in report.notes)
+    assert any(
+        "pageable memory counted as if they were pinned, and fetched at 25 GB/s" in note for note in report.notes
+    )
 
 
 def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(report):
