@@ -68,7 +68,11 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         elif fact.kind is MODULE and fact.device is HOST:
             fact = fact.but(device=SOMEWHERE)  # so with an object that holds a module
-        if not ref.cls.module.linted and not _sets_up(frame, ref.cls):
+        if _sets_up(frame, ref.cls):
+            here = fact.kind is TENSOR and fact.device is HOST and owner.kind is not MODULE
+            kept = ref.cls.made_on_host
+            kept.add(name) if here else kept.discard(name)
+        elif not ref.cls.module.linted:
             return
         before = ref.cls.attributes.get(name)
         ref.cls.attributes[name] = fact if before is None else join(before, fact)

@@ -28,7 +28,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, execute
-from syncscope.tensors.parameters import bind_parameters
+from syncscope.tensors.parameters import ON_HOST, bind_parameters
 from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.scope import Instance, find_method
 from syncscope.tensors.settling import Settling
@@ -124,9 +124,11 @@ def call_function(
     given: dict[str, Fact] = dict(zip(names, args, strict=False))
     given.update((name, fact) for name, fact in keywords.items() if name is not None)
     if None in keywords or any(each is SPREAD for each in args):
-        missing = []
+        missing = {}
     else:
-        missing = [name for name in function.may_be_none if name not in given]
+        missing = {
+            name: NONE if value is None else ON_HOST for name, value in function.left_out.items() if name not in given
+        }
     if here and not function.module.linted:
         result = run(function, frame.depth + 1)
     elif here and function.result is None and not function.running:
@@ -145,11 +147,17 @@ def call_function(
         result = better if better.kind is not NOTHING_KNOWN else result
     else:
         result = run(function, frame.depth + 1)
-    if result.kind is NOTHING_KNOWN or (result.kind is TENSOR and result.confidence < 2) or result.kind is SEQUENCE:
+    if (
+        result.kind is NOTHING_KNOWN
+        or (result.kind is TENSOR and (result.confidence < 2 or (here and _guesses(given))))
+        or result.kind is SEQUENCE
+    ):
         better = particular(function, frame, given, missing)
         if better.kind is not NOTHING_KNOWN:
             result = better
-    elif result.kind is TENSOR and result.device is SOMEWHERE and "device" in missing:
+        elif result.kind is TENSOR and result.confidence > 1 and len(function.calls) >= _PARTICULAR:
+            result = result.but(confidence=1)  # called in too many ways to say more of this one
+    elif result.kind is TENSOR and result.device is SOMEWHERE and ("device" in missing or ON_HOST in missing.values()):
         better = particular(function, frame, given, missing)
         if better.kind is TENSOR and better.device is HOST:
             result = result.but(device=HOST)
@@ -183,8 +191,8 @@ def on_host(fact: Fact) -> Fact:
     return fact
 
 
-def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: list[str]) -> Fact:
-    """The result for these very arguments, when the function is small and some argument is known; the missing are None."""
+def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: dict[str, Fact]) -> Fact:
+    """The result for these very arguments, when the function is small and some argument is known, or where it is made."""
     node = function.node
     if frame.inlined >= _INLINED or (node.end_lineno or 0) - node.lineno > _LONGEST:
         return UNKNOWN
@@ -192,7 +200,7 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
         function.module.project.cut.add(function if function.running else function.module)
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
-    if not telling and "device" not in missing:
+    if not telling and "device" not in missing and ON_HOST not in missing.values():
         return UNKNOWN
     here = frame.module.linted or frame.inlined > 0  # what is passed is of the file at hand
     key = (*sorted((name, hash(fact)) for name, fact in telling.items()), *missing)
@@ -205,7 +213,7 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
         inner.inlined = frame.inlined + 1
         inner.used = used(function)
         bind_parameters(function, inner)
-        inner.env.update(dict.fromkeys(missing, NONE))
+        inner.env.update(missing)
         for name, fact in given.items():
             known = inner.env.get(name)
             if (
@@ -213,6 +221,7 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
                 and known.kind is TENSOR
                 and fact.kind is TENSOR
                 and known.confidence > fact.confidence
+                and (name in inner.used or name not in function.passed)
             ):
                 inner.env[name] = fact.but(confidence=known.confidence)  # what its uses say still holds
             elif fact.kind is not NOTHING_KNOWN:
@@ -223,6 +232,11 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
         function.calls[key] = result
         function.module.project.particular.add(function)
     return result
+
+
+def _guesses(given: dict[str, Fact]) -> bool:
+    """Whether a guess is passed where others pass what is known: `default(flag, True)` gives each what it passed."""
+    return any(fact.kind is TENSOR and fact.confidence == 1 for fact in given.values())
 
 
 def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:

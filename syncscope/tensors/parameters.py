@@ -31,7 +31,7 @@ from syncscope.tensors.scope import instance
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)
-_ON_HOST = Fact(
+ON_HOST = Fact(
     OTHER, device=HOST, confidence=3, ref=Tag.DEVICE
 )  # beside `device` it is another: where something is kept
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
@@ -62,7 +62,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     for argument, default in pairs:
         known = _announced(function, argument, frame)
         if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
-            known = _ON_HOST
+            known = ON_HOST
         passed = function.passed.get(argument.arg)
         if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
             known = passed  # whatever the annotation says

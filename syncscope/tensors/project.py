@@ -44,7 +44,7 @@ class ProjectFunction:
 
     __slots__ = (
         "_decorators",
-        "_may_be_none",
+        "_left_out",
         "_names",
         "calls",
         "closure",
@@ -75,7 +75,7 @@ class ProjectFunction:
         self.inner: list[ProjectFunction] = []
         self._decorators: frozenset[str] | None = None
         self._names: list[str] | None = None
-        self._may_be_none: list[str] | None = None
+        self._left_out: dict[str, str | None] | None = None
         module.defined.append(self)
 
     def release(self) -> None:
@@ -94,19 +94,21 @@ class ProjectFunction:
         return self._names
 
     @property
-    def may_be_none(self) -> list[str]:
-        """Its parameters that are None where a call does not name them."""
-        if self._may_be_none is None:
+    def left_out(self) -> dict[str, str | None]:
+        """Its parameters that are None or a text, a device's name, where a call does not name them."""
+        if self._left_out is None:
             arguments = self.node.args
             named = self.names[-len(arguments.defaults) :] if arguments.defaults else []
             pairs = (
                 *zip(named, arguments.defaults, strict=True),
                 *zip((each.arg for each in arguments.kwonlyargs), arguments.kw_defaults, strict=True),
             )
-            self._may_be_none = [
-                name for name, default in pairs if isinstance(default, ast.Constant) and default.value is None
-            ]
-        return self._may_be_none
+            self._left_out = {
+                name: default.value
+                for name, default in pairs
+                if isinstance(default, ast.Constant) and (default.value is None or default.value == "cpu")
+            }
+        return self._left_out
 
     def decorators(self) -> frozenset[str]:
         """Last words of the decorators: `torch.no_grad()` is "no_grad"."""
@@ -128,6 +130,7 @@ class Class:
         "bases",
         "fields",
         "instance",
+        "made_on_host",
         "methods",
         "module",
         "name",
@@ -143,6 +146,7 @@ class Class:
         self.methods: dict[str, ProjectFunction] = {}
         self.fields: dict[str, ast.expr] = {}  # name -> annotation
         self.attributes: dict[str, Fact] = {}
+        self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
         self.bases: list[Fact] | None = None
         self.ancestry: list[Class] | None = None

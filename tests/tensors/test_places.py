@@ -150,6 +150,75 @@ CASES = {
             def finish(self):
                 return self.sigmas.to("cpu")  # waits: cpu
     """,
+    "kept where it was set up until somebody sends it elsewhere": """
+        class Schedule:
+            def __init__(self, n: int):
+                self.steps = torch.arange(n)
+                self.scales = torch.linspace(0, 1, n)
+                self.held = torch.arange(n).cuda()  # waits: created_on_host
+
+            def set_steps(self, n: int, device=None):
+                self.steps = torch.arange(n).to(device)  # waits: created_on_host
+                self.held = torch.arange(n).to(device)  # waits: created_on_host
+
+            def add_noise(self, x: torch.Tensor, noise: torch.Tensor):
+                steps = self.steps.to(x.device)  # waits: to_device
+                scales = self.scales.to(device=x.device, dtype=x.dtype)  # waits: to_device
+                return x + noise * scales[steps] + self.held.to(x.device)
+    """,
+    "of a module, which is moved, nothing is kept": """
+        class Grid(nn.Module):
+            def __init__(self, n: int):
+                super().__init__()
+                self.register_buffer("steps", torch.arange(n))
+
+            def resize(self, n: int, device):
+                self.steps = torch.arange(n).to(device)  # waits: created_on_host
+
+            def forward(self, x: torch.Tensor):
+                return x + self.steps.to(x.device)
+    """,
+    "made on the host where a call does not say": """
+        def grid(n: int, m: int, device: str = "cpu"):
+            device = torch.device(device)
+            rows, columns = torch.arange(n, device=device), torch.arange(m, device=device)
+            return torch.stack(torch.meshgrid(rows, columns, indexing="ij")).float()
+
+        def flow(x: torch.Tensor, n: int):
+            there = grid(n, n, device=x.device).to(x.device)
+            return there + grid(n, n).to(x.device)  # waits: to_device
+    """,
+    "numbers at positions that another function looked for": """
+        def pairs(labels: torch.Tensor):
+            same = labels[:, None] == labels[None]
+            rows, columns = torch.where(same)  # waits: where
+            return rows, columns
+
+        def loss(x: torch.Tensor, labels: torch.Tensor):
+            first, second = pairs(labels)
+            found = torch.zeros(len(x), len(x), device="cuda")
+            found[first, second] = 1  # waits: number_write
+            chosen = torch.zeros(len(x), 9, device="cuda")
+            chosen[first, labels] = 1  # waits: number_write
+            return found, chosen
+    """,
+    "a flag that takes the way of tensors": """
+        def default(given, otherwise):
+            return given if given is not None else otherwise
+
+        class Codebook(nn.Module):
+            def __init__(self, frozen: bool = False):
+                super().__init__()
+                self.frozen = frozen
+
+            def forward(self, x: torch.Tensor, mask: torch.Tensor = None, frozen=None, heat=None):
+                mask = default(mask, x > 0)
+                frozen = default(frozen, self.frozen)
+                heat = default(heat, 1.0)
+                if not frozen and heat > 0:
+                    x = x + 1
+                return x[mask]  # waits: mask_read
+    """,
 }
 
 

@@ -51,6 +51,9 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     """How sure it is that an index gives positions, or one element; None where a fill writes what it selects."""
     parts = each_of(index)
     gathered: int | None = None
+    sure = guessed = (
+        False  # whether a part is known to be positions, and whether one may be a mask for all that is known
+    )
     single = 0
     unknown = 0  # parts of which nothing is known: a number each, or positions
     whole = True  # every part takes one element of its dimension
@@ -66,12 +69,13 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):
             single += 1
         elif fact.kind is TENSOR:
-            # positions that were looked for are `nonzero`'s finding first, whose fix takes this line along
             confidence = fact.confidence
             if fact.shape is DYNAMIC:
-                confidence = 1
-            elif fact.dtype is ANY_DTYPE:
-                confidence = 2 if _called_positions(part) else 1
+                confidence = 1 if _found_here(frame, fact) else min(confidence, 2)
+            if fact.dtype is ANY_DTYPE and not _called_positions(part):
+                confidence, guessed = 1, True
+            else:
+                sure = True
             gathered = confidence if gathered is None else min(gathered, confidence)
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
             gathered = 2 if gathered is None else min(gathered, 2)
@@ -81,7 +85,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
             if fact is not NONE and gathered is None and len(parts) == 1:
                 return None
     if gathered is not None:
-        return gathered
+        return 2 if guessed and sure else gathered  # a mask stands beside no positions
     if len(parts) > 1 and unknown + single == len(parts) and base.ndim in (None, len(parts)):
         return (
             2 if base.ndim is not None or single == 0 else 1
@@ -91,6 +95,13 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     if base.ndim is None:
         return 1 if single > 1 else None  # most often a matrix
     return 3 if single == base.ndim else None
+
+
+def _found_here(frame: Frame, fact: Fact) -> bool:
+    """Whether positions were looked for in this function: that is `nonzero`'s finding, whose fix takes this line along."""
+    at = getattr(fact.provenance, "lineno", None)
+    function = frame.function.node if frame.function is not None else None
+    return at is None or function is None or function.lineno <= at <= (function.end_lineno or at)
 
 
 def _called_positions(part: ast.expr) -> bool:

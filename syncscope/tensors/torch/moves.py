@@ -21,6 +21,7 @@ from syncscope.tensors.facts import (
     Tag,
     device_of,
 )
+from syncscope.tensors.scope import ancestry
 from syncscope.tensors.syntax import name_of
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
@@ -110,6 +111,8 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         made = _made_here(at)
         confidence = 3 if target is DEVICE else 2 if beside or made or of_batch or _place_named(call) else 1
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
+    elif beside and target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _set_up_on_host(call):
+        call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
 
@@ -123,7 +126,15 @@ def _place_named(call: Call) -> bool:
         return False
     function = call.frame.function
     named = (*call.nodes, *(k.value for k in call.node.keywords if k.arg == "device"))
-    return function is None or not any(isinstance(at, ast.Name) and at.id in function.may_be_none for at in named)
+    return function is None or not any(isinstance(at, ast.Name) and at.id in function.left_out for at in named)
+
+
+def _set_up_on_host(call: Call) -> bool:
+    """Whether its object keeps it where `__init__` made it, on the host, until it is asked to send it elsewhere."""
+    at, cls = call.at, call.frame.cls
+    if cls is None or not isinstance(at, ast.Attribute) or name_of(at.value) != "self":
+        return False
+    return any(at.attr in each.made_on_host for each in ancestry(cls))
 
 
 def _made_here(node: ast.AST | None) -> bool:
