@@ -5,6 +5,11 @@
 Networks train as people run them: with dropout, and in the precision that PyTorch comes with, which is TF32 for convolutions;
 `--no-dropout` and `--no-tf32` do without. First every network trains two steps in processes side by side, so that the driver's
 cache has the kernels; then each is timed with nothing else running, in a process of its own that had imported torch before.
+`--turns` times the devices one after the other again and again, for machines that others work on, and `--ahead 0` imports
+nothing meanwhile, for devices that are the processor itself:
+
+    python benchmarks/network_speed.py --devices ocl,cpu --batch 4,16 --turns 3 --ahead 0 --workers 1 [NETWORK...]
+
 Prints milliseconds of a step (median and quartiles), those of the host alone, the first device's speed as a share of the
 second's, launches, fallbacks, and how far the losses of three steps are apart; last the mean share of each batch.
 
@@ -16,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import gc
 import itertools
 import json
@@ -51,70 +57,115 @@ def mlp(device: str, batch: int) -> Task:
     return Task(model, (inputs,), lambda y: nn.functional.cross_entropy(y, target), optimizer)
 
 
-def child(name: str, device: str, batches: list[int], options: argparse.Namespace) -> None:
-    """Waits for a line, then prints a row of JSON for each batch; with no seconds it only trains two steps."""
+def child(name: str, device: str, options: argparse.Namespace) -> None:
+    """Prints a row of JSON for each batch that a line asks for; with no seconds it only trains two steps. What is asked for
+    again is timed again."""
     from syncscope.bench import measure, networks
 
     synchronize, about = measure.prepare(device, not options.no_tf32)
 
-    def task(batch: int) -> Task:
+    def made(batch: int) -> Task:
         if name == "mlp4096":
             return mlp(device, batch)
         return networks.task(name, device, batch, options.pixels, dropout=not options.no_dropout)
 
-    def trained(batch: int) -> Row:
+    def trained(batch: int) -> tuple[Task, Row]:
         begin = time.perf_counter()
-        made = task(batch)
-        losses = [made.step().detach()]
+        task = made(batch)
+        losses = [task.step().detach()]
         synchronize()
         first = time.perf_counter() - begin
-        losses += [made.step().detach() for _ in range(2 if options.seconds else 1)]
+        losses += [task.step().detach() for _ in range(2 if options.seconds else 1)]
         synchronize()
-        if not options.seconds:
-            return {"first": first}
         before = measure._counts(device)
-        made.step()
+        if options.seconds:
+            task.step()
         counts = {key: after - before[key] for key, after in measure._counts(device).items()}
-        whole, host = measure.timed(lambda: made.step, synchronize, options.seconds)
-        low, median, high = statistics.quantiles(whole, n=4)
-        times = {"ms": median, "low": low, "high": high, "host": statistics.median(host), "first": first}
-        return {**times, **counts, "losses": [float(x) for x in losses]}
+        facts = {"batch": batch, "about": about["name"], "first": first, "losses": [float(x) for x in losses]}
+        return task, facts | counts
 
     print("ready", flush=True)
-    sys.stdin.readline()
-    for batch in batches:
-        print(json.dumps({"batch": batch, "about": about["name"], **trained(batch)}), flush=True)
-        gc.collect()
+    at = 0
+    task: Task | None = None
+    facts: Row = {}
+    for text in sys.stdin:
+        if int(text) != at:
+            task = None
+            gc.collect()
+            at = int(text)
+            task, facts = trained(at)
+        row = dict(facts)
+        if options.seconds and task is not None:
+            whole, host = measure.timed(functools.partial(getattr, task, "step"), synchronize, options.seconds)
+            low, median, high = statistics.quantiles(whole, n=4)
+            row |= {"ms": median, "low": low, "high": high, "host": statistics.median(host)}
+        print(json.dumps(row), flush=True)
 
 
 def started(name: str, device: str, options: argparse.Namespace, seconds: float) -> subprocess.Popen[str]:
-    """A process that imports, and then waits to be told to begin."""
-    flags = [f"--batch={options.batch}", f"--pixels={options.pixels}", f"--seconds={seconds}"]
+    """A process that imports, and then waits to be asked for a batch."""
+    flags = [f"--pixels={options.pixels}", f"--seconds={seconds}"]
     flags += ["--no-tf32"] * options.no_tf32 + ["--no-dropout"] * options.no_dropout
     command = [sys.executable, "-W", "ignore", __file__, name, "--child", device, *flags]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def rows_of(process: subprocess.Popen[str]) -> dict[int, Row]:
-    """What it says once it is told to begin, by batch."""
-    said = process.communicate("\n")[0].splitlines()
-    return {row["batch"]: row for row in map(json.loads, said[1:])}
+def asked(process: subprocess.Popen[str], batch: int) -> Row | None:
+    """What it says of a batch; None where it ended, and its own words stand on standard error."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(f"{batch}\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    said = process.stdout.readline()
+    if said == "ready\n":
+        said = process.stdout.readline()
+    return json.loads(said) if said else None
 
 
-def line(name: str, batch: int, of: dict[str, Row], devices: list[str]) -> tuple[str, float | None]:
-    """What is printed of one network and batch, and the first device's speed as a share of the second's."""
-    text, share = f"{name:18} {batch:>3}", None
+def trained_aside(name: str, options: argparse.Namespace) -> None:
+    """Trains two steps of each batch, for the driver's cache."""
+    process = started(name, "ocl", options, 0)
+    for batch in options.batches:
+        asked(process, batch)
+    process.communicate()
+
+
+def compared(processes: dict[str, subprocess.Popen[str]], batch: int, turns: int) -> tuple[dict[str, Row], list[float]]:
+    """A row of each device, timed in turns, each of its times the median over them; and the first device's speed as a share of
+    the second's, turn for turn."""
+    found: dict[str, list[Row]] = {device: [] for device in processes}
+    for _ in range(turns):
+        for device, process in processes.items():
+            row = asked(process, batch)
+            found[device] += [] if row is None else [row]
+    times = ("ms", "low", "high", "host")
+    rows = {
+        device: of[0] | {key: statistics.median(row[key] for row in of) for key in times}
+        for device, of in found.items()
+        if of
+    }
+    first, *second = list(found.values())[:2]
+    # one that has ended has fewer rows, and its turns are left out
+    return rows, [b["ms"] / a["ms"] for a, b in zip(first, *second, strict=False)] if second else []
+
+
+def line(name: str, batch: int, of: dict[str, Row], shares: list[float]) -> str:
+    """What is printed of one network and batch."""
+    text = f"{name:18} {batch:>3}"
     for device, row in of.items():
         counts = "".join(f", {row[key]} {key}" for key in ("launches", "fallbacks") if row.get(key))
         text += f"  {device} {row['ms']:.2f} ({row['low']:.2f}-{row['high']:.2f}), host {row['host']:.2f}{counts}"
         text += f", first step {row['first']:.1f} s"
-    if len(of) == len(devices) > 1:
-        first, second = (of[device] for device in devices[:2])
-        share = second["ms"] / first["ms"]
+    if shares and len(of) > 1:
+        first, second = list(of.values())[:2]
         pairs = zip(first["losses"], second["losses"], strict=True)
         apart = max(abs(a - b) / max(abs(b), 1e-3) for a, b in pairs)
-        text += f"  {share:.0%}, losses {apart:.1e} apart"
-    return text, share
+        spread = f" ({min(shares):.0%}-{max(shares):.0%})" if len(shares) > 1 else ""
+        text += f"  {statistics.median(shares):.0%}{spread}, losses {apart:.1e} apart"
+    return text
 
 
 def case(name: str, batch: int, options: argparse.Namespace) -> str:
@@ -169,32 +220,37 @@ def main() -> int:
     parser.add_argument("--no-tf32", action="store_true", help="all in float32's precision")
     parser.add_argument("--no-dropout", action="store_true")
     parser.add_argument("--keep", metavar="FILE", nargs="?", const=str(LAST), help="put the times into the table")
+    parser.add_argument("--turns", type=int, default=1, help="how often the devices are timed, one after the other")
+    parser.add_argument("--ahead", type=int, default=AHEAD, help="processes that import while another is timed")
     parser.add_argument("--child", metavar="DEVICE", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    batches = [int(batch) for batch in options.batch.split(",")]
+    batches = options.batches = [int(batch) for batch in options.batch.split(",")]
     if options.child:
-        child(options.networks[0], options.child, batches, options)
+        child(options.networks[0], options.child, options)
         return 0
     devices = options.devices.split(",")
     began = time.perf_counter()
     if "ocl" in devices:
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
-            list(pool.map(lambda name: rows_of(started(name, "ocl", options, 0)), options.networks))
+            list(pool.map(lambda name: trained_aside(name, options), options.networks))
         print(f"kernels compiled in {time.perf_counter() - began:.0f} s", flush=True)
     jobs = list(itertools.product(options.networks, devices))
-    ahead = [started(*job, options, options.seconds) for job in jobs[:AHEAD]]
+    ahead: list[subprocess.Popen[str]] = []
     shares: dict[int, list[float]] = {batch: [] for batch in batches}
     rows: dict[str, dict[str, Row]] = {device: {} for device in devices}
-    for number, name in enumerate(options.networks):
-        found: dict[str, dict[int, Row]] = {}
-        for place, device in enumerate(devices, number * len(devices)):
-            found[device] = rows_of(ahead.pop(0))
-            ahead += [started(*job, options, options.seconds) for job in jobs[place + AHEAD : place + AHEAD + 1]]
-            rows[device] |= {case(name, batch, options): row for batch, row in found[device].items()}
+    for name in options.networks:
+        for job in jobs[: max(options.ahead, len(devices)) - len(ahead)]:
+            ahead.append(started(*job, options, options.seconds))
+            jobs.remove(job)
+        processes = {device: ahead.pop(0) for device in devices}
         for batch in batches:
-            text, share = line(name, batch, {d: rows[batch] for d, rows in found.items() if batch in rows}, devices)
-            print(text, flush=True)
-            shares[batch] += [] if share is None else [share]
+            found, in_turns = compared(processes, batch, options.turns)
+            for device, row in found.items():
+                rows[device][case(name, batch, options)] = row
+            print(line(name, batch, found, in_turns), flush=True)
+            shares[batch] += [statistics.median(in_turns)] if in_turns else []
+        for process in processes.values():
+            process.communicate()
     for batch, of in shares.items():
         if of:
             print(
