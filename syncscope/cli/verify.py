@@ -118,7 +118,7 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     syncscope verify --line train.py:95 --rule host-read -m pkg.train
     syncscope verify before.py after.py            two versions of one's own
     syncscope verify --device ocl train.py         without a GPU
-    syncscope verify --stale train.py              no rewrite: what if the reads did not wait?
+    syncscope verify --stale train.py              no rewrite: what if the syncs did not wait?
 
     The fixes are made to a copy. The program is run as written and rewritten, in turns and in processes of their own, with the
     same seeds and for the same first steps, without a profiler; steps that still warm up do not count. Parameters, losses and

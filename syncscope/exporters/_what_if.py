@@ -22,7 +22,9 @@ def first(report: Report) -> Text:
     one = report.what_if[0]
     step = figures.step(report)
     share = f" ({figures.percent(one.saving / step)})" if step else ""
-    return Text.assemble((f"{one.name}: {figures.time(one.saving)}{share} less a step", "bold"), f": {one.advice}")
+    return Text.assemble(
+        (f"if {one.name}, a step is {figures.time(one.saving)}{share} shorter", "bold"), f": {one.advice}"
+    )
 
 
 def rows(report: Report, width: int) -> Iterator[Text]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from syncscope.exporters import _by_line, _what_if
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
-from syncscope.model.answer import Decision
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Advice, Line, Report
 from syncscope.model.trace import DEVICE, Trace
@@ -84,7 +84,9 @@ def nowhere(report: Report) -> Text:
 
 
 def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
-    """What was recorded, the steps, how busy the device was, how far the replay can be trusted; each with its label."""
+    """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
+    if report.answer is not None and report.lines:
+        yield "answer", answer(report.answer, "step" if report.steps else "recording")
     if report.what_if:
         yield "do first", _what_if.first(report)
     if report.trace is not None:
@@ -139,6 +141,16 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
             f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
         )
         yield "lean", Text(f"without what recording itself costs, {spared}")
+
+
+def answer(found: Answer, per: str) -> Text:
+    """The word, what a step is shorter without waits, and what no fix can pass; why, where there is no figure."""
+    text = Text.assemble((str(found.decision), DECIDED.get(found.decision, "bold")), "  ")
+    if found.share is not None:
+        text.append(f"without waits a {per} is likely {found.figure} shorter", "bold")
+    if found.bound is not None:
+        text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
+    return text if found.share is not None else text.append(f": {found.why}", "dim")
 
 
 def _memory(found: MemoryUse, several: bool) -> Iterator[str | tuple[str, str]]:
