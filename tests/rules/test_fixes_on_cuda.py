@@ -20,13 +20,16 @@ STAYS = {  # what waits as often in the example, and why it is written otherwise
     "remember_flag": "the first time",
     "ask_identity_first": "where the two are not the same object",
 }
+CLOCK = "wait_before_clock"  # what was measured was the launch: the wait is what was missing
 
 
 @pytest.mark.parametrize("name", sorted({row[3] for row in ROWS}))
 def test_the_wait_is_gone(name):
     assert name in NAMES
     rows = [row for row in ROWS if row[3] == name and row[0]]
-    if name in STAYS:
+    if name == CLOCK:
+        assert any(row[1] > row[0] for row in ROWS if row[3] == name)
+    elif name in STAYS:
         assert all(after <= before for before, after, *_ in rows)
     else:
         assert all(after < before for before, after, *_ in rows)
