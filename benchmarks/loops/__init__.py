@@ -1,8 +1,8 @@
 """Training loops for `prediction.py`, one a file: `loop(torch, device)` makes it.
 
-What it returns makes a step: as written (True), or without its waits (False). The table of intervals
-is learned from those in `learned_from`, and never from those in `held_out`. In which order they were written, and so which of
-them the model had not seen when it was made, `sets.md` says.
+What it returns makes a step: as written (True), or without its waits (False). The table of intervals is learned from those in
+`learned_from`, and never from those in `held_out`; in `rewritten` the other version is the linter's rewrite. In which order
+they were written, and so which of them the model had not seen when it was made, `sets.md` says.
 """
 
 from __future__ import annotations

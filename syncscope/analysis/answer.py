@@ -18,7 +18,7 @@ import numpy as np
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.experience import Experience, experience, kind_of
-from syncscope.analysis.fidelity import Fidelity
+from syncscope.analysis.fidelity import GATE, Fidelity
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices
 from syncscope.model.answer import Answer, Decision
@@ -79,11 +79,16 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
 def without_figure(report: Report, works: bool) -> Answer:
     """The answer where no replay tells what is saved: by what is known without one. `works` says that a device did."""
     bound = report.bound.share if report.bound else None
-    if works and not report.lines:
+    silent = report.silent or 0.0
+    if works and not report.lines and silent <= GATE:
         return Answer(Decision.LEAVE, 0.0, 0.0, 0.0, bound, why="the host never waits for the device")
     if bound is not None and bound < LIKELY:
         return Answer(Decision.LEAVE, bound=bound, why=f"no fix can save more than {bound:.1%} of a step")
     why = "record again: on a machine with nothing else to do, and as many steps as fit into a few seconds"
+    if works and not report.lines:
+        why = (
+            f"in {silent:.0%} of a step a thread waits for the device by no recorded call: record it by `syncscope run`"
+        )
     if not works:
         why = "record on the device: no work of one is known here"
     return Answer(Decision.UNKNOWN, bound=bound, why=why)

@@ -24,10 +24,11 @@ from syncscope.analysis.replay import replay
 from syncscope.model.bound import SavingBound
 
 
-def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool) -> SavingBound | None:
+def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool, heard: bool = True) -> SavingBound | None:
     """The bound of what `graph` is replayed for, per step, or over a recording without steps; None without work of a device.
 
-    Where a replay does not give back the recording (not `replayed`), the chain is left out: it would rest on one.
+    Where a replay does not give back the recording (not `replayed`), the chain is left out: it would rest on one. Where a
+    thread seems to wait by no recorded call (not all was `heard`), so is the host's own time: waits may be among it.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
@@ -36,8 +37,9 @@ def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool) -> SavingBou
     taken = SEEN if unmeasured(event_graph.trace) else event_graph.recorder
     easiest = event_graph.graph(taken, gone=True, slow=True, late="never", added="nothing")
     everything = range(len(graph.reads))
-    chain = window.of(replay(easiest, everything)) if replayed else 0.0
-    return SavingBound(step, device_alone(event_graph, graph, window), host_alone(easiest, window), min(chain, step))
+    chain = window.of(replay(easiest, everything)) if replayed and heard else 0.0
+    host = host_alone(easiest, window) if heard else 0.0
+    return SavingBound(step, device_alone(event_graph, graph, window), host, min(chain, step))
 
 
 def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> float:

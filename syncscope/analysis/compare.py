@@ -13,7 +13,7 @@ from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval_of_median, half_interval_of_neighbours
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import Fidelity, added_unknown, bounds, came_true, fidelity_of, too_wide
+from syncscope.analysis.fidelity import added_unknown, bounds, came_true, fidelity_of, too_wide
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
@@ -21,6 +21,7 @@ from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, summarize
+from syncscope.model.durations import about_ms
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Meta, Trace
@@ -75,6 +76,7 @@ class Comparison:
     renamed: tuple[Place, Place] | None = (
         None  # a read in a file of the first alone, and such a one in a file of the second alone
     )
+    as_recorded: str = ""  # why a step is another here than in the report of one of them
 
     @property
     def noise(self) -> float | None:
@@ -109,13 +111,13 @@ class Comparison:
 def compare(before: Trace, after: Trace) -> Comparison:
     """Compare two recordings of one loop; lines may have moved within their file."""
     before, after = with_right_baseline(before), with_right_baseline(after)
-    if not ("untraced" in before.meta and "untraced" in after.meta):
+    lengths = [trace.meta.get("untraced") for trace in (before, after)]
+    timed = [None if known is None else float(known["median_ns"]) for known in lengths]
+    if None in timed:
         before, after = _as_recorded(before), _as_recorded(after)
     event_graphs = event_graph_of(before), event_graph_of(after)
     fidelities = [fidelity_of(each, each.graph(Recorder())) for each in event_graphs]
-    one, other = (
-        _timed(summarize(trace), trace, found) for trace, found in zip((before, after), fidelities, strict=True)
-    )
+    one, other = summarize(before), summarize(after)
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
@@ -145,18 +147,25 @@ def compare(before: Trace, after: Trace) -> Comparison:
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
         renamed=renamed,
+        as_recorded=_one_timed(timed),
+    )
+
+
+def _one_timed(timed: Sequence[float | None]) -> str:
+    """Why the step of one recording is here another than in its own report; "" where it is not."""
+    known = [(name, time) for name, time in zip(("first", "second"), timed, strict=True) if time is not None]
+    if len(known) != 1:
+        return ""
+    ((name, time),) = known
+    return (
+        f"A report of the {name} says {about_ms(time)} a step, as timed without a recording. "
+        "The other was not timed so: both are compared as recorded."
     )
 
 
 def _as_recorded(trace: Trace) -> Trace:
     """A recording of which nobody knows how long its steps take without."""
     return replace(trace, meta=cast("Meta", {key: value for key, value in trace.meta.items() if key != "untraced"}))
-
-
-def _timed(report: Report, trace: Trace, fidelity: Fidelity) -> Report:
-    """The report with the step that was timed without a recording, where no replay tells it."""
-    untraced = trace.meta.get("untraced")
-    return replace(report, step=float(untraced["median_ns"])) if untraced and not fidelity.enough else report
 
 
 def _spread(report: Report, trace: Trace) -> float | None:

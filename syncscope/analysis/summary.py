@@ -105,7 +105,7 @@ def summarize(
         by_line=uses_by_line(trace, event_graph, idle),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
-        bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE),
+        bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
     )
     if event_graph.uploads:
         size = (
@@ -132,6 +132,8 @@ def summarize(
         report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted)
     if report.answer is None or not report.lines:
         report = replace(report, answer=without_figure(report, graph.ops > 0))
+    if prices and not trusted.enough and (untraced := trace.meta.get("untraced")):  # no replay tells it
+        report = replace(report, step=float(untraced["median_ns"]))
     if prices and (found_ifs := what_ifs(report, event_graph, trusted)):
         report = replace(report, what_if=found_ifs)
         if report.uses is not None:

@@ -39,6 +39,8 @@ def _decision(report: Report, per: str) -> str:
     blocked = sum(line.blocked for line in report.lines)
     if not report.lines and report.fidelity is None:
         return f"No savings: {_idle(report)}, so that nothing can be said of waits for it."
+    if not report.lines and report.answer is not None and report.answer.decision is Decision.UNKNOWN:
+        return f"Decision: {report.answer.decision}. No savings of lines: {_refusal(report, per)} {_next(report)}"
     if not report.lines:
         return f"Nothing here is worth fixing: the host never waits for the device.{_instead(report)}"
     if report.fidelity is None:

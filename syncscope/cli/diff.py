@@ -141,6 +141,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
     totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
     out.print(totals)
+    if found.as_recorded:
+        out.print(found.as_recorded, style="dim")
     out.print()
     lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "line", "op"):

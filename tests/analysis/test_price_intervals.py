@@ -1,11 +1,13 @@
 """What a price lies between, when it is one at all, and what stands in its place."""
 
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from drawn import Device, timeline
+from simulated import Machine
 from test_price import US, loop
 
 from syncscope.analysis.compare import compare
@@ -168,9 +170,28 @@ def test_a_recorded_step_is_not_compared_with_one_that_was_not():
     half = compare(timed(recorded, 8, 9), recorded)
     assert half.before.step == half.after.step == step
     assert half.within_noise
+    assert "report of the first says 8.0 ms a step" in half.as_recorded
     both = compare(timed(recorded, 8, 9), timed(recorded, 8, 9))
     assert both.before.step == both.after.step == pytest.approx(8 * MS, rel=0.01)
     assert step > 8.4 * MS
+    assert not both.as_recorded
+
+
+def test_report_and_diff_tell_one_step_of_one_file_where_no_replay_tells_it():
+    machine = Machine()
+    machine.run([[("launch", 0, 9 * MS), ("work", MS), ("item", 0), ("work", 3 * MS)]] * 8)
+    machine.events = [each for each in machine.events if not re.search("Memcpy|Synchronize", each["name"])]
+    lost = machine.trace()
+    recorded = timed(lost, 11, 12)
+    report = summarize(recorded)
+    assert report.answer.decision is Decision.UNKNOWN
+    assert "a thread waits for the device by no recorded call" in report.answer.why
+    assert "Decision: unknown. No savings of lines: for 66.7%" in report.verdict
+    assert report.bound.share == pytest.approx(0.25, abs=0.01)
+    found = compare(recorded, recorded)
+    assert found.refusal
+    assert report.step == found.before.step == found.after.step == 11 * MS
+    assert summarize(lost).step == compare(lost, lost).before.step == pytest.approx(12 * MS, rel=0.01)
 
 
 def test_steps_before_a_recording_that_contradict_it_are_not_compared():
