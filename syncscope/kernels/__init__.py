@@ -16,9 +16,11 @@ for _package, _extra in (("torch", "trace"), *(() if OFF else (("pyopencl", "ope
         raise UserError(f"the device ocl needs {_package}", f'pip install "syncscope[{_extra}]"')
 
 if not OFF:
-    from syncscope.kernels import register, selftest
+    from syncscope.kernels import beside, coming, register, selftest
 
     selftest.require()
+    if coming.ahead:
+        beside.start_early()
     register.register()
 
 from syncscope.kernels.comprehensions import Comprehension  # noqa: E402

@@ -17,12 +17,13 @@ from time import monotonic
 
 import pyopencl as cl
 
+from syncscope.kernels import beside
 from syncscope.kernels.device import is_gpu
 
 ENV = "SYNCSCOPE_OCL_BUILDS"  # "now": who asks for a kernel waits for it; "ahead": nobody does
 # PoCL builds a kernel when it is enqueued, on threads of its own: there is nothing to gain.
 ahead = os.environ.get(ENV, "ahead" if is_gpu else "now") == "ahead"
-BUILDERS = max(1, min(16, os.cpu_count() or 1))
+BUILDERS = beside.BUILDERS  # threads
 PATIENCE = 2.0  # seconds, then who waits is told
 _EACH = 0.1  # seconds between two looks
 _pool: ThreadPoolExecutor | None = None
@@ -64,7 +65,7 @@ def build(name: str, make: Callable[[], cl.Kernel]) -> cl.Kernel | Coming:
     if not ahead or getattr(_local, "now", False):
         return make()
     if _pool is None:
-        _pool = ThreadPoolExecutor(BUILDERS, "syncscope-ocl-build")
+        _pool = ThreadPoolExecutor(BUILDERS, "syncscope-ocl-build", beside.by_a_pool)
     asked += 1
 
     def counted() -> cl.Kernel:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyopencl as cl
 import torch
 from pyopencl import invoker
 
-from syncscope.kernels import coming, pocl_header
+from syncscope.kernels import beside, coming, pocl_header
 from syncscope.kernels.coming import Coming
 from syncscope.kernels.device import WHEEL, context, device, fp64, is_gpu, is_of_wheel
 
@@ -117,7 +118,7 @@ def side_by_side(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Ma
 
     if not is_gpu or len(items) < 2:
         return [one(x) for x in items]
-    with ThreadPoolExecutor(COMPILERS) as compilers:
+    with ThreadPoolExecutor(COMPILERS, initializer=beside.by_a_pool) as compilers:
         return list(compilers.map(one, items))
 
 
@@ -134,9 +135,12 @@ def _built(source: str, name: str, types: tuple[tuple[str, str], ...]) -> cl.Ker
     whole, options = _PRELUDE + source, ["-w"]
     if _HEADER is not None:
         whole, options = pocl_header.declarations(_HEADER, whole) + whole, [*options, f"-D{pocl_header.GUARD}"]
+    there = beside.first(whole, options)
     with _quiet():
+        began = perf_counter()
         # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.
         program = cl.Program(context, whole).build(options, cache_dir=False)
+        beside.built(whole, options, there, perf_counter() - began)
     kernel = cl.Kernel(program, name)
     signature = re.search(rf"__kernel\s[^;{{}}]*\bvoid\s+{name}\s*\(([^)]*)\)", source)
     assert signature, name
