@@ -187,6 +187,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     """Tries it, and comes back with what is known: at the end, when the budget is spent, or when it is interrupted."""
     from syncscope import kineto
     from syncscope.cli._verified import Bar
+    from syncscope.verify.beforehand import NothingToTryError, must_offer
     from syncscope.verify.failing import CannotRunError
     from syncscope.verify.processes import Processes, TimeIsUpError
     from syncscope.verify.results import Verification
@@ -202,6 +203,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         recording = kineto.read(said["trace"]) if said["trace"] else None
+        if not said["stale"] and other is None:
+            must_offer(program, found, settings.only, settings.rules, recording, budget)
         until = time.monotonic() + budget
         with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn) as processes:
             search = Search(program, settings, processes, tell, found, other=other)
@@ -216,6 +219,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
                 found.interrupted = True
                 search.told()
     except UserError as error:
+        if isinstance(error, NothingToTryError) and error.said and said["format_"] == "terminal":
+            echo(error.said, err=True)
         if isinstance(error, CannotRunError):
             echo(error.said, err=True)
             if error.code == USAGE:

@@ -100,6 +100,7 @@ class Plan:
         allowed = set(Safety) if only else {Safety.SAFE, Safety.UNSAFE}
         self.candidates: list[Candidate] = []
         self.by_hand: list[Finding] = []  # suggestions that nobody asked for
+        self.unmended: list[Finding] = []  # in code that runs in a step, and no rewrite of them is known
         self._known: set[tuple[str, str, str]] = set()
         self._words: dict[int, set[tuple[str, str]]] = {}  # other keys of a candidate: see `_is_another`
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
@@ -125,9 +126,11 @@ class Plan:
                 place.path == path and finding.place.line <= place.line <= max(finding.end_line, finding.place.line)
                 for place in only
             )
-            if fix is None or not named or (rules and finding.rule not in rules):
+            if not named or (rules and finding.rule not in rules):
                 continue
-            if fix.safety not in allowed:
+            if fix is None:
+                self.unmended += [finding] if finding.heat.whole else []
+            elif fix.safety not in allowed:
                 self.by_hand.append(finding)
             elif fix.edits in seen:  # one fix mends several lines
                 for candidate in self.candidates:
@@ -183,7 +186,7 @@ class Plan:
             return "its function did not run in these steps"
         if candidate.family in HEARD:
             return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
-        return "" if candidate.finding.heat.whole else "it runs too rarely"
+        return "" if candidate.finding.heat.whole else "it runs too rarely; --line FILE:LINE tries it"
 
     def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
         """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""
@@ -208,6 +211,16 @@ class Plan:
 
     def _check(self, source: SourceFile) -> tuple[Finding, ...]:
         return check_source(source, self._files.config(source.path)).findings
+
+    def untried(self, candidate: Candidate) -> str:
+        """Why a candidate is not tried; "" where it is."""
+        if candidate.idle:
+            return candidate.idle
+        if candidate.redraws:
+            return "it draws other random numbers, so that nothing can be compared"
+        if not self.version(self.closed({candidate.number})):
+            return "it cannot be made by itself"
+        return ""
 
     def closed(self, numbers: Iterable[int]) -> frozenset[int]:
         """These candidates with all that they need."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix
+from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.timing import FEWEST, SLIGHT, Ratio
 from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
@@ -34,6 +36,19 @@ class TriedFix:
     values: str | None = None
     difference: Difference | None = None
     why: str = ""
+
+
+def listed(plan: Plan, candidate: Candidate) -> TriedFix:
+    """A fix of which nothing is known yet; `why` is why it is not tried, if it is not."""
+    path, why = os.path.relpath(candidate.path), plan.untried(candidate)
+    return TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why)
+
+
+def by_hand(finding: Finding) -> TriedFix:
+    """A suggestion that nobody asked for."""
+    assert finding.fix is not None
+    why = "it is to be made by hand; --line FILE:LINE tries it"
+    return TriedFix(finding.place.path, finding.place.line, finding, finding.fix, why=why)
 
 
 @dataclass

@@ -171,7 +171,8 @@ class Search:
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]
         self._more_steps = run.found["cut"] and self.settings.steps is None
-        self.processes.import_before(run.found["imports"])
+        named = {part for place in self.settings.only for part in Path(place.path).parts}  # is to be read in each run
+        self.processes.import_before([name for name in run.found["imports"] if name not in named])
         if not twice:
             return files
         self.tell("as written, once more: is it deterministic")

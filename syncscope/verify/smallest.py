@@ -9,10 +9,11 @@ from syncscope.errors import UserError
 from syncscope.model.finding import Adds, Finding, Safety
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.tracers.places import LIBRARY, kind_of_file
 from syncscope.verify.foretold import foretold
-from syncscope.verify.plan import Candidate, Plan
+from syncscope.verify.plan import Plan
 from syncscope.verify.processes import RunFailedError
-from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
+from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
 from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import SHOWN, Difference
@@ -40,7 +41,7 @@ class Fixes:
         search = self.search
         files = search.as_written()
         named = {place.path for place in search.settings.only}
-        if missing := sorted(named - set(files)):
+        if missing := sorted(path for path in named - set(files) if kind_of_file(path) != LIBRARY):
             raise UserError(
                 f"{os.path.relpath(missing[0])} is no source that {search.program} imports",
                 "name one of its own files, as it stands in the project",
@@ -84,15 +85,14 @@ class Fixes:
             UserError: there is none.
         """
         for candidate in self.plan.candidates:
-            path, why = os.path.relpath(candidate.path), self._untried(candidate)
-            fix = TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why)
+            fix = listed(self.plan, candidate)
             self.tried[candidate.number] = fix
             self.found.fixes.append(fix)
         if self.plan.unlisted:
             self.found.notes.append(
                 f"{self.plan.unlisted} more fixes are not listed: --rule and --line try those of one rule or line"
             )
-        self.found.fixes += [_by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
+        self.found.fixes += [by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
         self.search.least += sum(not fix.why for fix in self.tried.values())
         if not any(not fix.why for fix in self.tried.values()):
             raise UserError(*self._nothing())
@@ -119,15 +119,6 @@ class Fixes:
         more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
         late = "--stale" if self.found.device != "cpu" else "--device ocl --stale"
         return f"{said}: no rewrite is known for {named}{more}", f"{late} measures the step as if they did not wait"
-
-    def _untried(self, candidate: Candidate) -> str:
-        if candidate.idle:
-            return candidate.idle
-        if candidate.redraws:
-            return "it draws other random numbers, so that nothing can be compared"
-        if not self.plan.version(self.plan.closed({candidate.number})):
-            return "it cannot be made by itself"
-        return ""
 
     def _waits(self, finding: Finding) -> bool:
         path = os.path.realpath(finding.place.path)
@@ -403,9 +394,3 @@ def _no_gain(ratio: Ratio | None, values: str | None, failed: RunFailedError | N
     if ratio.gains:
         return "that it gains by itself may be chance, or is as little as two equal versions differ by"
     return "whether it gains is open" if ratio.half > WIDE else "it does not gain"
-
-
-def _by_hand(finding: Finding) -> TriedFix:
-    assert finding.fix is not None
-    why = "it is to be made by hand; --line FILE:LINE tries it"
-    return TriedFix(finding.place.path, finding.place.line, finding, finding.fix, why=why)

@@ -83,6 +83,16 @@ for step in range(14):
     time.sleep(0.01)
     loss.item()
 """
+OFFERS = """
+def train(model, loader, optimizer):
+    total = 0.0
+    for x in loader:
+        loss = model(x.cuda()).mean()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+"""  # a fix, without which nothing would be run
 
 
 def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -172,7 +182,7 @@ def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) 
 
 
 def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\nprint('so far')\nraise ValueError('no data here')\n")
+    (tmp_path / "train.py").write_text(f"{OFFERS}import torch\nprint('so far')\nraise ValueError('no data here')\n")
     process = verify(tmp_path, "--format=json", "-o", "fixes.patch", "train.py")
     out, err = process.communicate(timeout=300)
     assert process.returncode == 2
@@ -181,7 +191,7 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
         "train.py cannot be run: ValueError: no data here", "it must run by itself before it can be verified"
     )  # fmt: skip
     assert not (tmp_path / "fixes.patch").exists()
-    assert re.search(r"so far\nTraceback .*line 3, in <module>.*\nValueError: no data here\n", err, re.DOTALL)
+    assert re.search(r"so far\nTraceback .*line \d+, in <module>.*\nValueError: no data here\n", err, re.DOTALL)
     assert "error: train.py cannot be run: ValueError: no data here\n" in err
 
 
@@ -189,11 +199,14 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
     ("program", "said"),
     [
         ("import torch", "error: train.py cannot be run: ModuleNotFoundError: No module named 'torch'"),
-        ("print('done')", "error: train.py made no steps\n hint: a step ends with optimizer.step()"),
+        (
+            "try:\n    import torch\nexcept ImportError:\n    print('done')",
+            "error: train.py made no steps\n hint: a step ends with optimizer.step()",
+        ),
     ],
 )
 def test_where_torch_is_missing_that_is_said(tmp_path: Path, program: str, said: str) -> None:
-    (tmp_path / "train.py").write_text(program)
+    (tmp_path / "train.py").write_text(OFFERS + program)
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
     process = verify(tmp_path, "train.py")
@@ -228,7 +241,7 @@ def test_another_version_that_fails_when_it_is_timed_cannot_be_run(tmp_path: Pat
 
 def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
     once = "import os\nif os.path.exists(os.environ['RUNS']):\n    raise OSError('the port is taken')\n"
-    (tmp_path / "train.py").write_text(once + DRAWN)
+    (tmp_path / "train.py").write_text(OFFERS + once + DRAWN)
     process = verify(tmp_path, "--steps=12", "train.py")
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2
