@@ -1,0 +1,223 @@
+"""The answer of a report beside the truth, on loops by somebody who had not read how an answer is made.
+
+    python benchmarks/held_out.py                          on the `ocl` device; --device cuda on a GPU
+    python benchmarks/held_out.py --load 2                 beside two busy processes
+    python benchmarks/held_out.py --keep FOLDER clipped-by-hand     some loops; their recordings stay
+    python benchmarks/held_out.py --out benchmarks/held_out.json    adds the run to a file of runs
+    python benchmarks/held_out.py --show benchmarks/held_out.json   the tables of such a file
+
+Each loop of `loops/held_out/another_hand` is recorded three times as written, by `syncscope.trace()` without numbers, and its
+`answer` is what `syncscope report --format json` says. The truth is the loop as written and fixed, in turns without a
+recording, three times; every recording and every timing is a process of its own. What is truly saved is the median over
+turns that follow one another, and its interval that of ranks at 95 %, widened to the medians of the three processes.
+
+*Right* is `fix` or `try` where at least 5 % of a step are surely saved (the truth's lower end), and `leave` where surely less
+than 3 % are (its upper end); of other loops no decision is right or wrong. A `fix` is for nothing where less than 1 % is saved.
+*Off* is the likely figure beside the truth, in points of a step, *holds* whether the interval holds the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from prediction import BUSY, HELD_OUT, loops_of, timed
+
+LOOPS = HELD_OUT / "another_hand"
+TIMES = 3  # recordings of a loop, and timings
+SECONDS, STEPS, MOST = 3.0, 60, 20.0  # a program that is recorded runs so long, so many steps, and no longer than that
+SURE, LITTLE, NOTHING = 0.05, 0.03, 0.01  # shares of a step: worth it, not worth it, none
+KEYS = ("decision", "share", "low", "high", "bound")
+HEAD = ("right", "fix for nothing", "without a figure", "off: median", "worst", "width: median", "holds")
+
+
+def record(name: str, kind: str, folder: str) -> None:
+    """A program as a user writes it, with one line more."""
+    torch, device = _device(kind)
+    import syncscope
+
+    step = loops_of(LOOPS)[name](torch, device)
+    begin, steps = time.monotonic(), 0
+    with syncscope.trace(folder) as trace:
+        while (steps < STEPS or time.monotonic() < begin + SECONDS) and time.monotonic() < begin + MOST:
+            step(True)
+            trace.step()
+            steps += 1
+
+
+def truth(name: str, kind: str, out: str) -> None:
+    """What both versions take, in turns."""
+    torch, device = _device(kind)
+    step = loops_of(LOOPS)[name](torch, device)
+    for written in (True, False) * 5:
+        step(written)
+    times = timed(torch, device, step, 4, 4)
+    Path(out).write_text(json.dumps({"written": times[True], "fixed": times[False]}))
+
+
+def _device(kind: str) -> tuple[Any, Any]:
+    """Torch, and a device of a kind."""
+    import torch
+
+    torch.set_num_threads(1)
+    if kind == "ocl":
+        import syncscope.kernels  # noqa: F401  registers the device
+    return torch, torch.device(kind)
+
+
+def saved(times: list[dict[str, list[float]]]) -> dict[str, float]:
+    """The share of a step that the fix saves, with its interval, and the step as written in ms."""
+    each = [[1 - b / a for a, b in zip(one["written"], one["fixed"], strict=True)] for one in times]
+    shares = sorted(share for one in each for share in one)
+    count = len(shares)
+    left = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)))  # 95 % of a binomial, by its normal
+    medians = [median(one) for one in each]
+    low, high = min(shares[left], *medians), max(shares[count - 1 - left], *medians)
+    found = {"share": median(shares), "low": low, "high": high}
+    return {**found, "ms": median(ms for one in times for ms in one["written"])}
+
+
+def answer(recording: Path) -> dict[str, Any]:
+    """What the report says of a recording."""
+    command = [sys.executable, "-m", "syncscope", "report", str(recording), "--format", "json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    said = json.loads(done.stdout)["answer"] or {}
+    return {key: said.get(key) for key in KEYS}
+
+
+def measured(names: list[str], given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Truth and answers of each loop."""
+    import torch  # noqa: F401  once, for all processes that are made from here; no device is touched in this one
+
+    processes = multiprocessing.get_context("fork")
+    begin = time.monotonic()
+    begun: list[str] = []
+    for name in names:
+        if given.limit and time.monotonic() > begin + given.limit:
+            print(f"no time for {', '.join(names[len(begun) :])}", file=sys.stderr)
+            break
+        begun.append(name)
+        for number in range(TIMES):
+            where = folder / f"{name}-{number}"
+            where.mkdir(parents=True)
+            for do, argument in ((record, where), (truth, where / "times.json")):
+                one = processes.Process(target=do, args=(name, given.device, str(argument)))
+                one.start()
+                one.join()
+        print(f"{time.monotonic() - begin:4.0f} s  {name}", file=sys.stderr, flush=True)
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
+        wheres = {name: [folder / f"{name}-{number}" for number in range(TIMES)] for name in begun}
+        files = {name: [file for where in wheres[name] for file in where.rglob("*.json.gz")] for name in begun}
+        answers = {name: list(pool.map(answer, files[name])) for name in begun}
+    found = {}
+    for name in begun:
+        times = [json.loads((where / "times.json").read_text()) for where in wheres[name]]
+        found[name] = {"true": saved(times), "said": answers[name]}
+    return found
+
+
+def right(true: dict[str, float], said: dict[str, Any]) -> bool | None:
+    """Whether a decision is right; None where neither is."""
+    if true["low"] >= SURE:
+        return said["decision"] in ("fix", "try")
+    return said["decision"] == "leave" if true["high"] < LITTLE else None
+
+
+def table(run: dict[str, Any]) -> Iterator[str]:
+    """A run in words: what it was, its row of the issue's table, and every loop."""
+    yield f"{run['machine']}, {run['date']}{', beside ' + run['beside'] if run['beside'] else ''}:\n"
+    pairs = [(one["true"], said) for one in run["loops"].values() for said in one["said"]]
+    known = [(true, said) for true, said in pairs if said["share"] is not None]
+    judged = [one for true, said in pairs if (one := right(true, said)) is not None]
+    nothing = sum(said["decision"] == "fix" and true["share"] < NOTHING for true, said in pairs)
+    off = [100 * abs(said["share"] - true["share"]) for true, said in known]
+    width = [100 * (said["high"] - said["low"]) for _, said in known]
+    holds = sum(said["low"] <= true["share"] <= said["high"] for true, said in known)
+    unbound = sum(said["bound"] is None for _, said in pairs)
+    cells = [f"{sum(judged)} of {len(judged)}", str(nothing), f"{len(pairs) - len(known)} of {len(pairs)}"]
+    cells[-1] += f", {unbound} without a bound" * bool(unbound)
+    cells += [f"{median(off):.1f}", f"{max(off):.1f}", f"{median(width):.0f}"] if known else [""] * 3
+    cells += [f"{holds} of {len(known)}"]
+    yield f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}\n| {' | '.join(cells)} |\n"
+    yield f"| loop | ms | truly saved, % | {' | '.join(f'said, {n + 1}' for n in range(TIMES))} |\n|{' --- |' * (TIMES + 3)}"
+    for name, one in run["loops"].items():
+        true = one["true"]
+        words = [_words(true, said) for said in one["said"]]
+        share = f"{100 * true['share']:.1f} ({100 * true['low']:.1f} to {100 * true['high']:.1f})"
+        yield f"| {name.replace('-', ' ')} | {true['ms']:.1f} | {share} | {' | '.join(words)} |"
+
+
+def _words(true: dict[str, float], said: dict[str, Any]) -> str:
+    """An answer, marked where it is wrong."""
+    wrong = " **wrong**" * (right(true, said) is False)
+    if said["share"] is None:
+        at_most = f", at most {100 * said['bound']:.0f}" if said["bound"] is not None else ""
+        return f"{said['decision']}{at_most}{wrong}"
+    return f"{said['decision']} {100 * said['share']:.0f} ({100 * said['low']:.0f} to {100 * said['high']:.0f}){wrong}"
+
+
+def machine(kind: str) -> str:
+    """The machine, in words."""
+    cores = len(os.sched_getaffinity(0))
+    if kind == "cuda":
+        import torch
+
+        return f"{torch.cuda.get_device_name()}, {cores} cores, torch {torch.__version__}"
+    return f"{'PoCL' if kind == 'ocl' else kind} on {cores} cores, {platform.machine()}"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("names", nargs="*", metavar="LOOP")
+    options.add_argument("--device", default="ocl")
+    options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
+    options.add_argument("--limit", type=float, metavar="SECONDS", help="begin no further loop after that")
+    options.add_argument("--keep", metavar="FOLDER", type=Path, help="recordings and times, for another look at them")
+    options.add_argument("--out", metavar="FILE", type=Path, help="a file of runs that this one is added to")
+    options.add_argument("--show", metavar="FILE", type=Path, help="the tables of a file of runs; runs nothing")
+    given = options.parse_args()
+    if given.show:
+        for run in json.loads(given.show.read_text()):
+            print(*table(run), "", sep="\n")
+        return
+    if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:  # as prediction.py: one core is the host's
+        cores = str(max(1, (os.cpu_count() or 2) - 1))
+        os.environ |= {"POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores, "OMP_NUM_THREADS": "1"}
+    loops = loops_of(LOOPS)
+    if unknown := set(given.names) - set(loops):
+        options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
+    with ExitStack() as stack:
+        folder = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for _ in range(given.load):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            stack.callback(busy.kill)
+        before = os.getloadavg()[0]
+        found = measured(given.names or list(loops), given, folder)
+        beside = f"{given.load} busy processes" if given.load else ""
+        run = {"machine": machine(given.device), "date": date.today().isoformat(), "beside": beside}
+        run |= {"load": [round(before, 1), round(os.getloadavg()[0], 1)], "loops": found}
+    print(*table(run), sep="\n")
+    if given.out:
+        runs = json.loads(given.out.read_text()) if given.out.exists() else []
+        whole = given.out.with_suffix(".new")
+        whole.write_text(json.dumps([*runs, run], indent=1) + "\n")
+        whole.replace(given.out)
+
+
+if __name__ == "__main__":
+    main()
