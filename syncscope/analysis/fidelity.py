@@ -205,7 +205,7 @@ def unforeseen_lines(event_graph: EventGraph, graph: Graph, members: Sequence[Se
 
 
 def crowded(event_graph: EventGraph) -> float:
-    """The part of a processor that is also the device that other programs had while it was recorded."""
+    """The part of its time for which a processor that is also the device was others' while it was recorded."""
     return float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0
 
 

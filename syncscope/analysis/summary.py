@@ -41,7 +41,7 @@ from syncscope.model.trace import Kind, Trace
 
 DECISIONS = [Decision.FIX, Decision.TRY, Decision.UNKNOWN, Decision.LEAVE]
 SINGLE = 512  # reads up to which each is priced by itself
-CROWD = 0.1  # the part of the processors that others had which is worth a word
+CROWD = 0.1  # the part of its time that others took from the device which is worth a word
 Key = tuple[str, Place | None, str, str, bool, Place | None]
 
 
@@ -120,7 +120,9 @@ def summarize(
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
     if (others := crowded(event_graph)) > CROWD:
-        said = f"other programs had {others:.0%} of the processors, which are the device: savings may be as far off"
+        said = (
+            f"others had the processors, which are the device, for {others:.0%} of its time: savings may be as far off"
+        )
         report = replace(report, notes=(*report.notes, said))
     if unmeasured(given):  # of a baseline that was left out there is a note already
         said = (

@@ -1,27 +1,34 @@
-"""How much of the processors other programs had meanwhile: where they are the device too, it was slower then.
+"""How long other processes kept this one from the processors: where they are the device too, it was slower then.
 
-Of those that this process may run on: what others do on the rest of the machine takes nothing from it.
+Linux says of each thread how long it ran, and how long it was ready to and had no processor. It may also have waited for
+another thread of its own process: more than what others had of the processors, they did not take. That is of those that this
+process may run on: what others do on the rest of the machine takes nothing from it. Where Linux does not say it of threads,
+what the processors did besides is told, but for what this process has started: the workers of a loader, say.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 STAT = Path("/proc/stat")
 IDLE = slice(3, 5)  # of the numbers there: nothing to do, and nothing but waiting for a disk
 ALL = slice(0, 8)  # what comes after was counted before: of guests
+BRIEF = 1e-3  # s: of threads that wanted less than that nothing is told
 
 
 class ProcessorTime(NamedTuple):
     """Seconds since some moment, of these processors together: in all, at work, and at work for this process and what it has
-    started, the workers of a loader say."""
+    started. `threads` are those of this process, each with the seconds for which it ran, and had to wait for a processor."""
 
     all: float
     busy: float
     own: float
+    threads: Mapping[int, tuple[float, float]] = MappingProxyType({})
 
 
 def spent() -> ProcessorTime | None:
@@ -33,7 +40,18 @@ def spent() -> ProcessorTime | None:
     except (AttributeError, OSError, ValueError):  # the first where the system has no such choice
         return None
     own = sum(os.times()[:4]) + _ticks_of_children(Path("/proc/self")) / os.sysconf("SC_CLK_TCK")
-    return ProcessorTime(sum(times[ALL]), sum(times[ALL]) - sum(times[IDLE]), own)
+    return ProcessorTime(sum(times[ALL]), sum(times[ALL]) - sum(times[IDLE]), own, _threads())
+
+
+def _threads() -> dict[int, tuple[float, float]]:
+    """Of each thread of this process for how long it ran and waited to, s; nothing where the system does not tell."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile, or the kernel keeps no such count
+                ran, waited, _ = map(int, (task / "schedstat").read_text().split())
+                found[int(task.name)] = ran / 1e9, waited / 1e9
+    return found
 
 
 def _ticks_of_children(process: Path) -> int:
@@ -48,8 +66,13 @@ def _ticks_of_children(process: Path) -> int:
 
 
 def of_others(since: ProcessorTime | None, until: ProcessorTime | None) -> float | None:
-    """The part of the processors (0 to 1) that other programs had in between; None where nobody knows."""
-    if since is None or until is None or until.all <= since.all:
+    """The part of its time (0 to 1) for which others kept this process from the processors; None where nobody knows."""
+    if since is None or until is None:
         return None
-    busy, own = until.busy - since.busy, until.own - since.own
-    return min(1.0, max(0.0, busy - own) / (until.all - since.all))
+    every, busy, own = until.all - since.all, until.busy - since.busy, until.own - since.own
+    pairs = [(since.threads.get(thread, (0.0, 0.0)), times) for thread, times in until.threads.items()]
+    ran, waited = (sum(now[which] - before[which] for before, now in pairs) for which in (0, 1))
+    if ran + waited < BRIEF:
+        return min(1.0, max(0.0, busy - own) / every) if every > 0 else None
+    kept = waited / (ran + waited)
+    return min(kept, max(0.0, busy - ran) / every) if every > 0 else kept

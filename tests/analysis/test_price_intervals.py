@@ -114,7 +114,7 @@ def test_a_processor_that_others_had_is_no_sure_device():
         assert report.saving_range[0] == pytest.approx(
             quiet.saving_range[0] - wider * quiet.step, abs=0.26 * quiet.saving
         )
-        assert any("other programs had 30% of the processors" in note for note in report.notes) == (wider > 0)
+        assert any("which are the device, for 30% of its time" in note for note in report.notes) == (wider > 0)
 
 
 def test_a_refused_price_says_what_to_do_and_still_orders_the_lines():

@@ -1,4 +1,4 @@
-"""How much of the machine's processors other programs had meanwhile."""
+"""For how much of its time other processes kept this one from the processors."""
 
 import os
 import signal
@@ -58,6 +58,41 @@ def test_what_we_have_started_is_our_own(deep: bool, start: Any) -> None:
     assert since is not None
     assert until is not None
     assert until.own - since.own > 0.25
+
+
+@needs_stat
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count it")
+def test_two_busy_children_on_our_one_processor_kept_us_from_it(start: Any) -> None:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        for _ in range(2):
+            start([sys.executable, "-c", "while True: pass"])
+        since, begun = spent(), time.process_time()
+        while time.process_time() - begun < 0.1:
+            pass
+        found = of_others(since, spent())
+    finally:
+        os.sched_setaffinity(0, before)
+    assert found is not None
+    assert found > 0.3  # of three that are alike each has a third, and what else runs there takes more
+
+
+def waiting(ran: float, waited: float, busy: float, every: float = 2.0) -> float | None:
+    """Of a thread that ran and waited for so long while the processors were busy."""
+    since, until = ProcessorTime(5.0, 5.0, 5.0, {7: (1.0, 1.0)}), (1.0 + ran, 1.0 + waited)
+    return of_others(since, ProcessorTime(5.0 + every, 5.0 + busy, 5.0 + ran, {7: until}))
+
+
+def test_a_thread_that_waits_for_another_of_its_process_waits_for_no_others() -> None:
+    assert waiting(ran=1.0, waited=1.0, busy=2.0) == pytest.approx(0.5)
+    assert waiting(ran=1.0, waited=1.0, busy=1.0) == 0.0
+    assert waiting(ran=1.0, waited=0.1, busy=2.0) == pytest.approx(0.1 / 1.1)  # they leave way where it wants to run
+    assert waiting(ran=0.01, waited=0.03, busy=0.0, every=0.0) == pytest.approx(0.75)  # shorter than their ticks
+
+
+def test_of_threads_that_hardly_ran_what_the_processors_did_tells() -> None:
+    assert waiting(ran=0.0, waited=1e-4, busy=1.0) == pytest.approx(0.5)
 
 
 def test_where_the_system_does_not_tell_nothing_is_said() -> None:
