@@ -4,8 +4,9 @@
     python benchmarks/fires.py --all ~/corpus/*/     every finding, cold and unsure ones, too
 
 Printed are, for each rewrite: its fixes by safety, a fix of several lines counted once, in how many of the folders it fires,
-and the milliseconds that it took. Then the findings, and what share of them has which kind of fix. Rewrites that fire nowhere
-are listed last. Nothing is written. `--json FILE` keeps every fix: path, line, rule, rewrite, safety.
+and the milliseconds that it took. Then which share of the findings has a fix, counted as `syncscope lint --statistics` does: a
+finding counts once, as the safest that is offered for it. Rewrites that fire nowhere are listed last. Nothing is written.
+`--json FILE` keeps every fix: path, line, rule, rewrite, safety.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from syncscope.cli._statistics import best, by_fix
 from syncscope.linter.config import Configs
 from syncscope.linter.pool import frugal
 from syncscope.linter.run import Files
@@ -37,8 +39,8 @@ class Seen(NamedTuple):
     first: bool  # of the findings that the fix mends
 
 
-def look(folder: Path, everything: bool, asked: dict[str, float]) -> list[Seen]:
-    """The findings of a folder; `asked` gets the seconds of each rewrite."""
+def look(folder: Path, everything: bool, asked: dict[str, float], kinds: Counter[Safety | None]) -> list[Seen]:
+    """The findings of a folder; `asked` gets the seconds of each rewrite, `kinds` what each finding counts as."""
     paths = [str(p) for p in sorted(folder.rglob("*.py")) if not BESIDE & set(p.relative_to(folder).parts)]
     over: dict[str, object] = {"all": True, "min_confidence": "low"} if everything else {}
     with frugal():
@@ -46,6 +48,7 @@ def look(folder: Path, everything: bool, asked: dict[str, float]) -> list[Seen]:
     for one in linted.done:
         for name, (_, seconds) in one.checked.asked.items():
             asked[name] = asked.get(name, 0.0) + seconds
+    kinds.update(best(finding) for _, finding in linted.found)
     found, known = [], set()
     for source, finding in linted.found:
         for fix in filter(None, (finding.fix, finding.fix and finding.fix.also)):
@@ -58,7 +61,7 @@ def look(folder: Path, everything: bool, asked: dict[str, float]) -> list[Seen]:
     return found
 
 
-def table(found: list[Seen], asked: dict[str, float], names: list[str]) -> str:
+def table(found: list[Seen], asked: dict[str, float], kinds: Counter[Safety | None], names: list[str]) -> str:
     """What is printed."""
     fixes = Counter((s.rewrite, s.safety) for s in found if s.rewrite and s.first)
     where: dict[str, set[str]] = {name: set() for name in names}
@@ -72,12 +75,8 @@ def table(found: list[Seen], asked: dict[str, float], names: list[str]) -> str:
         lines.append(
             f"{safe:>6} {unsafe:>6} {suggest:>7} {len(where[name]):>7} {asked.get(name, 0.0) * 1000:>7.0f}  {name}"
         )
-    findings = {(s.folder, s.path, s.line, s.rule, s.safety): s for s in found}
-    kinds = Counter(s.safety for s in findings.values())
-    total = sum(kinds.values()) or 1
     silent = [name for name in names if not sum(count[name])]
-    shares = ", ".join(f"{100 * kinds[s.value] / total:.1f} % {s.value}" for s in Safety)
-    lines += ["", f"{total} findings: {shares}, {100 * (total - kinds['']) / total:.1f} % any fix"]
+    lines += ["", by_fix(kinds)]
     lines += [f"{len(silent)} of {len(names)} rewrites fire nowhere: {', '.join(silent) or 'none'}"]
     return "\n".join(lines)
 
@@ -93,12 +92,13 @@ def main() -> int:
     names = sorted(p.stem for p in Path(syncscope.rewrites.__file__).parent.glob("[!_]*.py"))
     found: list[Seen] = []
     asked: dict[str, float] = {}
+    kinds: Counter[Safety | None] = Counter()
     for folder in given.folders:
-        found += look(folder, given.all, asked)
+        found += look(folder, given.all, asked, kinds)
         print(f"{folder.name}: {len(found)} findings so far", flush=True)
     if given.json:
         given.json.write_text("\n".join(json.dumps(s._asdict()) for s in found))
-    print(table(found, asked, names))
+    print(table(found, asked, kinds, names))
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -273,6 +272,8 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
     if said["diff"]:
         output.write(diffs(linted, said["fix"], output.color), exact=True)
     elif said["statistics"]:
+        from syncscope.cli._statistics import statistics
+
         output.write(statistics(linted))
     elif said["exporter"] is None:
         from syncscope.exporters import _source_frame, concise
@@ -326,51 +327,6 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
                 ]
         pieces.append("\n")
     return "".join(pieces)
-
-
-def statistics(linted: Linted) -> str:
-    """A count for each rule, by confidence, and how many have a fix; then what each rewrite did, and its time."""
-    return f"{by_rule(linted)}{by_rewrite(linted)}"
-
-
-def by_rewrite(linted: Linted) -> str:
-    """For each rewrite that was asked: of how many findings, how many have its fix, by safety, and its milliseconds."""
-    from syncscope.model.finding import Safety
-
-    asked: dict[str, tuple[int, float]] = {}
-    for one in linted.done:
-        for name, (count, seconds) in one.checked.asked.items():
-            before = asked.get(name, (0, 0.0))
-            asked[name] = before[0] + count, before[1] + seconds
-    fixes = [fix for _, f in linted.presented for fix in (f.fix, f.fix and f.fix.also) if fix is not None]
-    made = Counter((fix.rewrite, fix.safety) for fix in fixes)
-    rows = [(name, [made[name, safety] for safety in Safety], *asked[name]) for name in asked]
-    lines = [f"\n{'asked':>6} {'safe':>6} {'unsafe':>6} {'suggest':>7} {'ms':>7}  rewrite"] if rows else []
-    for name, counts, count, seconds in sorted(rows, key=lambda row: (-sum(row[1]), row[0])):
-        safe, unsafe, suggest = counts
-        lines.append(f"{count:>6} {safe:>6} {unsafe:>6} {suggest:>7} {seconds * 1000:>7.1f}  {name}")
-    return "".join(line + "\n" for line in lines)
-
-
-def by_rule(linted: Linted) -> str:
-    """A count for each rule, by confidence, and how many have a fix."""
-    from syncscope.model.finding import CONFIDENCE
-
-    rows: dict[str, list[int]] = {}
-    for _, finding in linted.also:
-        rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])[5] += 1
-    for _, finding in linted.presented:
-        row = rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])
-        row[0] += 1
-        row[("high", "medium", "low").index(CONFIDENCE[finding.confidence]) + 1] += 1
-        row[4] += finding.fix is not None
-    wide = max(map(len, rows), default=0)
-    lines = [f"{'count':>6} {'high':>6} {'medium':>6} {'low':>6} {'fixable':>7} {'also':>6}  rule"] if rows else []
-    for name, row in sorted(rows.items(), key=lambda item: (-item[1][0], item[0])):
-        lines.append(
-            f"{row[0]:>6} {row[1]:>6} {row[2]:>6} {row[3]:>6} {row[4]:>7} {row[5]:>6}  {name:<{wide}}".rstrip()
-        )
-    return "".join(line + "\n" for line in lines)
 
 
 def allow(linted: Linted, reason: str) -> int:

@@ -1,6 +1,7 @@
 """`syncscope lint` as people use it: what is found, how it is shown, what it exits with."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,11 +120,22 @@ def test_statistics_count_by_rule_and_confidence(door):
 def test_statistics_count_by_rewrite(door):
     door.write("train.py", MASKS)
     for _ in range(2):  # the second time from the cache
-        rewrites = door("lint", "--statistics").out.partition("\n\n")[2].splitlines()
+        rewrites = door("lint", "--statistics").out.split("\n\n")[1].splitlines()
         rows = {row.split()[-1]: row.split()[:-1] for row in rewrites[1:]}
         assert rewrites[0].split() == ["asked", "safe", "unsafe", "suggest", "ms", "rewrite"]
         assert rows["fill_by_mask"][:4] == ["1", "1", "0", "0"]
         assert sum(float(row[4]) for row in rows.values()) > 0
+
+
+def test_statistics_say_which_share_has_a_fix(door):
+    door.write("train.py", MASKS)
+    told = door("lint", "--statistics").out.split("\n\n")[-1]
+    safe, unsafe, hand = map(int, re.search(r"\((\d+) safe, (\d+) unsafe\).*included: (\d+),", told).groups())
+    found = json.loads(door("lint", "--format", "json").out)
+    kinds = [f["fix"]["safety"] for f in found if f["fix"]]
+    assert (safe, unsafe, hand) == (kinds.count("safe"), kinds.count("unsafe"), len(kinds))
+    assert f"{safe + unsafe} of {len(found)}, {100 * (safe + unsafe) / len(found):.1f} %" in told
+    assert door("lint", "--statistics", "--select", "nms").out == ""
 
 
 def test_output_goes_to_a_file(door):
