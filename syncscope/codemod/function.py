@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -148,10 +147,10 @@ class Function(Enclosure):
         asked = ((n.func.id, bool(n.args)) for n in self.every(ast.Call) if isinstance(n.func, ast.Name))
         return any(call in BY_TEXT for call in asked)
 
-    def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
-        """A name that nothing in the file has yet but attributes, and that is none of `taken`: without a number, if it can be.
+    def fresh(self, wish: str, taken: Sequence[str] = (), everywhere: bool = False) -> str:
+        """A name that nothing here has yet but attributes, and that is none of `taken`: without a number, if it can be.
 
-        Raises:
+        It is one for this function, `everywhere`: for the module. Raises:
             CannotRewrite: the function reads all of its names.
         """
         if self.names_are_read:
@@ -160,12 +159,8 @@ class Function(Enclosure):
         beside = (f"{own}_{wish}" if own not in ("", "forward") and len(own) < 16 else f"new_{wish}", f"own_{wish}")
         numbered = (f"{wish}_{number}" for number in itertools.count(2))
         every = itertools.chain((wish,), beside, numbered)
-        return next(name for name in every if name not in taken and not self._stands(name.encode()))
-
-    def _stands(self, word: bytes) -> bool:
-        """Whether a word stands in the file by itself, and not as an attribute."""
-        code = self.file.code
-        return word in code and re.search(rb"(?<![\w.])%s\b" % word, code) is not None
+        scope = None if everywhere else self.scope
+        return next(name for name in every if name not in taken and not self.file.stands(name, scope))
 
     def reaching_definition(self, use: ast.expr) -> ast.Assign | None:
         """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""

@@ -30,6 +30,9 @@ VIEWS = frozenset(
 OF_SEVERAL = frozenset("align_tensors broadcast_tensors cartesian_prod einsum meshgrid".split())
 """Functions of torch whose result may share memory with any of what they are given, not only with the first."""
 
+REDUCE = frozenset("mean norm prod std sum var".split())
+"""Methods that compute anew, whatever has them: tensors, numpy's arrays, data frames."""
+
 LAID_OUT = frozenset("flatten permute ravel reshape squeeze swapaxes transpose unsqueeze".split())
 """Methods, of numpy's arrays too, that are given numbers only, and give nothing of them."""
 
@@ -127,7 +130,7 @@ def _of_call(function: Function, call: ast.Call) -> set[str]:
     elif dotted is not None and dotted.startswith("torch."):
         name = dotted.rpartition(".")[2]
         given = given if name in OF_SEVERAL else given[:1]
-    elif dotted in INERT:
+    elif dotted in INERT or (dotted is None and isinstance(call.func, ast.Attribute) and call.func.attr in REDUCE):
         return set()
     else:  # whatever is given may come back
         if isinstance(call.func, ast.Attribute) and dotted is None:

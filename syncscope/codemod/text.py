@@ -130,6 +130,34 @@ class Text:
         span = self.span(node)
         return self.code[span.start : span.end].decode()
 
+    def stands(self, name: str, scope: ast.AST | None) -> bool:
+        """Whether a name stands in the file by itself, not as an attribute: what other functions call so is no hindrance in
+        the one that `scope` is, or is a part of; None for the module, and all functions.
+        """
+        places = re.finditer(rb"(?<![\w.])%s\b" % name.encode(), self.code) if name.encode() in self.code else ()
+        starts = [match.start() for match in places]
+        if not starts or re.search(rb"\bglobal\b.*\b%s\b" % name.encode(), self.code):
+            return bool(starts)
+        strangers = [
+            self.span(f) for f in self._outermost if scope is not None and all(n is not scope for n in walk(f))
+        ]
+        if len(strangers) == len(self._outermost):  # it stands in none
+            return True
+        return not all(any(span.start <= at < span.end for span in strangers) for at in starts)
+
+    @cached_property
+    def _outermost(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """The functions that are in no other one: methods, too."""
+        found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        todo: list[ast.AST] = [self.tree]
+        while todo:
+            for node in ast.iter_child_nodes(todo.pop()):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    found.append(node)
+                else:
+                    todo.append(node)
+        return found
+
     def quote(self, node: ast.AST | None) -> str:
         """An expression on one line, in backticks, cut where it is long: for messages."""
         if not isinstance(node, ast.expr):

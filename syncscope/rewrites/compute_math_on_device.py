@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
+from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.reads import needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -36,6 +37,35 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]",
     ),
+    Example(
+        """
+        import math
+        import torch
+
+        def clipped(x: torch.Tensor, limit: float):
+            scale = min(1, math.sqrt(limit / x.square().sum()))  # !
+            return x * scale
+        """,
+        """
+        import math
+        import torch
+
+        def clipped(x: torch.Tensor, limit: float):
+            scale = (limit / x.square().sum()).detach().sqrt().clamp(max=1)
+            return x * scale
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; limit: number",
+    ),
+    Example(
+        """
+        import math
+        import torch
+
+        def clipped(x: torch.Tensor, limit: float):
+            return x * min(limit, math.sqrt(x.square().sum()))  # !
+        """
+    ),
 )
 
 
@@ -46,10 +76,17 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     name = (function.dotted(call.func) or "").removeprefix("math.")
     if name not in ON_DEVICE or name in ("floor", "ceil") or site.fact.dtype is not Dtype.FLOAT:
         return None
-    if needs_number(function, call) or compared_by_callers(function, call) or caught(function, call):
+    limit = around(function, call, "min({it}, {c})", "min({c}, {it})", "max({it}, {c})", "max({c}, {it})")
+    limited = limit is not None and function.constant(limit.parts["c"]) is not None
+    whole = limit.node if limit is not None and limited else call
+    if needs_number(function, whole) or compared_by_callers(function, call) or caught(function, call):
         return None
     draft = Draft(function)
-    draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])
+    if limit is not None and limited:  # where Python compares it would be read again
+        bound = "max" if function.file.text(limit.node).startswith("min") else "min"
+        draft.replace(limit.node, f"{{t}}.detach().{name}().clamp({bound}={{c}})", t=call.args[0], c=limit.parts["c"])
+    else:
+        draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])
     return draft.fix(
         "compute it on the device",
         Safety.UNSAFE,

@@ -222,8 +222,8 @@ def index_name(function: Function, mask: Mask) -> str:
     """`train_index` of `data.train_mask`, or `train_mask_index` where there is one already."""
     word = name_of(mask)
     wish = f"{word.removesuffix('_mask').removesuffix('_index')}_index"
-    name = function.fresh(wish)
-    return name if name == wish else function.fresh(f"{word}_index")
+    name = function.fresh(wish, everywhere=True)
+    return name if name == wish else function.fresh(f"{word}_index", everywhere=True)
 
 
 def stored(function: Function, mask: Mask, inside: set[int]) -> bool:

@@ -80,7 +80,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(outer, (ast.FunctionDef, ast.ClassDef)) or _written_to(function, call):
         return None
     draft = Draft(function)
-    name = function.fresh(f"{_called(function, call)}_on")
+    name = function.fresh(f"{_called(function, call)}_on", everywhere=True)
     made = moved(function, call, draft.code("{call}", call=draft.call(call, {v: n for n, v in given.items()})))
     cache = f"{draft.called('functools')}.cache"
     draft.replace(call, f"{name}({', '.join(f'{{{n}}}' for n in given)})", **given)

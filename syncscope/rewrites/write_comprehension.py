@@ -220,7 +220,7 @@ def steady(function: Function, masked: Masked, root: ast.expr) -> bool:
 
 def written(site: Site, function: Function, masked: Masked, root: ast.expr, result: str) -> Fix:
     draft = Draft(function)
-    name = function.fresh(f"masked_{getattr(function.scope, 'name', 'number')}")
+    name = function.fresh(f"masked_{getattr(function.scope, 'name', 'number')}", everywhere=True)
     lines = "\n".join(f"    {line}" for line in masked.text(name, result))
     flat = {"": "{x}", "N": "{x}.flatten()", "N, C": "{x}.flatten(0, -2)"}
     arguments = ", ".join(

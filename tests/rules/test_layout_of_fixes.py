@@ -322,3 +322,24 @@ def test_a_name_that_is_taken_gets_a_word_before_it() -> None:
     body = "    x = x.flatten()\n    y = x.cos()\n    good = x > 0\n    return x[good] + y[good], good_index\n"
     code = f"def kept(x: torch.Tensor, good_index):\n{body}"
     assert "kept_good_index = good.nonzero" in fixed(HEAD + code, allowed=FIXES)
+
+
+@pytest.mark.parametrize(
+    ("beside", "name"),
+    [
+        (
+            "def other(good):\n    good_index = good.nonzero()\n    return good_index\n",
+            "good_index",
+        ),  # no other function's
+        ("class A:\n    good_index = 3\n", "kept_good_index"),
+        ("good_index = 3\n", "kept_good_index"),
+        ("def other():\n    global good_index\n    good_index = 3\n", "kept_good_index"),
+    ],
+)
+def test_a_name_is_taken_where_it_could_be_meant(beside: str, name: str) -> None:
+    body = "    x = x.flatten()\n    y = x.cos()\n    good = x > 0\n    return x[good] + y[good]\n"
+    code = f"def kept(x: torch.Tensor):\n{body}"
+    assert f"    {name} = good.nonzero" in fixed(f"{HEAD}{beside}\n\n{code}", allowed=FIXES)
+    inner = f"    {code}".replace("\n    ", "\n        ")
+    around = f"def outer(good_index):\n{inner}    return kept, good_index\n"
+    assert "kept_good_index = good.nonzero" in fixed(HEAD + around, allowed=FIXES)

@@ -82,6 +82,16 @@ def test_what_outlives_a_pass_is_noted_as_a_copy() -> None:
     assert "seen.append(self.scale.detach().clone())" in fixed(code, allowed=FIXES)
 
 
+def test_what_is_reduced_is_new_whatever_it_is_reduced_of() -> None:
+    code = (
+        f"{HEAD}def f(self, xs: list[torch.Tensor]):\n    seen = []\n    for x in xs:\n"
+        "        spread = self.policy(x).dist.entropy().mean()\n        self.step(x)\n        seen.append(spread.item())\n"
+        "    return seen\n"
+    )
+    assert "seen.append(spread.detach())" in fixed(code, allowed=FIXES)
+    assert "seen.append(spread.detach().clone())" in fixed(code.replace(".mean()", ".flat()"), allowed=FIXES)
+
+
 TOTALS = {
     "a tensor": "total += loss.item() * weight",
     "a tensor, perhaps": "num_hits = self.hits(x)\n        total += loss.item() * num_hits",

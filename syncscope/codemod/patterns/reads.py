@@ -150,8 +150,9 @@ def needs_number(function: Function, value: ast.expr) -> bool:
                 return True
             case ast.Call(func=ast.Attribute(attr=name) as called) if called is not inner and name in GIVEN_TO:
                 return True
-            case ast.Call(func=called) if called is not inner:
-                return function.dotted(called) in NUMBERS
+            case ast.Call(func=called, args=args) if called is not inner:
+                word = function.dotted(called)
+                return word in NUMBERS or (word in ("max", "min") and len(args) > 1)  # which compare
             case ast.If(body=[ast.Return(value=ast.expr() as early)], orelse=[]):
                 return not of_two_tensors(function, early, function.block(outer)[-1])
             case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
