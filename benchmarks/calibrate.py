@@ -183,7 +183,9 @@ def kind(pair: dict[str, Any]) -> Likeness:
 
 def as_pairs(measured: list[dict[str, Any]]) -> list[MeasuredPair]:
     """What was measured, for the table."""
-    return [MeasuredPair(one["loop"], kind(one), one["said"], one["true"], one["bound"]) for one in measured]
+    return [
+        MeasuredPair(one["loop"], kind(one), one["said"], one["true"], one["bound"], one["open"]) for one in measured
+    ]
 
 
 def learn(given: argparse.Namespace) -> None:
@@ -205,6 +207,7 @@ def learn(given: argparse.Namespace) -> None:
                     **{key: round(value, 4) for key, value in (("said", said["share"]), ("true", one["saves"]))},
                     **{key: round(one[key], 4) for key in ("low", "high")},
                     "bound": round(said["bound"], 4),
+                    "open": round(max(part or 0.0 for part in said["late"]), 4),
                     "others": round(said["others"] or 0.0, 2),
                     "processor": said["processor"],
                     "ops": sorted(said["ops"]),

@@ -20,9 +20,9 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.experience import Experience, experience, kind_of
 from syncscope.analysis.fidelity import GATE, Fidelity
 from syncscope.analysis.graph import Graph
-from syncscope.analysis.price import Prices
+from syncscope.analysis.price import Prices, timed_part
 from syncscope.model.answer import Answer, Decision
-from syncscope.model.finding import Adds
+from syncscope.model.finding import Adds, Stays
 from syncscope.model.ops import COUNTS
 from syncscope.model.report import Line, Report
 
@@ -71,7 +71,7 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
         case _ if adds and share >= LIKELY and low > SURELY:
             return "the rewrite gives the device more to do, and how long that takes is only known once it is measured"
         case _ if share >= LIKELY and low > SURELY:
-            return f"its steps are too unlike, or too little explained: {doubt:.0%} of a step is open; measuring it settles it"
+            return f"this recording leaves {doubt:.0%} of a step open: measuring it settles it"
         case _:
             return f"it may be anything from {max(0.0, low):.1%} to {high:.1%} of a step: measuring it settles it"
 
@@ -105,13 +105,37 @@ def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[l
     return frozenset(found)
 
 
-def doubt_of(graph: Graph, freed: Collection[int], trusted: Fidelity, step: float) -> float:
-    """The part of a step that the recording leaves open, whatever other recordings showed: what a replay gets wrong or cannot
-    explain, or what the steps themselves, which are few and unlike, tell no better."""
+def doubt_of(
+    event_graph: EventGraph,
+    graph: Graph,
+    freed: Collection[int],
+    trusted: Fidelity,
+    step: float,
+    known: Experience | None,
+) -> float:
+    """The part of a step that this recording leaves open, whatever others showed: the most of three.
+
+    The steps themselves are few and unlike; a replay gets more wrong, or explains less, than is usual in recordings from which
+    the interval comes; and batches are not pinned yet, which is a copy, too, unless the loader's threads make it.
+    """
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
+    unlike = float(margins(graph, chosen)[0]) / step if step > 0 else 0.0
     wrong = max(trusted.error or 0.0, trusted.unexplained, trusted.silent)
-    return max(wrong, float(margins(graph, chosen)[0]) / step if step > 0 else 0.0)
+    usual = known.open if known is not None else 0.0
+    return max(unlike, wrong if wrong > usual else 0.0, _pinning(event_graph, graph, freed) / step if step > 0 else 0.0)
+
+
+def _pinning(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> float:
+    """ns a step that it takes to pin what these reads upload: as long as the driver, which copied it through its own buffer."""
+    window, work = timed_part(graph), event_graph.device_work
+    counted = {graph.steps[n].index for n in range(window.first + 1, window.last + 1)} if window.last >= 0 else None
+    copies = [
+        float(work.duration[copy])
+        for copy, (read, _) in event_graph.taken_out.uploads.items()
+        if read in freed and (counted is None or graph.reads[read].step in counted)
+    ]
+    return sum(copies) / window.steps
 
 
 def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
@@ -130,16 +154,15 @@ def of_all(
     unforeseeable: bool,
     doubt: float,
 ) -> Answer:
-    """The answer for all waits: no `fix` where what adds nothing saves too little, or too much of a step is in `doubt`, and no
+    """The answer for all waits: no `fix` where the plan needs what adds work, or too much of a step is in `doubt`, and no
     `leave` while one is not foreseen, or while the rewrites leave what `waits` (ns a step, all of them) cost."""
     step = costs.step or 1.0
     bound = report.bound.share if report.bound else 1.0
-    firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
     share, (low, high) = costs.saving / step, (end / step for end in between)
     if known is not None:
         low, high = known.around(share)
     loops, measured = (known.loops, known.measured) if known is not None else (0, 0)
-    found = answer(share, (low, high), bound, firm < LIKELY * step, loops, measured, doubt)
+    found = answer(share, (low, high), bound, not set(adding).isdisjoint(costs.plan), loops, measured, doubt)
     if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
         return replace(
             found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
@@ -187,7 +210,7 @@ def _of_what(line: Line, adds: bool, kept: float | None) -> Iterator[str]:
     """What the figure is of: the waits alone, or a rewrite that computes so many times as many rows."""
     if adds and kept:
         yield f"in fixed shapes {1 / kept:.3g} times as many rows are computed, which is counted in as far as it is known"
-    if line.finding is not None and line.finding.fix is not None and line.finding.fix.reads_once:
+    if line.finding is not None and line.finding.fix is not None and line.finding.fix.stays is not Stays.NONE:
         yield "of the reads that the rewrite brings together one stays, and is not counted in"
     if line.finding is None or line.finding.fix is None:
         yield "no rewrite of it is known, so the figure is of its waits alone"

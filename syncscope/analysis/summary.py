@@ -175,12 +175,13 @@ def _priced(
     stays = staying(event_graph.reads, zip(members, report.lines, strict=True))
     going = [[number for number in rows if number not in stays] for rows in members]
     costs = price_lines(graph, going, unknown=unknown) if stays else waits
+    adding = adding_lines(event_graph, report.lines, members)
+    firm = price_lines(graph, going, unknown=unknown | adding) if adding else costs  # of what adds no work, by itself
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(going) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
-    adding = adding_lines(event_graph, report.lines, members)
     known = experience_of(report, event_graph)
-    doubt = doubt_of(graph, everything, trusted, costs.step)
+    doubt = doubt_of(event_graph, graph, everything, trusted, costs.step, known)
     whole = of_all(report, costs, waits.saving, (low, high), known, adding, bool(unknown), doubt)
     if not trusted.enough:
         return replace(report, answer=whole)
@@ -193,8 +194,9 @@ def _priced(
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     lines = tuple(
-        replace(line, answer=of_line(line, whole, costs, known, n, n in adding, event_graph.kept(members[n]), doubt))
+        replace(line, answer=of_line(line, whole, of, known, n, n in adding, event_graph.kept(members[n]), doubt))
         for n, line in enumerate(lines)
+        for of in [costs if n in adding else firm]
     )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in going[n]} - left

@@ -41,6 +41,15 @@ class Adds(Enum):
         "tens of numbers, and of rows of thousands where at least half are kept"
     )
     BRANCHES = "both branches then run every time: that pays where they are small"
+    PASSES = "up to fifteen more passes then run in each loop: that pays where loops are long"
+
+
+class Stays(Enum):
+    """Which of the reads that a fix mends together is still made."""
+
+    NONE = "none"
+    FIRST = "first"  # what they read is known before the first of them
+    LAST = "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +57,8 @@ class Fix:
     """Edits that belong together: all of them or none.
 
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
-    device does more then: `ROWS` is priced by how many rows were kept. `reads_once` says that of the reads it mends together
-    one stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it.
+    device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`.
+    `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it.
     """
 
     title: str
@@ -57,7 +66,7 @@ class Fix:
     safety: Safety
     changes: str = ""
     adds: Adds = Adds.NOTHING
-    reads_once: bool = False
+    stays: Stays = Stays.NONE
     also: Fix | None = field(default=None, compare=False)
     rewrite: str = field(default="", compare=False)
 

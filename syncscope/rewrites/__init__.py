@@ -3,7 +3,7 @@
 A rule lists the rewrites that may mend it (`REWRITES`), and they are tried in that order. Only then are they imported, and
 libcst with them. A rewrite that several rules list says in each example which rule flags it. One after which the device does
 more says what as `ADDS`: the price of its lines is then what the wait costs, less that. One that brings several reads together
-says `READS_ONCE = True`: one of them still waits, and is not in the price.
+says which of them still waits, and is not in the price: `STAYS = Stays.LAST`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
         with timed(name):
             fix = module.rewrite(site, function)
         if fix is not None:
-            adds, once = getattr(module, "ADDS", fix.adds), getattr(module, "READS_ONCE", False)
-            fix = replace(fix, adds=adds, reads_once=once, rewrite=name)
+            adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
+            fix = replace(fix, adds=adds, stays=stays, rewrite=name)
             found = fix if found is None else replace(found, also=fix)
     return found
 

@@ -22,10 +22,10 @@ from syncscope.codemod.proofs import cast, real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.tensors.torch.signatures import TORCH_ONLY
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 EXAMPLES = (

@@ -8,9 +8,10 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.finding import Adds, Edit, Fix, Safety
 from syncscope.model.source import Span
 
+ADDS = Adds.PASSES
 PASSES = 16
 CHANGES = (
     "up to 15 more passes run once it is true: they must leave the result as it is, or what they add must be cut off"

@@ -17,9 +17,9 @@ from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 EXAMPLES = (
     Example(

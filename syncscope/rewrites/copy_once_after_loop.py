@@ -9,9 +9,9 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 EXAMPLES = (
     Example(

@@ -14,9 +14,10 @@ from syncscope.codemod.patterns.reads import as_listed, read_of
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.tensors.syntax import walk
 
+STAYS = Stays.FIRST
 EXAMPLES = (
     Example(
         """

@@ -12,7 +12,7 @@ from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
     choose_with_where,
@@ -24,6 +24,7 @@ from syncscope.rewrites import (
     sum_losses_by_mask,
 )
 
+STAYS = Stays.FIRST
 EXAMPLES = (
     Example(
         """

@@ -11,9 +11,9 @@ from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 NOTES = {
     "append",

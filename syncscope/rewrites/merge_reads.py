@@ -12,10 +12,10 @@ from syncscope.codemod.patterns.joined import joined
 from syncscope.codemod.patterns.reads import by_int, reads_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.tensors.syntax import each_of
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 EXAMPLES = (
     Example(

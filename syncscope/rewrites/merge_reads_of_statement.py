@@ -13,10 +13,10 @@ from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_
 from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.finding import Edit, Fix, Safety, Stays
 from syncscope.model.source import Span
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 ELSEWHERE = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Yield, ast.YieldFrom, ast.Await)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)

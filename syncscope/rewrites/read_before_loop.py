@@ -16,10 +16,10 @@ from syncscope.codemod.patterns.reads import as_listed
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.tensors.syntax import each_of, walk
 
-READS_ONCE = True
+STAYS = Stays.FIRST
 
 Repeated = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
 LEARN = {"step", "backward"}  # what an optimizer writes is read anew

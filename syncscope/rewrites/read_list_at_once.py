@@ -12,9 +12,9 @@ from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 
-READS_ONCE = True
+STAYS = Stays.LAST
 
 EXAMPLES = (
     Example(

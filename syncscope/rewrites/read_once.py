@@ -12,10 +12,10 @@ from syncscope.codemod.sharing import roots
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used
 
-READS_ONCE = True
+STAYS = Stays.FIRST
 
 BETTER = (add_up_on_device, collect_on_device, read_where_used)  # after which a read is not made at all
 EXAMPLES = (

@@ -10,8 +10,9 @@ from syncscope.codemod.masks import before_all
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 
+STAYS = Stays.FIRST
 EXAMPLES = (
     Example(
         """

@@ -1,11 +1,16 @@
 """One of four words: by what is likely, by what it lies between, by what can be had at most."""
 
+from dataclasses import replace
+
 import pytest
 from drawn import Device
+from simulated import Machine
+from test_brought_together import found, said
 
 from syncscope.analysis.answer import answer, decide
 from syncscope.analysis.summary import summarize
 from syncscope.model.answer import Answer, Decision
+from syncscope.model.finding import Adds, Stays
 
 FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
 MS = 1_000_000
@@ -84,3 +89,43 @@ def test_a_device_that_is_nearly_always_busy_is_left_whatever_else_is_unknown():
 def test_a_line_without_a_rewrite_is_priced_by_its_waits_and_says_so():
     report = summarize(Device().run([step(57)] * 8)[0])
     assert report.lines[0].answer.why.endswith("no rewrite of it is known, so the figure is of its waits alone")
+
+
+def adding(line, start=0):
+    """A finding whose rewrite has both branches run."""
+    plain = found(line, start, Stays.NONE)
+    return replace(plain, fix=replace(plain.fix, adds=Adds.BRANCHES))
+
+
+def one_after_the_other(*work: float) -> list[tuple[object, ...]]:
+    """5 ms of the device, a read, and so many ms of the host, for each."""
+    parts = [[("launch", 0, 5 * MS), ("read", 57 + n, 0), ("work", int(ms * MS))] for n, ms in enumerate(work)]
+    return [op for part in parts for op in part]
+
+
+def test_all_is_tried_where_most_of_it_needs_a_rewrite_that_adds_work():
+    """And what adds none is told by what it saves while the other waits as ever."""
+    _, report = said([one_after_the_other(4, 4)] * 12, adding(57), found(58, 40, Stays.NONE))
+    assert report.answer.decision is TRY
+    assert "gives the device more to do" in report.answer.why
+    assert {line.place.line: line.answer.decision for line in report.lines} == {57: TRY, 58: FIX}
+    _, report = said([one_after_the_other(0.2, 4)] * 12, adding(57), found(58, 40, Stays.NONE))
+    assert report.answer.decision is FIX
+
+
+def test_a_wait_that_only_moves_to_one_whose_rewrite_adds_work_is_no_fix():
+    program = [[("launch", 0, 5 * MS), ("read", 57, 0), ("read", 58, 0), ("work", 4 * MS)]] * 12
+    _, report = said(program, adding(58), found(57, 40, Stays.NONE))
+    decided = {line.place.line: line.answer for line in report.lines}
+    assert decided[57].decision is not FIX
+    assert decided[57].share < 0.01
+
+
+@pytest.mark.parametrize(("works", "decision"), [(3, FIX), (0, TRY)])
+def test_a_batch_that_is_uploaded_must_be_pinned_which_is_a_copy_too(works, decision):
+    """Where the device works before, the host waits for that as well; else it is one copy for another."""
+    machine = Machine()
+    machine.run([[("launch", 0, works * MS), ("upload", 0, 6_000_000), ("launch", 0, MS), ("work", 4 * MS)]] * 10)
+    report = summarize(machine.trace())
+    assert report.answer.share > 0.15
+    assert report.answer.decision is decision

@@ -7,15 +7,15 @@ from test_price import US, loop
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.summary import summarize
 from syncscope.model.answer import Decision
-from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety
+from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety, Stays
 from syncscope.model.source import Place, Span
 
 HAZARDS = [Hazard("host-read", "", "", ("item",))]
 
 
-def found(line, start=0, once=True):
+def found(line, start=0, stays=Stays.LAST):
     """A finding of the host's read at that line, whose rewrite reads it with all others of the same edit."""
-    fix = Fix("read them at once", (Edit(Span(start, start + 1), "x"),), Safety.SAFE, reads_once=once)
+    fix = Fix("read them at once", (Edit(Span(start, start + 1), "x"),), Safety.SAFE, stays=stays)
     return Finding("host-read", Place("train.py", line), 0, line, 9, Span(start, start + 1), "", 3, fix=fix)
 
 
@@ -45,7 +45,7 @@ def test_two_reads_in_a_row_that_are_made_one_save_nothing():
 
 
 def test_reads_of_two_rewrites_are_not_made_one():
-    _, report = said(loop([57, 58], steps=20), found(57, 0, once=False), found(58, 40, once=False))
+    _, report = said(loop([57, 58], steps=20), found(57, 0, Stays.NONE), found(58, 40, Stays.NONE))
     assert report.answer.share == pytest.approx(4 / 9, abs=0.02)
 
 
@@ -62,12 +62,16 @@ def test_a_list_that_is_read_at_once_waits_once_a_step():
     ("lines", "stay"),
     [([57], 0), ([57, 57, 57], 1), ([57, 58], 1), ([57, 58, 57, 58], 2), ([57, 58, 59, 57], 2)],
 )
-def test_the_last_of_each_run_stays(lines, stay):
-    _, report = said(loop(lines, steps=5), *(found(line) for line in sorted(set(lines))))
+@pytest.mark.parametrize("stays", [Stays.LAST, Stays.FIRST])
+def test_one_of_each_run_stays(lines, stay, stays):
+    _, report = said(loop(lines, steps=5), *(found(line, stays=stays) for line in sorted(set(lines))))
     members = {}
     for number, read in enumerate(report.reads):
         members.setdefault(read.place, []).append(number)
     of = [(members[line.place], line) for line in report.lines]
     kept = staying(report.reads, of)
     by_step = [sum(report.reads[n].step == step.index for n in kept) for step in report.steps]
-    assert by_step == [stay] * len(report.steps)
+    assert by_step == [stay or int(stays is Stays.FIRST)] * len(report.steps)
+    if stay == 1:
+        which = lines[-1] if stays is Stays.LAST else lines[0]
+        assert {report.reads[n].place.line for n in kept} == {which}

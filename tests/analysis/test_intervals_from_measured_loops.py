@@ -50,6 +50,13 @@ def test_four_in_five_measured_loops_lie_within_what_the_others_tell(calibrate, 
     assert all(high <= pair.bound or high == pair.said for pair, low, high in told)
 
 
+def test_what_recordings_usually_leave_open_is_that_of_nine_in_ten_loops():
+    pairs = [MeasuredPair(f"loop {n}", VALUES, 0.1, 0.1, 0.5, open=n / 100) for n in range(1, 11)]
+    assert learned(pairs)["a GPU"].open == 0.09
+    pairs += [MeasuredPair("loop 10", VALUES, 0.1, 0.1, 0.5, open=0.4)] * 30  # a loop counts once
+    assert learned(pairs)["a GPU"].open == 0.09
+
+
 def test_the_table_is_made_of_what_was_measured(calibrate, measured):
     assert TABLE.read_text() == calibrate.table(measured)
     assert {one["run"] for one in measured["pairs"]} == set(measured["runs"])
