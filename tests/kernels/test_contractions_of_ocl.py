@@ -111,10 +111,10 @@ def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
         assert torch.equal(bench.out.cpu(), once)
 
 
-@pytest.mark.parametrize("split", [1, 4])
-def test_tf32_multiplies_once_by_eleven_bits(split, cores):
+@pytest.mark.parametrize(("split", "stages"), [(1, 2), (4, 2), (4, 3)])
+def test_tf32_multiplies_once_by_eleven_bits(split, stages, cores):
     m, n, k = 66, 36, 100
-    c, schedule = product(m, n, k, (k, 1), (n, 1)), Schedule(32, 32, 16, 4, 4, split=split, cores=True)
+    c, schedule = product(m, n, k, (k, 1), (n, 1)), Schedule(32, 32, 16, 4, 4, split=split, cores=True, stages=stages)
     bench = search.Bench(c, tf32=True)
     exact = bench.error(schedule)
     rounded = [((x.view(np.uint32) + 0x1000) & np.uint32(0xFFFFE000)).view(np.float32) for x in bench.host]
@@ -199,6 +199,13 @@ def test_tensor_cores_multiply_what_is_not_finite_as_float32_does(split, cores):
     c = product(40, 24, 33, (33, 1), (24, 1))
     run.plan(c, torch.float32, search.ALIGNED, Schedule(32, 32, 16, 4, 4, split=split, cores=True))(*there, None, out)
     torch.testing.assert_close(out.cpu(), a @ b, equal_nan=True)
+
+
+@pytest.mark.parametrize("which", range(3), ids=["forward", "backward_weight", "backward_input"])
+def test_tiles_are_copied_while_others_are_multiplied(which, cores):
+    g = Geometry((2, 8, 5, 6), (9, 8, 3, 3), (2, 9, 5, 6), (1, 1), (1, 1), (1, 1), 1)  # with padding, and ends of tiles
+    bench = search.Bench(passes(g)[which])
+    assert bench.error(Schedule(32, 32, 8, 4, 4, cores=True, stages=4)) < 1e-6
 
 
 @FEW

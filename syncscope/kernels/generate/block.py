@@ -11,8 +11,8 @@ _PAD = 4  # columns of local memory after each row: items that write a column th
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, parts of k, and whether tensor
-    cores multiply."""
+    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, parts of k, whether tensor cores
+    multiply, and how many tiles lie in local memory: of more than two those to come are copied there while others multiply."""
 
     bm: int
     bn: int
@@ -22,6 +22,12 @@ class Schedule:
     lanes: int = 1
     split: int = 1
     cores: bool = False
+    stages: int = 2
+
+    @property
+    def copied(self) -> bool:
+        """Whether tiles are copied without passing through registers."""
+        return self.stages > 2
 
     @property
     def items(self) -> int:
@@ -90,7 +96,7 @@ def by_warps(s: Schedule, kind: Kind) -> Block:
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
-    tiles = ", ".join(f"{x}_tiles[2][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn)))
+    tiles = ", ".join(f"{x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn)))
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
     sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + (", upper[2], lower[2]" if kind == "thrice" else "")
     return Block(

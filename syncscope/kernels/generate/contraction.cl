@@ -20,21 +20,6 @@ void @name@(__global const S *a, long a_at, __global const S *b, long b_at, @arg
     for (int r = 0; r < @tm@; r++)
 #pragma unroll
         for (int q = 0; q < @vectors@; q++) { @nothing@ }
-    int now = 0;
-    @fetch@ @keep_first@
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (;;) {
-        k0 += @bk@;
-        const int more = k0 < k_end;
-        if (more) {
-            @fetch@
-        }
-#pragma unroll
-        @multiply@
-        if (!more) break;
-        now ^= 1;
-        @keep@
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    @walk@
     @store@
 }

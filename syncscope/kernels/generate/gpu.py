@@ -38,7 +38,7 @@ class Fetch:
             across = run // lanes
             if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
                 rounds = other // (s.items // across)
-                if not s.cores or (lanes if along == "k" else rounds) % 2 == 0:
+                if not s.cores or s.copied or (lanes if along == "k" else rounds) % 2 == 0:
                     return Fetch(along, wide, lanes, across, rounds)
         return None
 
@@ -71,8 +71,12 @@ def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fet
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
     begin at a multiple of four elements."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
-    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
+    # What is copied without passing through registers keeps its order along k only: of the other axis floats come one by one.
+    wides = [
+        wide(c, access, axis, even) and not (s.copied and axis != "k")
+        for access, axis, even in zip((c.a, c.b), along, aligned, strict=False)
+    ]
+    a, b = Fetch.of(along[0], wides[0], s, s.bm), Fetch.of(along[1], wides[1], s, s.bn)
     return None if a is None or b is None else (a, b)
 
 
@@ -140,14 +144,25 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
     store = _store(c, s, block, fields, z_names, aligned[2], s.cores and kind == "thrice")
     text = template("contraction")(
-        divide=DIVIDE, products=tensor_cores.text(kind) if s.cores else "", name=c.name,
+        divide=DIVIDE, products=tensor_cores.text(kind, s.copied) if s.cores else "", name=c.name,
         fetching=_RAW if s.cores and kind == "halves" else _WIDENED, arguments=arguments(c, "T" if s.split > 1 else "O"),
-        items=s.items, m=m, n=n, k=k, bm=s.bm, bn=s.bn, bk=s.bk, tm=s.tm, band=BAND, chunk=chunk, z_and_part=z_and_part,
-        z_lines=z_lines, tiles=block.tiles, sums=block.kind, vectors=block.vectors, nothing=nothing, multiply=block.multiply,
-        begin=a.begin + b.begin, fetch=a.fetch + b.fetch, keep_first=a.keep("0") + b.keep("0"),
-        keep=a.keep("now") + b.keep("now"), store=store, fields=fields.declaration(),
+        items=s.items, m=m, n=n, k=k, bm=s.bm, bn=s.bn, tm=s.tm, band=BAND, chunk=chunk, z_and_part=z_and_part,
+        z_lines=z_lines, tiles=block.tiles, sums=block.kind, vectors=block.vectors, nothing=nothing,
+        begin=a.begin + b.begin, walk=_walk(s, block, a, b, chunk), store=store, fields=fields.declaration(),
     )  # fmt: skip
     return text, fields.packed()
+
+
+def _walk(s: Schedule, block: Block, a: _Side, b: _Side, chunk: str) -> str:
+    """The walk along k: what comes is fetched while what is there is multiplied."""
+    if s.copied:
+        return template("copied")(
+            bk=s.bk, stages=s.stages, left=s.stages - 2, chunk=chunk, fetch=a.fetch + b.fetch, multiply=block.multiply
+        )
+    return template("fetched")(
+        bk=s.bk, fetch=a.fetch + b.fetch, keep_first=a.keep("0") + b.keep("0"), keep=a.keep("now") + b.keep("now"),
+        multiply=block.multiply,
+    )  # fmt: skip
 
 
 # What a tile in local memory is made of (E), and how it is fetched.
@@ -184,6 +199,7 @@ class _Side:
             if own
             else f"const int {x}_spot = {there}, {x}_step = {here}"
         )
+        kept = f"""{"JOIN(E, 4)" if how.wide else "E"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};"""
         self.begin = f"""
     {x} += {x}_at + {start(fields, x, access.at, z_names)};
     {spots};
@@ -194,7 +210,7 @@ class _Side:
         {free_lines}
         {x}_place[j] = {place(fields, x, axis, access.at, free)};{free_bounds}
     }}
-    {"JOIN(E, 4)" if how.wide else "E"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
+    {"" if s.copied else kept}
 """
         turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if s.cores else f"{x}_step + i * {down}"
         step = turn if own else f"{x}_step" + ("" if how.wide else " + j")
@@ -212,17 +228,33 @@ class _Side:
         end = "" if steady(c, s) or (c.size("k") and c.size("k") % (s.bk * s.split) == 0) else f"{x}_k < k_end"
         valid = " && ".join(filter(None, (end, inside(fields, x, access, given))))
         at = f"{x}_place[{j}] + {place(fields, x, 'k', access.at, k)}"
-        if how.wide:
+        if s.copied:
+            load = self._copies(x, own, down, f"{x} + {at}", valid or "1")
+        elif how.wide:
             load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"FETCH4({x} + {at})"
             load += " : (JOIN(E, 4))(0);" if valid else ";"
         else:
             load = f"{x}_next[i][j] = " + (f"{valid} ? FETCH({x}, {at}) : (E)0;" if valid else f"FETCH({x}, {at});")
         lanes = 0 if how.wide else how.lanes
         self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}", how.rounds, lanes)
-        if s.cores:
+        if s.copied:
+            self._keep = ""
+        elif s.cores:
             self._keep = self._each(self._in_words(x, own, down), how.rounds // 2 if own else how.rounds)
         else:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
+
+    def _copies(self, x: str, own: bool, down: int, at: str, valid: str) -> str:
+        """One neighbour, or a load of four in two pairs, to where words of two steps of k hold it."""
+        if self.how.wide:
+            words = (f"&{x}_tiles[there][{x}_step / 2 + {j}][{x}_spot + i * {down}]" for j in (0, 1))
+            return " ".join(f"COPY2({word}, {at} + {2 * j}, {valid})" for j, word in enumerate(words))
+        row, half, column = (
+            (f"{x}_step + i / 2 * {down}", "i % 2", f"{x}_spot + j")
+            if own
+            else (f"({x}_step + j) / 2", f"({x}_step + j) % 2", f"{x}_spot + i * {down}")
+        )
+        return f"COPY((__local E *)&{x}_tiles[there][{row}][{column}] + {half}, {at}, {valid})"
 
     def _as_it_is(self, x: str, own: bool, down: int) -> str:
         if self.how.wide and own:

@@ -34,6 +34,7 @@ _LAUNCH = 1 << 20
 _GROUP = 1 << 15
 _CORES = {"halves": 5, "once": 4, "thrice": 2}  # times as fast are tensor cores
 _TURN = 5.7  # of their steps of k a barrier takes
+_WAYS = (False, 2), (True, 2), (True, 3), (True, 4)  # by them or not, and tiles in local memory
 # What they multiply by beside the tiles above: few rows.
 _FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (64, 8), (64, 4), (32, 4)))
 
@@ -42,11 +43,12 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
     """Whether a schedule can make a contraction of such elements."""
     cores, halves = s.cores, dtype.itemsize == 2
     if cores:
-        local = s.bk * sum(block.width(x, halves) for x in (s.bm, s.bn)) * (4 if halves else 8)
+        local = s.stages * s.bk // 2 * sum(block.width(x, halves) for x in (s.bm, s.bn)) * (4 if halves else 8)
     else:  # halves are widened
         local = 2 * s.bk * (s.bm + s.bn + 8) * max(dtype.itemsize, 4)
     return (
         (not cores or tensor_cores.serve(dtype))
+        and (not s.copied or (cores and dtype is torch.float32))
         and (32 if cores else 16) <= s.items <= 256
         and local <= _LOCAL
         and s.bm % (8 * s.tm if cores else s.tm)
@@ -62,15 +64,16 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
 def every(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> Iterator[Schedule]:
     """All legal schedules."""
     cores = tensor_cores.serve(dtype)
-    blocks = ((2, 4), (2, 8), (4, 4), (4, 8), (8, 4), (8, 8)) if cores else ((4, 4), (4, 8), (8, 4), (8, 8))
-    for bm in (16, 32, 64, 128):
-        for bn in (16, 32, 64, 128):
+    blocks = ((4, 4), (4, 8), (8, 4), (8, 8), *(((2, 4), (2, 8), (8, 16), (16, 8)) if cores else ()))
+    sides = (16, 32, 64, 128, *((256,) if cores else ()))
+    for bm in sides:
+        for bn in sides:
             for tm, tn in blocks:
                 for bk in (8, 16, 32):
                     for lanes in (1, 4):
                         for split in _SPLITS:
-                            for by in (True, False) if cores else (False,):
-                                s = Schedule(bm, bn, bk, tm, tn, lanes, split, by)
+                            for by, stages in _WAYS if cores else ((False, 2),):
+                                s = Schedule(bm, bn, bk, tm, tn, lanes, split, by, stages)
                                 if legal(c, s, aligned, dtype):
                                     yield s
 

@@ -39,6 +39,15 @@ static inline uint tf32(float x) {
                  "{%0, %1, %2, %3};"                                                                                  \\
                  : "+f"((lo)[0]), "+f"((lo)[1]), "+f"((hi)[0]), "+f"((hi)[1])                                         \\
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+// Copies from global to local memory that the item does not wait for: of one float, or zero, and of two.
+#define COPY(to, from, valid)                                                                                          \\
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),         \\
+                 "r"((valid) ? 4 : 0) : "memory");
+#define COPY2(to, from, valid)                                                                                         \\
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),         \\
+                 "r"((valid) ? 8 : 0) : "memory");
+#define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory");
+#define COPIES_WAIT(left) asm volatile("cp.async.wait_group " #left ";" ::: "memory");
 """
 # A WORD is two neighbours of k as they lie in local memory, a PART as it is multiplied.
 _HALVES = """
@@ -74,6 +83,10 @@ _ONCE = """
 #define READ(x) (x)
 #define MMA(lo, hi, a0, a1, b0) MMA_ONCE(lo, hi, (a0).x, (a1).x, (a0).y, (a1).y, (b0).x, (b0).y)
 """
+# The same of floats that lie in local memory as they came: whoever reads one rounds it.
+_ONCE_READ = _ONCE.replace("PAIR(x, y) (uint2)(TF32(x), TF32(y))", "PAIR(x, y) (float2)(x, y)").replace(
+    "WORD uint2", "WORD float2"
+).replace("READ(x) (x)", "READ(x) (uint2)(TF32((x).s0), TF32((x).s1))")
 _STORED = {torch.float16: "half", torch.bfloat16: "bfloat16", torch.float32: "plain"}
 _PROBE = """
 #define T float
@@ -95,9 +108,10 @@ def kind(dtype: torch.dtype, tf32: bool) -> Kind:
     return "halves" if dtype.itemsize == 2 else "once" if tf32 else "thrice"
 
 
-def text(kind: Kind) -> str:
-    """`MMA`, and how words are made and read for it."""
-    return PTX + {"halves": _HALVES, "once": _ONCE, "thrice": _FLOATS}[kind]
+def text(kind: Kind, copied: bool = False) -> str:
+    """`MMA`, and how words are made and read for it; `copied` into local memory as they come, or through registers."""
+    words = {"halves": _HALVES, "once": _ONCE_READ if copied else _ONCE, "thrice": _FLOATS}[kind]
+    return PTX + words
 
 
 def serve(dtype: torch.dtype) -> bool:

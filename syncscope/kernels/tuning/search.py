@@ -31,8 +31,8 @@ _RANGES = {
     "bm": (16, 256),
     "bn": (16, 256),
     "bk": (8, 32),
-    "tm": (2, 8),
-    "tn": (4, 8),
+    "tm": (2, 16),
+    "tn": (4, 16),
     "lanes": (1, 4),
     "split": (1, 256),
 }
@@ -205,7 +205,8 @@ def _candidates(
 
 def _neighbours(s: Schedule) -> Iterator[Schedule]:
     """Schedules that differ in one number, by one step, or in who multiplies."""
-    yield replace(s, cores=not s.cores)
+    yield replace(s, cores=not s.cores, stages=2)
+    yield from (replace(s, stages=s.stages + more) for more in (-1, 1) if 2 <= s.stages + more <= 5)
     for name, (least, most) in _RANGES.items():
         for value in (getattr(s, name) * 2, getattr(s, name) // 2):
             if least <= value <= most:
