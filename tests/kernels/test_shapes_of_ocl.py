@@ -122,6 +122,17 @@ ALONG = (
 )
 
 
+@pytest.mark.parametrize("length", [31, 4097, 70_000])
+def test_sorts_are_stable_whatever_their_pieces(length):
+    x = torch.randint(-40, 40, (2, length)).float()
+    x[:, ::97] = torch.nan
+    for descending in (False, True):
+        values, places = x.sort(stable=True, descending=descending)
+        here = x.to("ocl").sort(stable=True, descending=descending)
+        assert torch.equal(here[1].cpu(), places)
+        torch.testing.assert_close(here[0].cpu(), values, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", ALONG)
 @pytest.mark.parametrize("dim", [0, -1])
 def test_a_number_has_the_dimension_that_every_operator_takes(name, dim):

@@ -1,4 +1,4 @@
-// Stable merge sort of rows: runs of RUN elements by insertion, then pairs of runs merged, each item making SEGMENT elements.
+// Stable merge sort of rows: runs of RUN elements by insertion, then pairs of runs merged, each item making a segment.
 // Keys carry their places. NaN counts as the largest.
 
 #if DESCENDING
@@ -43,25 +43,31 @@ static inline uint merge_split(__global const T *left, uint n, __global const T 
 }
 
 __kernel void merge_sort_merge(__global const T *keys, __global const long *places, __global T *out, __global long *out_places,
-                               uint rows, uint length, uint run, uint segments) {
+                               uint rows, uint length, uint run, uint segment, uint segments) {
     const uint i = get_global_id(0);
     if (i >= rows * segments) return;
-    const uint row = i / segments, begin = (i % segments) * SEGMENT, end = min(begin + SEGMENT, length);
-    keys += (long)row * length;
-    places += (long)row * length;
-    out += (long)row * length;
-    out_places += (long)row * length;
+    const uint row = i / segments, begin = (i % segments) * segment, end = min(begin + segment, length);
     const uint first = begin / (2 * run) * (2 * run);
     const uint n = min(run, length - first), m = min(2 * run, length - first) - n;
-    __global const T *left = keys + first, *right = left + n;
-    __global const long *left_places = places + first, *right_places = left_places + n;
-    uint a = merge_split(left, n, right, m, begin - first), b = begin - first - a;
-    for (uint k = begin; k < end; k++) {
-        const int take_right = b < m && (a >= n || BEFORE(right[b], left[a]));
-        out[k] = take_right ? right[b] : left[a];
-        out_places[k] = take_right ? right_places[b] : left_places[a];
-        if (take_right) b++;
-        else a++;
+    const long base = (long)row * length;
+    keys += base + first;
+    places += base + first;
+    out += base;
+    out_places += base;
+    uint a = merge_split(keys, n, keys + n, m, begin - first), b = begin - first - a;
+    uint k = begin;
+    while (k < end && a < n && b < m)
+        // So many can be taken before a run may end: which one from is never known ahead, so there is no branch on it.
+        for (uint left = min(end - k, min(n - a, m - b)); left; left--, k++) {
+            const uint second = BEFORE(keys[n + b], keys[a]), from = second ? n + b : a;
+            out[k] = keys[from];
+            out_places[k] = places[from];
+            a += 1 - second;
+            b += second;
+        }
+    for (uint from = a < n ? a : n + b; k < end; k++, from++) {
+        out[k] = keys[from];
+        out_places[k] = places[from];
     }
 }
 

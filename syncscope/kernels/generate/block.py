@@ -96,7 +96,9 @@ def by_warps(s: Schedule, kind: Kind) -> Block:
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
-    tiles = ", ".join(f"{x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn)))
+    tiles = ", ".join(
+        f"{x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn))
+    )
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
     sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + (", upper[2], lower[2]" if kind == "thrice" else "")
     return Block(

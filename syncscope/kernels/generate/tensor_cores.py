@@ -84,9 +84,11 @@ _ONCE = """
 #define MMA(lo, hi, a0, a1, b0) MMA_ONCE(lo, hi, (a0).x, (a1).x, (a0).y, (a1).y, (b0).x, (b0).y)
 """
 # The same of floats that lie in local memory as they came: whoever reads one rounds it.
-_ONCE_READ = _ONCE.replace("PAIR(x, y) (uint2)(TF32(x), TF32(y))", "PAIR(x, y) (float2)(x, y)").replace(
-    "WORD uint2", "WORD float2"
-).replace("READ(x) (x)", "READ(x) (uint2)(TF32((x).s0), TF32((x).s1))")
+_ONCE_READ = (
+    _ONCE.replace("PAIR(x, y) (uint2)(TF32(x), TF32(y))", "PAIR(x, y) (float2)(x, y)")
+    .replace("WORD uint2", "WORD float2")
+    .replace("READ(x) (x)", "READ(x) (uint2)(TF32((x).s0), TF32((x).s1))")
+)
 _STORED = {torch.float16: "half", torch.bfloat16: "bfloat16", torch.float32: "plain"}
 _PROBE = """
 #define T float

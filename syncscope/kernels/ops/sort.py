@@ -6,13 +6,15 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
+from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.ops.scan import Running
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 _RUN = 32  # elements sorted by insertion
-_SEGMENT = 2 * _RUN  # elements one item merges: never more than the first pair of runs, so never across two pairs
+# Elements that one item merges: a power of two, and never more than a pair of runs. A processor has few items at work.
+_SEGMENTS = (2 * _RUN, 2 * _RUN if is_gpu else 4096)
 _GROUP = (16,)
 
 
@@ -21,7 +23,14 @@ def _size(items: int) -> tuple[int]:
 
 
 def _kernel(name: str, dtype: torch.dtype, descending: bool = False) -> object:
-    return kernel("sort", name, T=C_TYPE[dtype], DESCENDING=int(descending), RUN=_RUN, SEGMENT=_SEGMENT)
+    return kernel("sort", name, T=C_TYPE[dtype], DESCENDING=int(descending), RUN=_RUN)
+
+
+def _segment(elements: int) -> int:
+    """As many as leave each unit eight groups of items, within bounds."""
+    least, most = _SEGMENTS
+    each = elements // (8 * _GROUP[0] * device.max_compute_units)
+    return int(max(least, min(most, 1 << max(each, 1).bit_length() - 1)))
 
 
 def sort_rows(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
@@ -40,11 +49,12 @@ def sort_rows(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
     if run < length:
         spare, spare_places = storage.empty(x.shape, x.dtype), storage.empty(x.shape, torch.int64)
     while run < length:
-        segments = -(-length // _SEGMENT)
+        segment = min(2 * run, _segment(rows * length))
+        segments = -(-length // segment)
         queue.launch(
             _kernel("merge_sort_merge", x.dtype, descending), _size(rows * segments), _GROUP,
             storage.buffer(keys), storage.buffer(places), storage.buffer(spare), storage.buffer(spare_places),
-            rows, length, run, segments,
+            rows, length, run, segment, segments,
         )  # fmt: skip
         keys, places, spare, spare_places = spare, spare_places, keys, places
         run *= 2
