@@ -1,10 +1,10 @@
-"""What a recording says would help, beside what it did: twelve loops, each as written and changed for real.
+"""What a recording says would help, beside what it did: the loops of `changed_loops`, each as written and changed for real.
 
     python benchmarks/what_if_truth.py [--device cuda] [--loops A,B] [--blocks 10] [--json FILE]
 
-Each loop has a process of its own. There both versions are timed in turns (wall time of some steps, synchronised before both
-readings of the clock; the median of the blocks), then that as written is recorded with `syncscope.trace`, and the row of
-`what_if` that is about the change is read. A point is 1 % of the step as written.
+Each loop has a process of its own; some prepare at once, and one measures. There both versions are timed in turns (wall time of
+some steps, synchronised before both readings of the clock; the median of the blocks), then that as written is recorded with
+`syncscope.trace`, and the row of `what_if` that is about the change is read. A point is 1 % of the step as written.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import subprocess
+import os
 import sys
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from side_by_side import results, wait_for_turn
+
 BLOCK = 0.06  # seconds of steps that are timed together, about
 
 
-def one(name: str, device_name: str, blocks: int) -> dict[str, Any]:
+def measured(name: str, device_name: str, blocks: int) -> dict[str, Any]:
     """The figures of one loop, measured in this process."""
     import torch
-    from changed_loops import LOOPS, Step
+    from changed_loops import LOOPS
+    from changed_loops.steps import Step
 
     import syncscope
 
     if device_name == "ocl":
         importlib.import_module("syncscope.kernels")  # registers it
     device = torch.device(device_name)
-    changed, row, make = LOOPS[name]
+    loop = LOOPS[name]
 
     def ready() -> None:
         torch.zeros(1, device=device).cpu()
@@ -45,10 +48,12 @@ def one(name: str, device_name: str, blocks: int) -> dict[str, Any]:
         ready()
         return (time.perf_counter() - begin) / steps
 
-    versions = [make(device, False), make(device, True)]
+    versions = [loop.make(device, False), loop.make(device, True)]
     for step in versions:
         for _ in range(8):
             step()
+    ready()
+    wait_for_turn()
     steps = max(4, round(BLOCK / max(1e-6, timed(versions[0], 4))))
     found: list[list[float]] = [[], []]
     for block in range(2 * blocks):
@@ -61,18 +66,19 @@ def one(name: str, device_name: str, blocks: int) -> dict[str, Any]:
             trace.step()
         ready()
     report = trace.report(show=False)
-    rows = [one for one in report.what_if if row in one.name]
+    rows = [one for one in report.what_if if loop.row in one.name]
     about = max(rows, key=lambda one: one.saving, default=None)
     length = report.step or 1.0
     said = None
     if rows and about is not None:
-        several = rows if "step is one launch" in row else [about]
+        several = rows if "step is one launch" in loop.row else [about]
         said = {key: sum(getattr(one, key) for one in several) / length for key in ("saving", "low", "high", "bound")}
     return {
         "loop": name,
-        "changed": changed,
+        "changed": loop.change,
         "written_ms": 1e3 * written,
         "changed_ms": 1e3 * otherwise,
+        "blocks_ms": [[round(1e3 * taken, 4) for taken in times] for times in found],
         "true": 1 - otherwise / written,
         "said": said,
         "recorded_ms": length / 1e6,
@@ -100,39 +106,42 @@ def main() -> None:
     options.add_argument("--device", default="cuda")
     options.add_argument("--loops", default="", help="parts of their names, with commas")
     options.add_argument("--blocks", type=int, default=10)
-    options.add_argument("--limit", type=float, default=60.0, help="seconds that one loop may take")
+    options.add_argument(
+        "--limit", type=float, default=60.0, help="seconds that loops may take to prepare, and one to measure"
+    )
+    options.add_argument(
+        "--at-once", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="loops that prepare at once"
+    )
     options.add_argument("--json", type=Path)
     options.add_argument("--only", help=argparse.SUPPRESS)
     chosen = options.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent))
     if chosen.only:
-        print(json.dumps(one(chosen.only, chosen.device, chosen.blocks)))
+        print(json.dumps(measured(chosen.only, chosen.device, chosen.blocks)))
         return
     from changed_loops import LOOPS
 
     wanted = [part for part in chosen.loops.split(",") if part]
     names = [name for name in LOOPS if not wanted or any(part in name for part in wanted)]
+    told = ["--device", chosen.device, "--blocks", str(chosen.blocks)]
+    commands = [[sys.executable, __file__, "--only", name, *told] for name in names]
     found = []
     print(f"{'loop':28} {'changed':18} {'written':>8} {'changed':>8} {'true':>7} {'said':>7} {'between':>17}")
-    for name in names:
-        command = [sys.executable, __file__, "--only", name, "--device", chosen.device, "--blocks", str(chosen.blocks)]
-        try:
-            ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=chosen.limit)
-            found.append(json.loads(ran.stdout.splitlines()[-1]))
-            print(line(found[-1]), flush=True)
-        except (subprocess.SubprocessError, ValueError, IndexError) as error:
-            told = getattr(error, "stderr", "") or str(error)
-            print(f"{name:28} failed: {(told if isinstance(told, str) else told.decode())[-300:]}", flush=True)
+    for name, one in zip(names, results(commands, chosen.at_once, chosen.limit), strict=True):
+        if isinstance(one, str):
+            print(f"{name:28} failed: {one[-300:]}", flush=True)
+            continue
+        found.append(one)
+        print(line(one), flush=True)
         if chosen.json:
             chosen.json.write_text(json.dumps(found, indent=1))
     said = [(one["said"]["saving"], one["true"], one["said"]) for one in found if one["said"]]
     if said:
         off = sorted(100 * abs(saving - true) for saving, true, _ in said)
-        wrong = sum(told["low"] > 0.01 and true < 0 for _, true, told in said)
+        wrong, surely = (sum(told[key] > 0.01 and true < 0 for _, true, told in said) for key in ("saving", "low"))
         holds = sum(told["low"] <= true <= told["high"] for _, true, told in said)
         print(
             f"\n{len(said)} of {len(found)} said: off by {median(off):.1f} points in the median, {off[-1]:.1f} at the worst; "
-            f"the interval holds {holds}; said to help and did not: {wrong}"
+            f"the interval holds {holds}; said to help and did not: {wrong}, surely so {surely}"
         )
 
 
