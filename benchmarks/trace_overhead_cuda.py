@@ -99,6 +99,7 @@ def modes(device: torch.device) -> dict[str, Mode]:
         "with sync": lambda: profiler(False, True, device),
         "CPU + CUDA": lambda: profiler(True, True, device),
         "trace()": syncscope.trace,
+        "every step": lambda: syncscope.trace(whole=True),
         "device alone": lambda: cupti(False, device),
         "and calls": lambda: cupti(True, device),
         "Python alone": python_alone,
