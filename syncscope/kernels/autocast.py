@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import operators, storage
 
@@ -124,12 +125,12 @@ def _softmax(name: str) -> Callable[..., Any]:
     return run
 
 
-def _norm(self: Tensor, p: Any = 2) -> Tensor:
+def _norm(self: Tensor, p: Number = 2) -> Tensor:
     with _outside(_WITHOUT):
         return torch.norm(self, p, dtype=torch.float32) if _counts(self) else torch.ops.aten.norm.Scalar(self, p)
 
 
-def _norm_over(self: Tensor, p: Any, dim: list[int], keepdim: bool = False) -> Tensor:
+def _norm_over(self: Tensor, p: Number | None, dim: list[int], keepdim: bool = False) -> Tensor:
     with _outside(_WITHOUT):
         if _counts(self):
             return torch.norm(self, p, dim, keepdim, dtype=torch.float32)

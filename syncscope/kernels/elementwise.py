@@ -74,7 +74,7 @@ def apply(
     out: torch.Tensor | None,
     tensors: Sequence[Any],
     numbers: Sequence[Any] = (),
-    dtype: Any = None,
+    dtype: torch.dtype | None = None,
     infer: Callable[[], storage.Layout] | None = None,
 ) -> Any:
     """Runs an expression into `out`, whose shape all inputs broadcast to, or into a new tensor as `infer` says; gives that.

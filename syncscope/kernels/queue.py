@@ -16,6 +16,7 @@ from time import monotonic, monotonic_ns
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 import torch
 
@@ -45,7 +46,7 @@ _always_timed = False  # somebody holds events that he will ask for them
 KEPT = 32 if context.devices[0].type & cl.device_type.GPU else 1 << 62
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
-_writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
+_writes: deque[tuple[cl.Event, npt.NDArray[np.generic]]] = deque()
 forked: list[bool] = []  # whether this is a child process that inherited the queue
 
 
@@ -271,7 +272,7 @@ def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
             recorder(fill, target, pattern, at, size)
 
 
-def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
+def write(source: npt.NDArray[np.generic], target: cl.Buffer, at: int) -> None:
     """Enqueues a copy of host bytes, which must not change afterwards, to the device; returns at once."""
     with _lock, _room_for("an upload"):
         if backlog and _in_line(write, source, target, at):
@@ -288,7 +289,7 @@ def _reap() -> None:
         _writes.popleft()
 
 
-def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
+def read(source: cl.Buffer, at: int, target: npt.NDArray[np.generic], operator: str) -> None:
     """Waits until the device has run everything queued before, and copies from byte `at` into host memory."""
     for recorder in recorders:
         recorder(read, source, at, target, operator)
@@ -301,7 +302,7 @@ def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str
         reader(operator, target.nbytes, start, monotonic_ns())
 
 
-def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None:
+def read_later(source: cl.Buffer, at: int, target: npt.NDArray[np.generic]) -> None:
     """Enqueues a copy into host memory; returns at once, and the bytes are there after `finish`."""
     with _lock:
         if backlog and _in_line(read_later, source, at, target):

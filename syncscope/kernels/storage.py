@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
 import torch
 
 from syncscope.kernels import queue
@@ -149,7 +151,7 @@ def element(tensor: torch.Tensor, k: int) -> torch.Tensor:
     return view
 
 
-def buffer(tensor: torch.Tensor) -> Any:
+def buffer(tensor: torch.Tensor) -> cl.Buffer:
     """The cl.Buffer under a tensor; its first element is `tensor.storage_offset()` elements in.
 
     Raises:
@@ -181,10 +183,10 @@ def resize(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return tensor
 
 
-def host_bytes(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+def host_bytes(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
     """The bytes of a contiguous CPU tensor, shared."""
     flat = torch.as_strided(tensor.detach(), (tensor.numel(),), (1,))  # a size of one may hide any stride
-    array: np.ndarray[Any, Any] = flat.view(torch.uint8).numpy()
+    array: npt.NDArray[np.generic] = flat.view(torch.uint8).numpy()
     return array
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyopencl as cl
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
@@ -50,7 +50,9 @@ class Plan:
     parts: int = 1  # of k, each with its own sums
     turned: bool = False  # whether rows and columns have changed places, and the operands with them
 
-    def __call__(self, a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, alpha: Any = 1, beta: Any = 1) -> None:
+    def __call__(
+        self, a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, alpha: Number = 1, beta: Number = 1
+    ) -> None:
         """Enqueues it; places are counted from the first element of each tensor."""
         number = float if out.dtype.is_floating_point else int
         if self.turned:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import storage
 from syncscope.kernels.elementwise import Pointwise, apply, result_shape
@@ -76,7 +77,7 @@ def div_mode(self: Any, other: Any, *, rounding_mode: str | None, out: Tensor) -
 
 
 @op("clamp.out", "clamp.Tensor_out")
-def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor) -> Tensor:
+def clamp(self: Tensor, min: Number | None = None, max: Number | None = None, *, out: Tensor) -> Tensor:
     """Values below `min` become `min`, above `max` become `max`, which wins."""
     if min is None:
         return native["clamp_max.Tensor_out"](self, max, out=out)
@@ -86,7 +87,7 @@ def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor) -> Ten
 
 
 @op("pow.Tensor_Scalar_out")
-def pow_scalar(self: Tensor, exponent: Any, *, out: Tensor) -> Tensor:
+def pow_scalar(self: Tensor, exponent: Number, *, out: Tensor) -> Tensor:
     """Powers; those that networks and optimizers take without `pow`, which costs twenty multiplications."""
     powers = _WHOLE_POWERS | _POWERS if out.dtype.is_floating_point else _WHOLE_POWERS
     if out.dtype == self.dtype and (power := powers.get(exponent)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -158,7 +156,7 @@ def to_copy(
     self: Tensor,
     *,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
+    layout: torch.layout | None = None,
     device: torch.device | None = None,
     pin_memory: bool | None = None,
     non_blocking: bool = False,

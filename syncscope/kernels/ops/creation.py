@@ -29,13 +29,13 @@ for _name in ("arange.start_out", "range.out", "linspace.out", "logspace.out", "
 
 
 @op("tril_indices")
-def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = None, **_: Any) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """Coordinates of the lower triangle."""
     return storage.upload(torch.tril_indices(row, col, offset, dtype=dtype or torch.int64, device="cpu"))
 
 
 @op("triu_indices")
-def triu_indices(row: int, col: int, offset: int = 0, dtype: Any = None, **_: Any) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """Coordinates of the upper triangle."""
     return storage.upload(torch.triu_indices(row, col, offset, dtype=dtype or torch.int64, device="cpu"))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import lists, programs, storage
 from syncscope.kernels.fold import fold
@@ -138,7 +139,7 @@ _norm_one_by_one = one_by_one("_foreach_norm.Scalar")
 
 
 @op("_foreach_norm.Scalar")
-def norm(self: Tensors, ord: Any = 2, dtype: torch.dtype | None = None) -> list[Tensor]:
+def norm(self: Tensors, ord: Number = 2, dtype: torch.dtype | None = None) -> list[Tensor]:
     """The norm of each tensor; of order 1 and 2 in three launches for many of them."""
     try:
         if ord not in _NORMS or dtype is not None or not all(x.dtype.is_floating_point for x in self):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import queue, storage
 from syncscope.kernels.device import atomics64
@@ -302,7 +303,7 @@ def scatter_src(self: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tens
 
 
 @op("scatter.value_out")
-def scatter_value(self: Tensor, dim: int, index: Tensor, value: Any, *, out: Tensor) -> Tensor:
+def scatter_value(self: Tensor, dim: int, index: Tensor, value: Number, *, out: Tensor) -> Tensor:
     """Writes one value at each index, along a dimension."""
     _moved(self)
     return _scatter(_start(self, out), dim, index, torch.full((), value, dtype=self.dtype, device=self.device), "set")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, op
@@ -23,7 +22,7 @@ def _start(self: Tensor, out: Tensor) -> Tensor:
 
 
 @op("index_add.out")
-def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor) -> Tensor:
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Tensor) -> Tensor:
     """Adds slices at the places of an index along a dimension."""
     where = _at(self, dim, index)
     if self.dtype != source.dtype:
@@ -41,7 +40,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Te
 
 
 @op("index_fill_.int_Scalar")
-def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
     """Writes one value at the places of an index along a dimension."""
     where = _at(self, dim, index)
     return (

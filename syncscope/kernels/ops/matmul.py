@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import precision, storage
 from syncscope.kernels.generate import run
@@ -21,7 +21,7 @@ Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column t
 _DIRECT = (torch.int32, torch.int64)  # beside floating point
 
 
-def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, out: Tensor) -> Tensor:
+def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Number, out: Tensor) -> Tensor:
     """`alpha * a @ b + beta * bias` into `out`; all with a batch dimension or all without, `bias` broadcasts to `out`."""
     if a.is_conj() or b.is_conj() or isinstance(alpha, complex) or isinstance(beta, complex):
         raise NotNative
@@ -66,7 +66,7 @@ def _result(steps: Steps) -> Index:
     return Index(0, z=steps[:1], m=steps[1:2], n=steps[2:])
 
 
-def _widened(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, out: Tensor) -> Tensor:
+def _widened(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Number, out: Tensor) -> Tensor:
     """Small integers (which wrap around alike) in int32."""
     if not supported(out.dtype) or out.dtype.is_floating_point or out.dtype == torch.bool:
         raise NotNative
@@ -94,19 +94,21 @@ def bmm(self: Tensor, mat2: Tensor, *, out: Tensor) -> Tensor:
 
 
 @op("addmm.out", asks=precision.products)
-def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor) -> Tensor:
     """`beta * self + alpha * mat1 @ mat2`."""
     return multiply(mat1, mat2, self, alpha, beta, out)
 
 
 @op("baddbmm.out", asks=precision.products)
-def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
+def baddbmm(
+    self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor
+) -> Tensor:
     """`beta * self + alpha * batch1 @ batch2` for a batch of matrices."""
     return multiply(batch1, batch2, self, alpha, beta, out)
 
 
 @op("addmv.out", asks=precision.products)
-def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
+def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor) -> Tensor:
     """`beta * self + alpha * mat @ vec`."""
     bias = self.unsqueeze(-1) if self.dim() else self
     multiply(mat, vec.unsqueeze(1), bias, alpha, beta, out.unsqueeze(1))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
+from torch.types import Number
 
 from syncscope.errors import UserError
 from syncscope.kernels import queue, storage
@@ -28,7 +28,7 @@ def _check(device: torch.device | None) -> None:
 def empty(
     size: Size,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
+    layout: torch.layout | None = None,
     device: torch.device | None = None,
     pin_memory: bool | None = None,
     memory_format: torch.memory_format | None = None,
@@ -46,7 +46,7 @@ def empty_strided(
     size: Size,
     stride: Size,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
+    layout: torch.layout | None = None,
     device: torch.device | None = None,
     pin_memory: bool | None = None,
 ) -> torch.Tensor:
@@ -110,7 +110,7 @@ _PATTERN = {
 
 
 @op("fill_.Scalar")
-def fill_scalar(self: torch.Tensor, value: Any) -> torch.Tensor:
+def fill_scalar(self: torch.Tensor, value: Number) -> torch.Tensor:
     """Sets every element to a number."""
     if self.numel():
         if self.is_contiguous() and self.dtype in _PATTERN and not isinstance(value, complex):

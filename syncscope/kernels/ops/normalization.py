@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import pyopencl as cl
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
@@ -37,11 +38,11 @@ def _like(x: Tensor, given: Tensor | None) -> Tensor | None:
     return None if given is None else dense(given.to(computed(x.dtype)))
 
 
-def _at(x: Tensor) -> tuple[Any, int]:
+def _at(x: Tensor) -> tuple[cl.Buffer, int]:
     return storage.buffer(x), x.storage_offset()
 
 
-def _optional(x: Tensor | None, stand_in: Tensor) -> tuple[Any, int, int]:
+def _optional(x: Tensor | None, stand_in: Tensor) -> tuple[cl.Buffer, int, int]:
     return (storage.buffer(stand_in), 0, 0) if x is None else (storage.buffer(x), x.storage_offset(), 1)
 
 

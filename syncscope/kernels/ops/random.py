@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyopencl as cl
 import torch
@@ -25,6 +25,10 @@ class Distribution(NamedTuple):
 
     drawn: str
     put: str
+
+
+Drawn = tuple[Distribution, tuple[float, ...], bool]  # and its numbers, and whether each takes 64 bits
+Says = TypeVar("Says", bound=Callable[..., Drawn | None])
 
 
 def _value(c: str) -> str:
@@ -59,7 +63,9 @@ def _kernel(name: str, of: Distribution, dtype: torch.dtype, wide: bool) -> cl.K
     return programs.build(source, macros["NAME"], ("GIVEN", macros["GIVEN"]))
 
 
-def fill(self: Tensor, ours: generators.Generator, name: str, of: Distribution, numbers: Any, wide: bool) -> Tensor:
+def fill(
+    self: Tensor, ours: generators.Generator, name: str, of: Distribution, numbers: tuple[float, ...], wide: bool
+) -> Tensor:
     """Fills a tensor of any strides."""
     total = self.numel()
     if not total:
@@ -79,21 +85,21 @@ def _on_host(name: str) -> Callable[..., Tensor]:
     """What fills a tensor with the CPU's numbers, by its operator of this name."""
     target = overload(name)
 
-    def draw(self: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
+    def draw(self: Tensor, *args: float, generator: Generator | None = None) -> Tensor:
         host = torch.empty(self.shape, dtype=self.dtype, device="cpu")
         return self.copy_(target(host, *args, generator=generators.on_host(generator)))
 
     return draw
 
 
-def in_place(name: str, check: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_place(name: str) -> Callable[[Says], Says]:
     """Declares a function of a tensor's dtype and the operator's arguments, that says what is drawn: a distribution, its
     numbers, and whether each takes 64 bits; None where only the CPU can."""
 
-    def declare(says: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(says: Says) -> Says:
         hosted, shown = _on_host(name), name.partition(".")[0].strip("_")
 
-        def draw(self: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
+        def draw(self: Tensor, *args: float, generator: Generator | None = None) -> Tensor:
             ours = generators.of(generator)
             known = programs.supported(self.dtype) or self.dtype in programs.HALVES
             said = says(self.dtype, *args) if ours is not None and known else None
@@ -120,7 +126,7 @@ def _real(dtype: torch.dtype, what: str) -> bool:
 
 
 @in_place("uniform_")
-def uniform(dtype: torch.dtype, low: float = 0.0, high: float = 1.0) -> Any:
+def uniform(dtype: torch.dtype, low: float = 0.0, high: float = 1.0) -> Drawn:
     """Between two numbers, of which the second is left out."""
     wide = _real(dtype, "uniform_")
     if not low <= high:
@@ -138,7 +144,7 @@ def _spread(name: str, std: float) -> None:
 
 
 @in_place("normal_")
-def normal(dtype: torch.dtype, mean: float = 0.0, std: float = 1.0) -> Any:
+def normal(dtype: torch.dtype, mean: float = 0.0, std: float = 1.0) -> Drawn:
     """Of a mean and a standard deviation."""
     wide = _real(dtype, "normal_")
     _spread("normal", std)
@@ -146,7 +152,7 @@ def normal(dtype: torch.dtype, mean: float = 0.0, std: float = 1.0) -> Any:
 
 
 @in_place("log_normal_")
-def log_normal(dtype: torch.dtype, mean: float = 1.0, std: float = 2.0) -> Any:
+def log_normal(dtype: torch.dtype, mean: float = 1.0, std: float = 2.0) -> Drawn:
     """Whose logarithm is normal."""
     wide = _real(dtype, "log_normal_")
     if not std > 0:
@@ -155,7 +161,7 @@ def log_normal(dtype: torch.dtype, mean: float = 1.0, std: float = 2.0) -> Any:
 
 
 @in_place("exponential_")
-def exponential(dtype: torch.dtype, lambd: float = 1.0) -> Any:
+def exponential(dtype: torch.dtype, lambd: float = 1.0) -> Drawn:
     """Of a rate; never zero."""
     wide = _real(dtype, "exponential_")
     if not lambd > 0:
@@ -165,7 +171,7 @@ def exponential(dtype: torch.dtype, lambd: float = 1.0) -> Any:
 
 
 @in_place("cauchy_")
-def cauchy(dtype: torch.dtype, median: float = 0.0, sigma: float = 1.0) -> Any:
+def cauchy(dtype: torch.dtype, median: float = 0.0, sigma: float = 1.0) -> Drawn:
     """Of a median and half the distance between the quartiles."""
     wide = _real(dtype, "cauchy_")
     if not sigma > 0:
@@ -174,7 +180,7 @@ def cauchy(dtype: torch.dtype, median: float = 0.0, sigma: float = 1.0) -> Any:
 
 
 @in_place("geometric_")
-def geometric(dtype: torch.dtype, p: float) -> Any:
+def geometric(dtype: torch.dtype, p: float) -> Drawn:
     """How often something of probability p is tried until it happens."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
@@ -182,7 +188,7 @@ def geometric(dtype: torch.dtype, p: float) -> Any:
 
 
 @in_place("bernoulli_.float")
-def bernoulli(dtype: torch.dtype, p: float = 0.5) -> Any:
+def bernoulli(dtype: torch.dtype, p: float = 0.5) -> Drawn:
     """Ones with probability p, else zeros."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
@@ -195,7 +201,7 @@ def _digits(dtype: torch.dtype) -> int:
 
 
 @in_place("random_")
-def random(dtype: torch.dtype) -> Any:
+def random(dtype: torch.dtype) -> Drawn:
     """All whole numbers of a dtype that are not negative; of a floating-point one, up to where it leaves some out."""
     if dtype.is_floating_point:
         most = 1 << _digits(dtype)
@@ -205,13 +211,13 @@ def random(dtype: torch.dtype) -> Any:
 
 
 @in_place("random_.to")
-def random_to(dtype: torch.dtype, to: int) -> Any:
+def random_to(dtype: torch.dtype, to: int) -> Drawn | None:
     """Whole numbers from 0, below `to`."""
     return random_from(dtype, 0, to)
 
 
 @in_place("random_.from")
-def random_from(dtype: torch.dtype, low: int, to: int | None = None) -> Any:
+def random_from(dtype: torch.dtype, low: int, to: int | None = None) -> Drawn | None:
     """Whole numbers from `low`, below `to`, or up to the largest."""
     floating = dtype.is_floating_point
     least, most = (
@@ -235,7 +241,7 @@ def _signed(x: int) -> int:
 def _from_tensors(name: str) -> Callable[..., Tensor]:
     target = overload(name)
 
-    def draw(mean: Any, std: Any, *, generator: Generator | None = None) -> Tensor:
+    def draw(mean: Tensor | float, std: Tensor | float, *, generator: Generator | None = None) -> Tensor:
         given = [x for x in (mean, std) if isinstance(x, Tensor)]
         if generators.of(generator) is None:
             mean, std = (x.cpu() if isinstance(x, Tensor) else x for x in (mean, std))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,14 +39,16 @@ def _into(out: Tensor, x: Tensor, dims: list[int], keepdim: bool) -> Tensor:
 
 
 @op("sum.IntList_out")
-def sum_out(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: Any = None, out: Tensor) -> Tensor:
+def sum_out(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None, out: Tensor) -> Tensor:
     """Sum over dimensions."""
     fold("sum", self, normalise(dim, self.dim()), out, _state(self.dtype, out.dtype))
     return out
 
 
 @op("mean.out")
-def mean_out(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: Any = None, out: Tensor) -> Tensor:
+def mean_out(
+    self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None, out: Tensor
+) -> Tensor:
     """Mean over dimensions."""
     fold("mean", self, normalise(dim, self.dim()), out, _state(self.dtype, out.dtype))
     return out
@@ -73,14 +74,16 @@ def _all(self: Tensor, which: str, dtype: torch.dtype) -> Tensor:
 
 
 @op("prod.int_out")
-def prod_out(self: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None, out: Tensor) -> Tensor:
+def prod_out(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None, out: Tensor) -> Tensor:
     """Product over one dimension."""
     fold("prod", self, normalise(dim, self.dim()), out, _state(self.dtype, out.dtype))
     return out
 
 
 @op("nansum.out")
-def nansum_out(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor) -> Tensor:
+def nansum_out(
+    self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None, out: Tensor
+) -> Tensor:
     """Sum over dimensions, NaN taken as zero."""
     dims = normalise(dim, self.dim())
     fold("nansum", self, dims, _into(out, self, dims, keepdim), _state(self.dtype, out.dtype))
@@ -207,7 +210,13 @@ _NORMS = {0.0: "norm_0", 1.0: "norm_1", 2.0: "norm_2", math.inf: "norm_inf"}
 
 @op("linalg_vector_norm.out")
 def vector_norm_out(
-    self: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor
+    self: Tensor,
+    ord: float = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+    out: Tensor,
 ) -> Tensor:
     """Norms of order 0, 1, 2 and infinity over dimensions."""
     if float(ord) not in _NORMS:
