@@ -22,8 +22,7 @@ def built(source: Path, *flags: str) -> Path:
     and is no older, else in the user's cache, under a name that is the sources' own hash.
 
     Raises:
-        OSError: there is no compiler.
-        subprocess.CalledProcessError: it fails.
+        OSError: there is no compiler, or it fails: in one line, why.
         UserError: the cache cannot be written.
     """
     beside = source.with_name(f"_{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
@@ -40,8 +39,16 @@ def built(source: Path, *flags: str) -> Path:
     if not target.exists():
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder, target.name)
-            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", *flags, str(source)]
-            subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
+            compiler = os.environ.get("CC", "cc")
+            command = [compiler, "-O2", "-shared", "-fPIC", "-pthread", *flags, str(source), "-o", str(made)]
+            try:
+                subprocess.run(command, check=True, capture_output=True, text=True)
+            except FileNotFoundError:
+                raise OSError(f"no C compiler: `{compiler}` is not here") from None
+            except subprocess.CalledProcessError as error:
+                said = (line.partition("error: ")[2] for line in error.stderr.splitlines() if "error: " in line)
+                why = next(said, f"`{compiler}` does not compile {source.name}")
+                raise OSError(why.removeprefix("#error ").strip('"')) from None
             files.write(target, made.read_bytes())
     return target
 
@@ -52,7 +59,7 @@ def module(source: Path) -> Any:
     name = f"_{source.stem}"
     try:
         path = built(source, f"-I{sysconfig.get_path('include')}")
-    except (OSError, UserError, subprocess.CalledProcessError):
+    except (OSError, UserError):
         return None
     spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
     assert spec is not None

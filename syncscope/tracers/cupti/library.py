@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as c
 import re
-import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -48,7 +47,7 @@ def activities() -> Any:
     """Our part in C; None where it cannot be compiled."""
     try:
         ours = c.CDLL(str(built(SOURCE)))
-    except (OSError, UserError, subprocess.CalledProcessError):
+    except (OSError, UserError):
         return None
     for address in (ours.requested_at, ours.completed_at, ours.called_at):
         address.restype = c.c_void_p

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes as c
-import subprocess
 import sysconfig
 from collections.abc import Mapping
 from functools import cache
@@ -37,10 +36,8 @@ def library() -> Any:
     """The compiled part, called with the GIL held; None without a compiler, or for an interpreter whose frames nobody knows."""
     try:
         found = c.PyDLL(str(built(SOURCE, f"-I{sysconfig.get_path('include')}")))
-    except (OSError, UserError, subprocess.CalledProcessError) as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
-        known = (text.partition("error: ")[2] for text in said.splitlines() if "error: " in text)
-        _reasons.append(next(known, str(error).partition("\n")[0]).removeprefix("#error ").strip('"'))
+    except (OSError, UserError) as error:
+        _reasons.append(str(error))
         return None
     found.asked_at.restype = c.c_void_p
     found.here.restype = c.c_uint64

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -28,9 +27,8 @@ def library() -> Any:
         if os.environ.get("SYNCSCOPE_HOOK") == "ctypes":
             raise OSError("SYNCSCOPE_HOOK asks for ctypes")
         return _open(built(SOURCE))
-    except (OSError, UserError, subprocess.CalledProcessError) as error:
-        detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
-        _reasons.append(f"no native hook ({(detail or str(error)).splitlines()[0]})")
+    except (OSError, UserError) as error:
+        _reasons.append(f"no native hook ({str(error).splitlines()[0]})")
         from syncscope.tracers.opencl.fallback import Library
 
         return Library()
