@@ -77,16 +77,26 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule, kind: Kind) -> Block:
-    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k."""
+def by_warps(s: Schedule, kind: Kind, in_rows: tuple[bool, bool] = (False, False)) -> Block:
+    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k; of an operand that lies there in
+    rows as it came (`in_rows`) it is put together where it is read."""
     halves = kind == "halves"
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
     each = 2 if halves else 1  # words of a row that an item has of an instruction
+
+    def word(x: str, apart: bool, step: str, at: str) -> str:
+        if not apart:
+            return f"{x}_tiles[now][{step}][{at}]"
+        return f"PAIR({x}_tiles[now][2 * ({step})][{at}], {x}_tiles[now][2 * ({step}) + 1][{at}])"
+
     parts = [
-        f"const PART {x}{i}_{h} = READ({x}_tiles[now][step + {h % each * 4} + lane % 4]"
-        f"[{at} + lane / 4 + {i * apart + h // each * 8}]);"
-        for x, at, count, rows, apart in (("a", row, s.tm // 2, 2, 16), ("b", column, s.tn // 2, 1, 8))
+        f"const PART {x}{i}_{h} = "
+        f"READ({word(x, rowwise, f'step + {h % each * 4} + lane % 4', f'{at} + lane / 4 + {i * apart + h // each * 8}')});"
+        for x, rowwise, at, count, rows, apart in (
+            ("a", in_rows[0], row, s.tm // 2, 2, 16),
+            ("b", in_rows[1], column, s.tn // 2, 1, 8),
+        )
         for i in range(count)
         for h in range(rows * each)
     ]
@@ -96,13 +106,16 @@ def by_warps(s: Schedule, kind: Kind) -> Block:
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
-    tiles = ", ".join(
-        f"{x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn))
+    tiles = " ".join(
+        f"__local E {x}_tiles[{s.stages}][{s.bk}][{width(size, halves)}] __attribute__((aligned(16)));"
+        if rowwise
+        else f"__local WORD {x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}];"
+        for x, size, rowwise in (("a", s.bm, in_rows[0]), ("b", s.bn, in_rows[1]))
     )
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
     sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + (", upper[2], lower[2]" if kind == "thrice" else "")
     return Block(
-        2, s.tn // 2, f"__local WORD {tiles}; MMA_BEGIN", sums,
+        2, s.tn // 2, f"{tiles} MMA_BEGIN", sums,
         f"for (int step = 0; step < {s.bk // 2}; step += {4 * each}) {{\n{chr(10).join([*parts, *lines])} }}",
         "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
     )  # fmt: skip

@@ -71,12 +71,8 @@ def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fet
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
     begin at a multiple of four elements."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    # What is copied without passing through registers keeps its order along k only: of the other axis floats come one by one.
-    wides = [
-        wide(c, access, axis, even) and not (s.copied and axis != "k")
-        for access, axis, even in zip((c.a, c.b), along, aligned, strict=False)
-    ]
-    a, b = Fetch.of(along[0], wides[0], s, s.bm), Fetch.of(along[1], wides[1], s, s.bn)
+    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
+    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
     return None if a is None or b is None else (a, b)
 
 
@@ -134,7 +130,8 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
         raise ValueError(f"{s} cannot fetch its operands")
     a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
     b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
-    block = by_warps(s, kind) if s.cores else by_items(s)
+    in_rows = s.copied and how_a.wide and how_a.along == "m", s.copied and how_b.wide and how_b.along == "n"
+    block = by_warps(s, kind, in_rows) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
@@ -212,7 +209,8 @@ class _Side:
     }}
     {"" if s.copied else kept}
 """
-        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if s.cores else f"{x}_step + i * {down}"
+        in_pairs = s.cores and not s.copied
+        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if in_pairs else f"{x}_step + i * {down}"
         step = turn if own else f"{x}_step" + ("" if how.wide else " + j")
         if steady(
             c, s
@@ -245,12 +243,14 @@ class _Side:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
 
     def _copies(self, x: str, own: bool, down: int, at: str, valid: str) -> str:
-        """One neighbour, or a load of four in two pairs, to where words of two steps of k hold it."""
+        """Four neighbours as they lie, or along k in two pairs; or one, to where words of two steps of k hold it."""
+        if self.how.wide and own:
+            return f"COPY4(&{x}_tiles[there][{x}_step + i * {down}][{x}_spot], {at}, {valid})"
         if self.how.wide:
             words = (f"&{x}_tiles[there][{x}_step / 2 + {j}][{x}_spot + i * {down}]" for j in (0, 1))
             return " ".join(f"COPY2({word}, {at} + {2 * j}, {valid})" for j, word in enumerate(words))
         row, half, column = (
-            (f"{x}_step + i / 2 * {down}", "i % 2", f"{x}_spot + j")
+            (f"({x}_step + i * {down}) / 2", f"({x}_step + i * {down}) % 2", f"{x}_spot + j")
             if own
             else (f"({x}_step + j) / 2", f"({x}_step + j) % 2", f"{x}_spot + i * {down}")
         )
