@@ -90,6 +90,7 @@ static Lease *take(Py_ssize_t size, PyObject *class, void **buffer) {
   PyObject *at = block ? PyObject_GetAttrString(block, "address") : NULL;
   Lease *lease = at ? calloc(1, sizeof(Lease)) : NULL;
   if (!lease) {
+    if (at) PyErr_NoMemory();
     Py_DECREF(home);
     Py_XDECREF(block);
     Py_XDECREF(at);

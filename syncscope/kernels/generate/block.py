@@ -78,8 +78,8 @@ def by_items(s: Schedule) -> Block:
 
 
 def by_warps(s: Schedule, kind: Kind, in_rows: tuple[bool, bool] = (False, False)) -> Block:
-    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k; of an operand that lies there in
-    rows as it came (`in_rows`) it is put together where it is read."""
+    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k: put together where
+    it is read of an operand that lies there in rows as it came (`in_rows`)."""
     halves = kind == "halves"
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncscope.kernels.generate.ir import Access, Contraction, Index
-from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
+from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start, template
 
 _STRETCH = 512  # steps of k that go into one sum
 
@@ -55,30 +55,14 @@ def pack(c: Contraction, label: str, width: int) -> tuple[str, bytes]:
     element = f"{valid('j')} ? LOAD(from_all, place[j]) : (T)0" if bounds else "LOAD(from_all, place[j])"
     singly = f"for (int j = 0; j < {width}; j++) to[j] = {element};"
     body = f"if ({whole}) {{ {copies} }} else {singly}" if neighbours and width % 8 == 0 else singly
-    text = f"""
-{DIVIDE}@fields@
-__kernel void {c.name}_pack_{label}(__global const S *x, long x_at, __global T *to, Numbers p) {{
-    const int panel = get_global_id(0), first = get_global_id(1) * {block}, z = get_global_id(2);
-    const int panels = ({size} + {width - 1}) / {width};
-    if (panel >= panels) return;
-    {z_lines}
-    x += x_at + {start(fields, "x", access.at, z_names)};
-    to += (((long)z * panels + panel) * {depth} + first) * {width};
-    int place[{width}]{declared};
-    for (int j = 0; j < {width}; j++) {{
-        const int free = min(panel * {width} + j, {size} - 1);
-        {f_lines}
-        place[j] = {place(fields, "x", axis, access.at, f)};{set_bounds}
-    }}
-    const int run = {" && ".join(run)};
-    for (int k = first; k < min({depth}, first + {block}); k++, to += {width}) {{
-        {k_lines}
-        __global const S *from_all = x + {place(fields, "x", "k", access.at, k)}, *from = from_all + place[0];
-        {body}
-    }}
-}}
-"""
-    return text.replace("@fields@", fields.declaration()), fields.packed()
+    text = template("panels")(
+        divide=DIVIDE, name=f"{c.name}_pack_{label}", block=block, size=size, width=width,
+        last=width - 1, depth=depth, z_lines=z_lines, start=start(fields, "x", access.at, z_names), declared=declared,
+        f_lines=f_lines, place=place(fields, "x", axis, access.at, f), set_bounds=set_bounds, run=" && ".join(run),
+        k_lines=k_lines, from_k=place(fields, "x", "k", access.at, k), body=body,
+        fields=fields.declaration(),
+    )  # fmt: skip
+    return text, fields.packed()
 
 
 def block_of(c: Contraction) -> int:
@@ -144,27 +128,13 @@ def source(c: Contraction, s: Schedule) -> tuple[str, bytes]:
     loads = " ".join(f"const T8 b{v} = {'LD8' if s.pack_b else 'LOAD8'}({b_from} + {v * 8});" for v in vectors)
     multiply = "\n".join("        " + " ".join(f"s{r}_{v} += x{r} * b{v};" for v in vectors) for r in range(tm))
     values = " ".join(f"const T x{r} = {value};" for r, value in enumerate(a_values))
-    text = f"""
-{DIVIDE}@fields@
-__kernel void {c.name}(__global const {"T" if s.pack_a else "S"} *a, long a_at,
-        __global const {"T" if s.pack_b else "S"} *b, long b_at, {arguments(c)}) {{
-    const int m = get_global_id(0) * {tm}, tile = get_global_id(1), z = get_global_id(2);
-    if (m >= {m_size} || tile >= {count}) return;
-    {z_lines}
-    {n_lines}
-    {a_rows}
-    {b_start}
-    {before}
-    {" ".join(walks)} {{
-        {loads} {a_k}
-        {values}
-{multiply}
-        {a_next} {b_next}
-    }}
-    {after}
-{_store(c, s, fields, z_names, column)}}}
-"""
-    return text.replace("@fields@", fields.declaration()), fields.packed()
+    text = template("vectors")(
+        divide=DIVIDE, name=c.name, of_a="T" if s.pack_a else "S", of_b="T" if s.pack_b else "S", arguments=arguments(c),
+        tm=tm, m=m_size, tiles=count, z_lines=z_lines, n_lines=n_lines, a_rows=a_rows, b_start=b_start, before=before,
+        walks=" ".join(walks), loads=loads, a_k=a_k, values=values, multiply=multiply, a_next=a_next, b_next=b_next,
+        after=after, store=_store(c, s, fields, z_names, column), fields=fields.declaration(),
+    )  # fmt: skip
+    return text, fields.packed()
 
 
 def _copy(access: Access) -> str:
@@ -203,29 +173,14 @@ def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], left
     added = f" + beta * LOAD(bias, {bias_m})" if c.bias is not None else ""
     vector = f"if (run) {{ STORE8(alpha * sums[r][v]{added}, out + row_at + spots[0]); continue; }}"
     simple = bias_n == "0" and c.then == "x"
-    return f"""    out += out_at + {start(fields, "out", c.out, z_names)};
-    {bias_line}
-    const int left = {left};
-    for (int v = 0; v < {s.tn // 8}; v++) {{
-        const int width = min(8, left - v * 8);
-        int spots[8]{", bias_spots[8]" if bias_n != "0" else ""};
-        for (int j = 0; j < 8; j++) {{
-            const int column = n + v * 8 + min(j, max(width - 1, 0));
-            {n_lines}
-            spots[j] = {out_n};{f" bias_spots[j] = {bias_n};" if bias_n != "0" else ""}
-        }}
-        const int run = width == 8 && spots[7] - spots[0] == 7;
-        for (int r = 0; r < min({s.tm}, p.M - m); r++) {{
-            const int row = m + r;
-            {m_lines}
-            const int row_at = {out_m};
-            {vector if simple else ""}
-            const T *lanes = (const T *)&sums[r][v];
-            for (int j = 0; j < width; j++)
-                {result(c, "lanes[j]", "row_at + spots[j]", bias_m + (" + bias_spots[j]" if bias_n != "0" else ""))}
-        }}
-    }}
-"""
+    spots = bias_n != "0"
+    return template("eights")(
+        start=start(fields, "out", c.out, z_names), bias_line=bias_line, left=left, vectors=s.tn // 8, tm=s.tm,
+        bias_spots=", bias_spots[8]" if spots else "", n_lines=n_lines, out_n=out_n,
+        bias_spot=f" bias_spots[j] = {bias_n};" if spots else "", m_lines=m_lines, out_m=out_m,
+        vector=vector if simple else "",
+        one=result(c, "lanes[j]", "row_at + spots[j]", bias_m + (" + bias_spots[j]" if spots else "")),
+    )  # fmt: skip
 
 
 def swapped(c: Contraction) -> Contraction:

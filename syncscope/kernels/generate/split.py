@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncscope.kernels.generate.ir import Contraction, Index
-from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, loops, place, result, start
+from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, loops, place, result, start, template
 
 
 def summing(c: Contraction) -> tuple[str, bytes]:
@@ -21,16 +21,8 @@ def summing(c: Contraction) -> tuple[str, bytes]:
         return f"{label}_at + {start(fields, label, index, z_names)} + {m} + {n}"
 
     bias = "0" if c.bias is None else whole("bias", c.bias)
-    text = f"""
-{DIVIDE}@fields@
-__kernel void {c.name}_sum(__global const T *parts, int count, {arguments(c)}) {{
-    const int i = get_global_id(0), total = p.Z * p.M * p.N;
-    if (i >= total) return;
-    const int row = DIVIDE(i, N), n = i - row * p.N, z = DIVIDE(row, M), m = row - z * p.M;
-    {z_lines} {m_lines} {n_lines}
-    T sum = 0;
-    for (int part = 0; part < count; part++) sum += parts[(long)part * total + i];
-    {result(c, "sum", whole("out", c.out), bias)}
-}}
-"""
-    return text.replace("@fields@", fields.declaration()), fields.packed()
+    text = template("adding")(
+        divide=DIVIDE, name=c.name, arguments=arguments(c), loops=f"{z_lines} {m_lines} {n_lines}",
+        store=result(c, "sum", whole("out", c.out), bias), fields=fields.declaration(),
+    )  # fmt: skip
+    return text, fields.packed()
