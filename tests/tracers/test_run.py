@@ -245,6 +245,21 @@ def test_doctor(tmp_path: Path) -> None:
         assert "its clock is known to" in done.stdout
 
 
+def test_what_libraries_say_while_python_ends_stands_after_the_table(tmp_path: Path) -> None:
+    """As nanobind tells what it has leaked, and whoever registers with atexit says good-bye."""
+    (tmp_path / "ends.py").write_text(
+        "import atexit, os, sys, torch\n"
+        "class Leaked:\n"
+        "    def __del__(self, write=os.write): write(2, b'leaked 27 types')\n"
+        "sys.leaked = Leaked()\n"
+        "atexit.register(os.write, 2, b'good-bye')\n"
+        "torch.ones(3, device='cuda').sum().item()\n"
+    )
+    done = run("--device", "cpu", "ends.py", folder=tmp_path)
+    said = ["dry recording on the CPU: 1 sync", "ends.py:6:1  item", "wrote ", "good-bye", "leaked 27 types"]
+    assert [done.stderr.index(words) for words in said] == sorted(done.stderr.index(words) for words in said)
+
+
 def test_the_trace_is_json(tmp_path: Path) -> None:
     import gzip
 
