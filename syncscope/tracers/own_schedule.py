@@ -3,7 +3,7 @@
 ```text
 opening     recorded, and kept only if the program ends before enough of what follows
  before     not recorded: what a step takes without
-  recorded  until there are enough of them, or a few seconds are over
+  recorded  until they tell what a step takes, or a few seconds are over
    after    not recorded, once more
     over    only counted
 ```
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from statistics import median
+from statistics import median, quantiles
 
 ALIKE = 1.25  # so many times the shortest may the longest of a few steps be, for them to be alike
 SECOND = 1_000_000_000
@@ -38,6 +38,9 @@ LONGEST = {Phase.OPENING: 10 * SECOND, Phase.BEFORE: SECOND, Phase.RECORDED: 4 *
 LEAST = {Phase.OPENING: 3, Phase.BEFORE: 3, Phase.RECORDED: 8, Phase.AFTER: 3}  # steps, however long they are
 MOST = {Phase.OPENING: 60, Phase.BEFORE: 100, Phase.RECORDED: 200, Phase.AFTER: 100}  # steps, however short they are
 FEW = 4  # the steps that are to be alike
+NARROW = (
+    0.03  # of a step: half the 95 % interval of the median recorded one, from which on more of them tell nothing new
+)
 ENOUGH = 6  # recorded steps from which on the opening is not needed
 
 
@@ -48,6 +51,7 @@ class OwnSchedule:
         self.phase = Phase.OPENING
         self.steps = dict.fromkeys(Phase, 0)
         self._lengths: list[int] = []  # ns of the steps since kernels were built
+        self._recorded: list[int] = []  # ns of the steps that are
         self._spent = 0  # ns of this phase
         self._built = 0
 
@@ -57,6 +61,8 @@ class OwnSchedule:
         self._spent += ns
         self._lengths = [*self._lengths[1 - FEW :], ns] if built == self._built else []
         self._built = built
+        if self.phase is Phase.RECORDED:
+            self._recorded.append(ns)
         if self.phase is not Phase.OVER and self._done():
             self.phase, self._spent = Phase(self.phase + 1), 0
         return self.phase
@@ -67,7 +73,8 @@ class OwnSchedule:
             return True
         if phase is Phase.OPENING:
             return count >= FEWEST[phase] and alike(self._lengths)
-        return count >= FEWEST[phase] and spent >= SHORTEST[phase]
+        enough = count >= FEWEST[phase] and spent >= SHORTEST[phase]
+        return enough and (phase is not Phase.RECORDED or open_part(self._recorded) <= NARROW)
 
     def words(self, opening: bool) -> str:
         """Which steps were recorded, and why those, "" where all were; `opening` says that it is the opening that was kept."""
@@ -82,6 +89,16 @@ class OwnSchedule:
             f"steps {first + 1} to {last} of {count} are recorded: the first {self.steps[Phase.OPENING]} warmed up, "
             f"{self.steps[Phase.BEFORE] + self.steps[Phase.AFTER]} more were timed without a recording, to know what it weighs"
         )
+
+
+def open_part(lengths: Sequence[int]) -> float:
+    """Half the 95 % interval of the median of some steps, as a part of it, by their quartiles.
+
+    Source: McGill, Tukey, Larsen, "Variations of box plots", The American Statistician 32, 1978: 1.57 times their distance by
+    the root of how many there are.
+    """
+    low, middle, high = quantiles(lengths, n=4)
+    return float(1.57 * (high - low) / len(lengths) ** 0.5 / middle) if middle > 0 else 0.0
 
 
 def alike(lengths: Sequence[int]) -> bool:

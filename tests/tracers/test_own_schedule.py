@@ -40,6 +40,16 @@ def test_each_phase_has_enough_of_them_and_is_over_then():
     assert brief.count(Phase.RECORDED) == MOST[Phase.RECORDED]
 
 
+def test_steps_that_differ_are_recorded_until_they_tell_what_one_takes():
+    """To within 3 %, or so many as there is room for."""
+    lengths = [10 + 2 * (n * 7 % 5) for n in range(400)]  # from 10 to 18
+    restless = phases([10] * 10 + lengths).count(Phase.RECORDED)
+    assert 60 < restless <= MOST[Phase.RECORDED]
+    assert phases([10] * 10 + [10 + n % 2 / 10 for n in range(400)]).count(Phase.RECORDED) < 30
+    wild = phases([1] * 40 + [3 ** (n % 3) for n in range(400)]).count(Phase.RECORDED)
+    assert wild == MOST[Phase.RECORDED]
+
+
 def test_long_steps_are_few():
     found = phases([2_000] * 30)
     assert found.count(Phase.RECORDED) * 2_000 * MS <= 4 * LONGEST[Phase.RECORDED]
@@ -71,7 +81,7 @@ def run(count, ms=4.0, **options):
 def test_a_loop_has_its_baseline_and_is_then_only_counted():
     session, steps, _ = run(160)
     assert session.count == 160
-    assert 20 <= len(steps) < 100
+    assert 20 <= len(steps) < 150  # of a machine that is busy, more
     assert session.trace.meta["untraced"]["median_ns"] == pytest.approx(
         session.trace.meta["traced"]["median_ns"], rel=0.5
     )
