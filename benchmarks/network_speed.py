@@ -4,7 +4,8 @@
 
 Networks train as people run them: with dropout, and in the precision that PyTorch comes with, which is TF32 for convolutions;
 `--no-dropout` and `--no-tf32` do without. First every network trains two steps in processes side by side, so that the driver's
-cache has the kernels; then each is timed with nothing else running, in a process of its own that had imported torch before.
+cache has the kernels; then each is timed with nothing else running, in a process of its own that had made the device
+ready.
 `--turns` times the devices one after the other again and again, for machines that others work on, and `--ahead 0` imports
 nothing meanwhile, for devices that are the processor itself:
 
@@ -25,6 +26,7 @@ import functools
 import gc
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -60,7 +62,9 @@ def mlp(device: str, batch: int) -> Task:
 def child(name: str, device: str, options: argparse.Namespace) -> None:
     """Prints a row of JSON for each batch that a line asks for; with no seconds it only trains two steps. What is asked for
     again is timed again."""
-    from syncscope.bench import measure, networks
+    import torch
+
+    from syncscope.bench import OWN, measure, networks
 
     synchronize, about = measure.prepare(device, not options.no_tf32)
 
@@ -84,6 +88,10 @@ def child(name: str, device: str, options: argparse.Namespace) -> None:
         facts = {"batch": batch, "about": about["name"], "first": first, "losses": [float(x) for x in losses]}
         return task, facts | counts
 
+    if name not in {"mlp4096", *OWN}:
+        networks.torchvision_models()
+    torch.zeros(1, device=device)
+    synchronize()
     print("ready", flush=True)
     at = 0
     task: Task | None = None
@@ -107,7 +115,10 @@ def started(name: str, device: str, options: argparse.Namespace, seconds: float)
     flags = [f"--pixels={options.pixels}", f"--seconds={seconds}"]
     flags += ["--no-tf32"] * options.no_tf32 + ["--no-dropout"] * options.no_dropout
     command = [sys.executable, "-W", "ignore", __file__, name, "--child", device, *flags]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    env = os.environ | (
+        {} if seconds else {"SYNCSCOPE_OCL_BUILDS": "ahead"}
+    )  # these are processes beside each other already
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
 
 def asked(process: subprocess.Popen[str], batch: int) -> Row | None:

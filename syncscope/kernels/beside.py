@@ -20,6 +20,8 @@ from syncscope import interpreters
 from syncscope.files import cache_folder
 from syncscope.kernels.device import device, devices, is_gpu
 
+# "now": who asks for a kernel waits for it; "ahead": threads build it meanwhile; "beside": processes build it first.
+ENV = "SYNCSCOPE_OCL_BUILDS"
 GIBIBYTE = 1 << 30
 # As many as there are processors, and as contexts fit into an eighth of the device's memory: each takes some .25 GiB.
 BUILDERS = max(1, min(16, os.cpu_count() or 1, device.global_mem_size // (2 * GIBIBYTE)))
@@ -62,7 +64,8 @@ class _Builder:
 
 def serve() -> bool:
     """Whether this driver may gain by it: it builds when it is told to, and keeps on disk what it built."""
-    return is_gpu and os.environ.get("CUDA_CACHE_DISABLE", "0") == "0" and _wasted < 3
+    wanted = os.environ.get(ENV, "beside") == "beside"
+    return wanted and is_gpu and os.environ.get("CUDA_CACHE_DISABLE", "0") == "0" and _wasted < 3
 
 
 def by_a_pool() -> None:

@@ -20,9 +20,8 @@ import pyopencl as cl
 from syncscope.kernels import beside
 from syncscope.kernels.device import is_gpu
 
-ENV = "SYNCSCOPE_OCL_BUILDS"  # "now": who asks for a kernel waits for it; "ahead": nobody does
 # PoCL builds a kernel when it is enqueued, on threads of its own: there is nothing to gain.
-ahead = os.environ.get(ENV, "ahead" if is_gpu else "now") == "ahead"
+ahead = os.environ.get(beside.ENV, "beside" if is_gpu else "now") in ("ahead", "beside")
 BUILDERS = beside.BUILDERS  # threads
 PATIENCE = 2.0  # seconds, then who waits is told
 _EACH = 0.1  # seconds between two looks
