@@ -168,11 +168,12 @@ def values(found: Verification) -> str:
         return f"nothing was compared that stays{own}"
     rest = ", of which the others have no counterpart in these steps" * (apart.compared < apart.read)
     compared = f"parameters, buffers, losses and {apart.compared} of {apart.read} values that it reads as written{rest}"
+    compared += f"; and {apart.names} numbers that its names hold" * bool(apart.names)
     if found.values == "equal":
         return f"equal, bit for bit: {compared}{own}"
     parts = (
         ("parameters", apart.parameters), ("buffers", apart.state),
-        ("losses", apart.losses), ("values read", apart.reads),
+        ("losses", apart.losses), ("values read", apart.reads), ("numbers held", apart.held),
     )  # fmt: skip
     by = ", ".join(f"{name} {size:.1e}" for name, size in parts if size)
     carried = f"; one last bit carries {found.last_bit.largest:.1e} far" if found.last_bit else ""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from syncscope.verify.held import NamesHeld
 from syncscope.verify.request import HEAD, PARAMETERS, STATE, Request
 
 MOST_READS = 200_000
@@ -42,6 +43,7 @@ class Capture:
         self._counts: Counter[tuple[Any, str]] = Counter()  # of whole steps, after the first
         self._now: Counter[tuple[Any, str]] = Counter()  # of the step that is under way
         self._noting = False
+        self._held = NamesHeld()
 
     def listen(self, stack: contextlib.ExitStack) -> None:
         """Puts the hooks in place."""
@@ -64,6 +66,18 @@ class Capture:
         if self._watch.count > 1:
             self._counts.update(self._now)
         self._now.clear()
+        self._look(sys._getframe(1), self._watch.count - 1, ends=True)
+
+    def _look(self, frame: Any, step: int, ends: bool) -> None:
+        """What names hold; to look is no read of the program's."""
+        from syncscope.tracers.hooks import reads
+
+        before = self._noting, reads.local.inside
+        self._noting = reads.local.inside = True
+        try:
+            self._held.look(frame, step, ends)
+        finally:
+            self._noting, reads.local.inside = before
 
     def _hear(self, torch: Any) -> None:
         """Hears results, from outside of the hooks that say what is a read."""
@@ -106,6 +120,7 @@ class Capture:
         return None, None, after
 
     def _backward(self, _: Any, args: Any, kwargs: Any) -> None:
+        self._look(sys._getframe(1), self._watch.count, ends=False)
         for root in args[0] if args else ():
             if root.numel() == 1:
                 self._losses.append((self._watch.count, root.detach().clone()))
@@ -124,6 +139,7 @@ class Capture:
             "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
             "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
             "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
+            **self._held.found(steps),
             "full": len(self._reads) >= MOST_READS,
         }
 
@@ -164,7 +180,7 @@ def digest(value: Any) -> tuple[str, list[float]]:
 
 
 def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """What optimizers train, in their order: the digest of each, and its numbers."""
+    """What optimizers train, in their order: the digest of each, its numbers, and its dtype with its shape."""
     tensors = [p for one in optimizers for group in one.param_groups for p in group["params"]]
     each = max(1, -(-sum(p.numel() for p in tensors) // MOST_NUMBERS))
     for number, tensor in enumerate(tensors):
@@ -172,6 +188,7 @@ def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         told = hashlib.blake2b(f"{tensor.dtype}".encode() + values.tobytes(), digest_size=16)
         yield f"digest{number}", np.frombuffer(told.digest(), np.uint8)
         yield f"values{number}", values.ravel()[::each]
+        yield f"told{number}", np.array(f"{tensor.dtype} {tuple(tensor.shape)}")
 
 
 def state(optimizers: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:

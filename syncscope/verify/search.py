@@ -25,6 +25,7 @@ from syncscope.model.trace import Trace
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP, cannot_run
+from syncscope.verify.held import Name
 from syncscope.verify.one_process import ENDLESS, OneProcess
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
@@ -32,7 +33,17 @@ from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import CHANGED, EQUAL, IN_ONE, PROCESSES, WITHIN, Verification
 from syncscope.verify.timing import Ratio
 from syncscope.verify.trial import MOST
-from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
+from syncscope.verify.values import (
+    LAST_BIT,
+    Difference,
+    PieceOf,
+    Values,
+    difference,
+    names_of,
+    pieces,
+    pieces_of_two,
+    values_of,
+)
 
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
@@ -93,8 +104,10 @@ class Search:
     def __post_init__(self) -> None:
         self._draw = random.Random(self.settings.seed)
         self._more_steps = False
+        self._ends_by_itself = False
         self._turning = 0.0  # when the first turn in one process began
         self._one_process: OneProcess | None = None
+        self._loose: set[Name] = set()
         self._began = time.monotonic()
 
     # running
@@ -112,7 +125,10 @@ class Search:
             elif self.plan is not None:
                 files = {**files, **self.plan.version(chosen)}
         seconds = min(LONGEST, max(SHORTEST, self.settings.budget / RUNS))
-        more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed, "seconds": seconds} | more
+        steps = self.found.steps or self.settings.steps
+        if kind == "values" and self._ends_by_itself:
+            steps = self.found.steps + 1  # so that it does in each run, and all of them end in the same place
+        more = {"steps": steps, "seed": self.settings.seed, "seconds": seconds} | more
         return Request(kind, program, "", **more), files
 
     def _run(self, kind: Kind, chosen: Set, **more: Any) -> RunResult:
@@ -170,6 +186,7 @@ class Search:
         if self.program.device == "ocl" and self.found.device == "cpu":
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]
+        self._ends_by_itself = not run.found["cut"]
         self._more_steps = run.found["cut"] and self.settings.steps is None
         named = {part for place in self.settings.only for part in Path(place.path).parts}  # is to be read in each run
         self.processes.import_before([name for name in run.found["imports"] if name not in named])
@@ -177,12 +194,14 @@ class Search:
             return files
         self.tell("as written, once more: is it deterministic")
         self.values[AGAIN] = values_of(self.runs(AGAIN, self.program))
+        self._are_loose(AS_WRITTEN, AGAIN)
         noise = self._difference(AGAIN)
         if noise.largest:  # one pair says little of how far two runs may be apart
             third: Set = frozenset({-2})
             with contextlib.suppress(RunFailedError):
                 run = self._run("values", AGAIN)
                 self.values[third] = values_of(run)
+                self._are_loose(AS_WRITTEN, third)
                 noise |= self._difference(third)
         self.found.noise = noise
         if noise.apart:
@@ -191,7 +210,12 @@ class Search:
 
     def _difference(self, chosen: Set) -> Difference:
         before, after = self.pieces(chosen)
-        return difference(self.values[AS_WRITTEN], self.values[chosen], before, after)
+        return difference(self.values[AS_WRITTEN], self.values[chosen], before, after, self._loose)
+
+    def _are_loose(self, one: Set, again: Set) -> None:
+        """Names that hold something else in another run of the same version, such as the time, prove nothing."""
+        names = names_of(self.values[one], self.values[again], lambda place: (place.path, place.line))
+        self._loose |= {name for name, by in names.items() if by}
 
     def pieces(self, chosen: Set) -> tuple[PieceOf, PieceOf]:
         """To which piece of text a line as written belongs, and one of this version."""
@@ -231,6 +255,8 @@ class Search:
         if chosen in self.failed:
             return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)
+        if apart.held == apart.largest and apart.held and not self._is_settled(chosen):
+            apart = self._difference(chosen)
         if not apart.largest:
             return EQUAL, "", apart
         noise = self.found.noise or Difference()
@@ -240,13 +266,21 @@ class Search:
         where = f", most at {apart.where}" if apart.where else ""
         if rounds and not safe:
             # It happens in every step, and no step carries it further than the first one, by which one bit is known.
-            bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT)
+            bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT, held=LAST_BIT)
             if apart.within(bit, BITS * max(1, self.found.steps)):
                 return WITHIN, f"by {largest}, as rounding may", apart
             least = self._one_last_bit().largest
             return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart
         said = "it is said to be safe" if safe else "its text does not say so"
         return CHANGED, f"values differ by {largest}{where}, and {said}", apart
+
+    def _is_settled(self, chosen: Set) -> bool:
+        """Whether what names hold is the same in a second run of a version: what tells the time differs there, too."""
+        before, again = len(self._loose), frozenset({-4})
+        with contextlib.suppress(RunFailedError):
+            self.values[again] = values_of(self._run("values", chosen))
+            self._are_loose(chosen, again)
+        return len(self._loose) == before
 
     def _one_last_bit(self) -> Difference:
         """How far the program is from itself once the last bit of every parameter was changed in the first step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from syncscope.model.ops import Op
 from syncscope.model.source import Place
+from syncscope.verify.held import HeldNumber, Moment, Name, distance, held_of, names_apart
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import HEAD, PARAMETERS, STATE
@@ -24,7 +25,7 @@ PieceOf = Callable[[Place], Piece]
 State = Mapping[str, list[tuple[str, NDArray[Any]]]]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
 APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
-KINDS = ("parameters", "losses", "numbers that are read", "numbers that modules hold")
+KINDS = ("parameters", "losses", "numbers that are read", "numbers that modules hold", "numbers that names hold")
 SHOWN = 3  # lines that are named in a sentence
 
 
@@ -53,6 +54,9 @@ class Values:
     digests: list[bytes]
     parameters: list[NDArray[Any]]
     state: State = field(default_factory=dict)  # what else modules hold, by name
+    held: Mapping[Name, list[HeldNumber]] = field(default_factory=dict)  # what the program's own names hold
+    moments: Sequence[Moment] = ()  # in which that was looked at
+    told: Sequence[str] = ()  # dtype and shape of each parameter
 
     @property
     def reads_a_step(self) -> float:
@@ -89,16 +93,18 @@ def values_of(run: RunResult) -> Values:
     for path, line, op, count in run.found["counts"]:  # a line may read several times
         counts[Place(os.path.realpath(path), line), op] += count
     with np.load(Path(run.folder, PARAMETERS)) as file:
-        number = len(file.files) // 2
+        number = len(file.files) // 3
         digests = [file[f"digest{n}"].tobytes() for n in range(number)]
         parameters = [file[f"values{n}"] for n in range(number)]
+        told = [str(file[f"told{n}"]) for n in range(number)]
     state: dict[str, list[tuple[str, NDArray[Any]]]] = defaultdict(list)
     if (held := Path(run.folder, STATE)).is_file():
         with np.load(held) as file:
-            for number, (name, told) in enumerate(run.found["state"]):
-                state[name].append((told, file[f"values{number}"]))
+            for number, (name, digest) in enumerate(run.found["state"]):
+                state[name].append((digest, file[f"values{number}"]))
     losses = [NotedValue(*v) for v in run.found["losses"]]
-    return Values(run.found["steps"], losses, reads, counts, digests, parameters, state)
+    moments, names = held_of(run.found)
+    return Values(run.found["steps"], losses, reads, counts, digests, parameters, state, names, moments, told)
 
 
 @dataclass(frozen=True)
@@ -116,11 +122,13 @@ class Difference:
     read: int = 0
     where: str = ""  # the line whose value differs most, or what a module holds
     state: float = 0.0
+    held: float = 0.0
+    names: int = 0  # that hold numbers in both
 
     @property
     def largest(self) -> float:
         """Of all."""
-        return max(self.parameters, self.losses, self.reads, self.state)
+        return max(self._kinds())
 
     @property
     def apart(self) -> list[str]:
@@ -133,23 +141,28 @@ class Difference:
         return all(mine <= times * theirs or theirs >= APART for mine, theirs in kinds)
 
     def _kinds(self) -> tuple[float, ...]:
-        return self.parameters, self.losses, self.reads, self.state
+        return self.parameters, self.losses, self.reads, self.state, self.held
 
     def __or__(self, other: Difference) -> Difference:
         """The larger of each."""
-        kinds = (max(self.parameters, other.parameters), max(self.losses, other.losses), max(self.reads, other.reads))
+        weights, losses, reads, state, held = map(max, self._kinds(), other._kinds())
         where = self.where or other.where
-        return Difference(*kinds, self.compared, self.read, where, max(self.state, other.state))
+        return Difference(weights, losses, reads, self.compared, self.read, where, state, held, self.names)
 
 
-def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) -> Difference:
-    """How far two runs are apart; `piece` says to which piece of text a line of the first belongs, `of_other` of the second."""
+def difference(
+    one: Values, other: Values, piece: PieceOf, of_other: PieceOf, loose: Collection[Name] = ()
+) -> Difference:
+    """How far two runs are apart; `piece` says to which piece of text a line of the first belongs, `of_other` of the second.
+    What `loose` names hold is another in each run.
+    """
     if one.steps != other.steps:
         return Difference(math.inf, where=f"{other.steps} steps instead of {one.steps}")
-    weights = _of_parameters(one, other)
+    weights, where = _of_parameters(one, other)
     losses = _apart(one.losses, other.losses)
+    at = ""
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
-    worst, where, compared = 0.0, "", 0
+    worst, compared = 0.0, 0
     moved: dict[str, list[NotedValue]] = defaultdict(
         list
     )  # by file: what is read in another piece, perhaps in another step
@@ -163,7 +176,7 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
                 continue
             compared += len(values)
             if apart > worst:
-                worst, where = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
+                worst, at = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
     for path, values in moved.items():
         others = [
             value for key, steps in after.items() if key[0] == path for found in steps.values() for value in found
@@ -172,18 +185,32 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
     read = sum(map(len, one.reads.values()))
     state, name = max(_of_state(one.state, other.state), default=(0.0, ""))
     if losses is None:  # other backward passes than as written, whatever they come to
-        losses, where = math.inf, f"{len(other.losses)} losses instead of {len(one.losses)}"
-    return Difference(weights, losses, worst, compared, read, where or name, state)
+        losses, where = math.inf, where or f"{len(other.losses)} losses instead of {len(one.losses)}"
+    names = {key: by for key, by in names_of(one, other, of_other).items() if key not in loose}
+    held, (_, holder) = max(((by, key) for key, by in names.items()), default=(0.0, ("", "")))
+    return Difference(
+        weights, losses, worst, compared, read, where or at or name or holder * bool(held), state, held, len(names)
+    )
 
 
-def _of_parameters(one: Values, other: Values) -> float:
-    if [p.shape for p in one.parameters] != [p.shape for p in other.parameters]:
-        return math.inf
+def names_of(one: Values, other: Values, of_other: PieceOf) -> dict[Name, float]:
+    """How far names are apart that hold numbers in two runs; `of_other` says which file of the first one of the second is."""
+    renamed = {(of_other(Place(path, 1))[0], name): held for (path, name), held in other.held.items()}
+    return names_apart(one.held, renamed, one.moments)
+
+
+def _of_parameters(one: Values, other: Values) -> tuple[float, str]:
+    """How far, and what of them is no number: one of another dtype rounds differently in each step, whatever it holds now."""
+    if len(one.parameters) != len(other.parameters):
+        return math.inf, f"{len(other.parameters)} parameters instead of {len(one.parameters)}"
+    for number, (mine, theirs) in enumerate(zip(one.told, other.told, strict=True), 1):
+        if mine != theirs:
+            return math.inf, f"parameter {number}, which is {theirs} instead of {mine}"
     worst = 0.0
     for a, b, x, y in zip(one.parameters, other.parameters, one.digests, other.digests, strict=True):
         if x != y:
             worst = max(worst, relative(a, b) or LAST_BIT)  # what is not kept differs
-    return worst
+    return worst, ""
 
 
 def _of_state(one: State, other: State) -> Iterator[tuple[float, str]]:
@@ -224,7 +251,8 @@ def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | 
     if [v.digest for v in mine] == [v.digest for v in theirs]:
         return 0.0
     apart = _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
-    return LAST_BIT if apart == 0.0 and any(v.is_cut for v in (*mine, *theirs)) else apart  # it is what is not kept
+    is_another = any(v.is_cut for v in (*mine, *theirs)) or [len(v.head) for v in mine] == [len(v.head) for v in theirs]
+    return LAST_BIT if apart == 0.0 and is_another else apart  # it is what is not kept, or their dtype
 
 
 def _same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue], steps: int) -> int:
@@ -242,13 +270,7 @@ def _same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue], step
 def _of_numbers(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
     if len(mine) != len(theirs) or not mine:
         return None
-    return max(_distance(a, b) for a, b in zip(mine, theirs, strict=True))
-
-
-def _distance(a: float, b: float) -> float:
-    if a == b or (math.isnan(a) and math.isnan(b)):
-        return 0.0
-    return abs(a - b) / max(abs(a), abs(b)) if math.isfinite(a) and math.isfinite(b) else math.inf
+    return max(distance(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
 def pieces(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[PieceOf, PieceOf]:

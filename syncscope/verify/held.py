@@ -1,0 +1,172 @@
+"""What the program's own names hold as it runs: sums, counters, histories, the best so far, by the name and the moment.
+
+What is read goes somewhere. A read that a version no longer makes, or makes of a sum, is the same where these numbers are. They
+are looked at where a backward pass begins and where a step ends, in the frames of the program that are under way then, and in
+what its own classes hold. A number is one of Python's or numpy's, or a tensor that has one element.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from syncscope.tracers import places
+
+MOST = 1000  # numbers that are looked at in one moment
+LAST = 32  # of a list, so many at its end
+DEEP = 4  # lists in objects in lists
+PYTHON, TENSOR = 0, 1  # what holds a number
+END = 1 << 20  # the last moment of a step
+Moment = tuple[int, int]  # the step, and how many backward passes were before in it, or END
+Name = tuple[str, str]  # the file, and what holds the number in it
+
+
+class HeldNumber(NamedTuple):
+    """From this moment on a name holds this number."""
+
+    moment: Moment
+    by: int
+    number: float
+
+
+class NamesHeld:
+    """In a run: notes what names hold, where that has changed."""
+
+    def __init__(self) -> None:
+        self._found: dict[Name, list[HeldNumber]] = defaultdict(list)
+        self._moments: list[Moment] = []
+
+    def look(self, frame: FrameType | None, step: int, ends: bool) -> None:
+        """A moment of this step, perhaps its end, seen from a frame that the program waits for."""
+        before = self._moments[-1] if self._moments else (-1, 0)
+        place = END if ends else before[1] + 1 if before[0] == step else 0
+        self._moments.append((step, place))
+        for _, (name, by, number) in zip(range(MOST), _of_frames(frame), strict=False):
+            known = self._found[name]
+            if not known or (known[-1].by, known[-1].number) != (by, number):
+                known.append(HeldNumber((step, place), by, number))
+
+    def found(self, steps: int) -> dict[str, Any]:
+        """As JSON values, of so many steps."""
+        moments = [moment for moment in self._moments if moment[0] < steps]
+        return {"moments": moments, "held": [[*name, held] for name, held in self._found.items()]}
+
+
+def held_of(found: Mapping[str, Any]) -> tuple[list[Moment], dict[Name, list[HeldNumber]]]:
+    """The moments, and what names hold, of what was `found`."""
+    numbers = {
+        (path, name): [HeldNumber((step, place), by, number) for (step, place), by, number in held]
+        for path, name, held in found.get("held", ())
+    }
+    return [(step, place) for step, place in found.get("moments", ())], numbers
+
+
+def _of_frames(frame: FrameType | None) -> Iterator[tuple[Name, int, float]]:
+    while frame is not None:
+        code = frame.f_code
+        if places.kind_of_file(code.co_filename) == places.USER:
+            path = os.path.realpath(code.co_filename)
+            for name, value in list(frame.f_locals.items()):
+                if not name.startswith("__"):
+                    for told, by, number in _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()):
+                        yield (path, told), by, number
+        frame = frame.f_back
+
+
+def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Iterator[tuple[str, int, float]]:
+    torch, inside = sys.modules["torch"], above | {id(value)}
+    if isinstance(value, bool | int | float | np.generic):
+        yield from _number(value, name, PYTHON)
+    elif isinstance(value, torch.Tensor):
+        if value.numel() == 1 and not _is_captured(value):
+            yield from _number(value, name, TENSOR)
+    elif depth == DEEP or id(value) in above or isinstance(value, ModuleType | type):
+        return
+    elif isinstance(value, list | tuple | deque):
+        yield f"len({name})", PYTHON, float(len(value))
+        for at in range(max(0, len(value) - LAST), len(value)):
+            yield from _of_value(value[at], f"{name}[{at}]", depth + 1, inside)
+    elif isinstance(value, np.ndarray):
+        for at, number in enumerate(value.ravel()[:LAST]):
+            yield from _number(number, f"{name}[{at}]", PYTHON)
+    elif isinstance(value, dict):
+        for key in list(value)[-LAST:]:
+            if isinstance(key, str | int):
+                yield from _of_value(value[key], f"{name}[{key!r}]", depth + 1, inside)
+    elif _is_own(type(value)):
+        for key, part in list(getattr(value, "__dict__", {}).items()):
+            if not key.startswith("_"):
+                yield from _of_value(part, f"{name}.{key}", depth + 1, inside)
+
+
+def _number(value: Any, name: str, by: int) -> Iterator[tuple[str, int, float]]:
+    with suppress(Exception):  # complex, text, larger than any float, or on no device
+        yield name, by, float(value)
+
+
+def _is_captured(tensor: Any) -> bool:
+    """Whether a graph is being recorded on the device, so that nothing can be read."""
+    return bool(tensor.is_cuda and sys.modules["torch"].cuda.is_current_stream_capturing())
+
+
+def _is_own(kind: type) -> bool:
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(path, str) and places.kind_of_file(path) == places.USER
+
+
+def names_apart(
+    one: Mapping[Name, list[HeldNumber]], other: Mapping[Name, list[HeldNumber]], moments: Iterable[Moment]
+) -> dict[Name, float]:
+    """How far names are apart that hold numbers of Python's in the first and any in the other; 0 is the same.
+
+    A name may have its number later than in the first: at some place of a step it must be the same in all steps, or one step
+    later in all.
+    """
+    in_order = sorted(moments)
+    apart: dict[Name, float] = {}
+    for name in one.keys() & other.keys():
+        mine, theirs = one[name], other[name]
+        if any(held.by != PYTHON for held in mine):
+            continue
+        if mine == theirs:
+            apart[name] = 0.0
+            continue
+        a, b = _over(mine, in_order), _over(theirs, in_order)
+        apart[name] = min(_largest(a, b, place, late) for place in {place for _, place in in_order} for late in (0, 1))
+    return apart
+
+
+def _over(held: list[HeldNumber], moments: Iterable[Moment]) -> dict[Moment, float]:
+    """What it holds in each of these moments, from the first on."""
+    found: dict[Moment, float] = {}
+    left = deque(held)
+    now: float | None = None
+    for moment in moments:
+        while left and left[0].moment <= moment:
+            now = left.popleft().number
+        if now is not None:
+            found[moment] = now
+    return found
+
+
+def _largest(a: Mapping[Moment, float], b: Mapping[Moment, float], place: int, late: int) -> float:
+    """The largest distance at one place of all steps but two; inf where it is not there in as many."""
+    mine = {step: number for (step, at), number in a.items() if at == place}
+    both = [distance(number, b[step + late, place]) for step, number in mine.items() if (step + late, place) in b]
+    steps = len({step for step, _ in a})
+    return max(both) if both and len(both) >= steps - 2 else math.inf
+
+
+def distance(a: float, b: float) -> float:
+    """Of two numbers, relative to the larger one; what is NaN in both is the same."""
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 0.0
+    return abs(a - b) / max(abs(a), abs(b)) if math.isfinite(a) and math.isfinite(b) else math.inf

@@ -1,0 +1,75 @@
+"""What names hold in two runs, side by side: sums that are lost, reads that are gone, and what only comes later."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from syncscope.verify.held import END, PYTHON, TENSOR, HeldNumber, NamesHeld, held_of, names_apart
+
+torch = pytest.importorskip("torch")
+STEPS = 8
+NAME = ("train.py", "<module>: total")
+
+
+def held(numbers, by=PYTHON, place=0):
+    """A name that holds these, one a step, from this place of the step on."""
+    return {NAME: [HeldNumber((step, place), by, number) for step, number in enumerate(numbers)]}
+
+
+MOMENTS = [(step, place) for step in range(STEPS) for place in (0, END)]
+SUMS = [step * (step + 1) / 2 for step in range(STEPS)]
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (held(SUMS), True),
+        (held(SUMS, TENSOR), True),
+        (held(SUMS, place=END), True),  # read behind the backward pass
+        (held([0.0, *SUMS[:-1]]), True),  # read behind the step: in the next one, as seen from here
+        (held([0.0, 0.0, *SUMS[:-2]]), False),
+        (held(range(STEPS)), False),
+        (held([0.0] * STEPS), False),
+        (held([sum + 1e-3 for sum in SUMS]), False),
+    ],
+)
+def test_a_name_may_hold_its_number_as_a_tensor_and_later_and_no_other(other, is_same) -> None:
+    assert (names_apart(held(SUMS), other, MOMENTS)[NAME] == 0) == is_same
+
+
+def test_what_was_no_number_as_written_is_not_compared() -> None:
+    assert names_apart(held(SUMS, TENSOR), held([0.0] * STEPS), MOMENTS) == {}
+    assert names_apart(held(SUMS), {}, MOMENTS) == {}
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.sum = torch.tensor(3.5)
+        self.of_kinds = {"cat": 2, "dog": [True, None]}
+        self.itself = self
+
+
+def test_numbers_are_found_in_frames_lists_and_objects_of_the_programs_own() -> None:
+    total, meter, history, torch_own = 1.5, Meter(), [0.25, torch.ones(1), torch.ones(2)], SimpleNamespace(x=1)
+    noted = NamesHeld()
+    noted.look(sys._getframe(), 0, ends=False)
+    total += 1
+    noted.look(sys._getframe(), 0, ends=True)
+    noted.look(sys._getframe(), 1, ends=False)
+    moments, found = held_of(noted.found(1))
+    here = {
+        name.partition(": ")[2]: [(one.moment, one.by, one.number) for one in numbers]
+        for (path, name), numbers in found.items()
+        if path == __file__ and "test_numbers_are_found" in name
+    }
+    assert moments == [(0, 0), (0, END)]
+    assert here["total"] == [((0, 0), PYTHON, 1.5), ((0, END), PYTHON, 2.5)]
+    assert here["meter.sum"] == [((0, 0), TENSOR, 3.5)]
+    assert here["meter.of_kinds['cat']"] == [((0, 0), PYTHON, 2.0)]
+    assert here["meter.of_kinds['dog'][0]"] == [((0, 0), PYTHON, 1.0)]
+    assert here["history)"] == [((0, 0), PYTHON, 3.0)]  # len(...: history)
+    assert [here["history[0]"][0][2], here["history[1]"][0][2]] == [0.25, 1.0]
+    assert not {"history[2]", "torch_own.x", "meter.itself.sum"} & here.keys()
+    assert (total, len(history), torch_own.x) == (2.5, 3, 1)
+    assert meter.itself is meter
