@@ -8,8 +8,9 @@
 
 Each loop of `loops/held_out/another_hand` is recorded three times as written, by `syncscope.trace()` without numbers, and its
 `answer` is what `syncscope report --format json` says. The truth is the loop as written and fixed, in turns without a
-recording, three times; every recording and every timing is a process of its own. What is truly saved is the median over
-turns that follow one another, and its interval that of ranks at 95 %, widened to the medians of the three processes.
+recording, in `--truths` processes. Every recording and every timing is a process of its own; where there are cores enough
+the next ones begin (the device, our imports) while one works, and then wait. What is truly saved is the median over turns
+that follow one another, and its interval that of ranks at 95 %, widened to the medians of the processes.
 
 *Right* is `fix` or `try` where at least 5 % of a step are surely saved (the truth's lower end), and `leave` where surely less
 than 3 % are (its upper end); of other loops no decision is right or wrong. A `fix` is for nothing where less than 1 % is saved.
@@ -28,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import date
@@ -39,35 +40,38 @@ from typing import Any
 from prediction import BUSY, HELD_OUT, loops_of, timed
 
 LOOPS = HELD_OUT / "another_hand"
-TIMES = 3  # recordings of a loop, and timings
-SECONDS, STEPS, MOST = 3.0, 60, 20.0  # a program that is recorded runs so long, so many steps, and no longer than that
+TIMES = 3  # recordings of a loop
+TURNS = 12  # ... and so many times four turns of both versions, in all processes together
+AHEAD = 4  # processes that begin while one works
+STEPS, MOST = (
+    60,
+    20.0,
+)  # a program that is recorded makes so many steps at least, and goes on for no more than so many s
 SURE, LITTLE, NOTHING = 0.05, 0.03, 0.01  # shares of a step: worth it, not worth it, none
 KEYS = ("decision", "share", "low", "high", "bound")
 HEAD = ("right", "fix for nothing", "without a figure", "off: median", "worst", "width: median", "holds")
 
 
-def record(name: str, kind: str, folder: str) -> None:
+def record(name: str, torch: Any, device: Any, given: argparse.Namespace, folder: Path) -> None:
     """A program as a user writes it, with one line more."""
-    torch, device = _device(kind)
     import syncscope
 
     step = loops_of(LOOPS)[name](torch, device)
     begin, steps = time.monotonic(), 0
     with syncscope.trace(folder) as trace:
-        while (steps < STEPS or time.monotonic() < begin + SECONDS) and time.monotonic() < begin + MOST:
+        while (steps < STEPS or time.monotonic() < begin + given.seconds) and time.monotonic() < begin + MOST:
             step(True)
             trace.step()
             steps += 1
 
 
-def truth(name: str, kind: str, out: str) -> None:
+def truth(name: str, torch: Any, device: Any, given: argparse.Namespace, folder: Path) -> None:
     """What both versions take, in turns."""
-    torch, device = _device(kind)
     step = loops_of(LOOPS)[name](torch, device)
     for written in (True, False) * 5:
         step(written)
-    times = timed(torch, device, step, 4, 4)
-    Path(out).write_text(json.dumps({"written": times[True], "fixed": times[False]}))
+    times = timed(torch, device, step, 4, max(1, TURNS // given.truths))
+    (folder / "times.json").write_text(json.dumps({"written": times[True], "fixed": times[False]}))
 
 
 def _device(kind: str) -> tuple[Any, Any]:
@@ -77,7 +81,18 @@ def _device(kind: str) -> tuple[Any, Any]:
     torch.set_num_threads(1)
     if kind == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
-    return torch, torch.device(kind)
+    device = torch.device(kind)
+    torch.ones(1, device=device)
+    return torch, device
+
+
+def at_work(do: Callable[..., None], name: str, given: argparse.Namespace, folder: Path, go: Any) -> None:
+    """What one process does: it begins, and waits for its turn."""
+    torch, device = _device(given.device)
+    import syncscope  # noqa: F401  as a program does at its top
+
+    go.wait()
+    do(name, torch, device, given, folder)
 
 
 def saved(times: list[dict[str, list[float]]]) -> dict[str, float]:
@@ -107,26 +122,39 @@ def measured(names: list[str], given: argparse.Namespace, folder: Path) -> dict[
     processes = multiprocessing.get_context("fork")
     begin = time.monotonic()
     begun: list[str] = []
+    works: list[tuple[str, Any, Any]] = []
     for name in names:
-        if given.limit and time.monotonic() > begin + given.limit:
-            print(f"no time for {', '.join(names[len(begun) :])}", file=sys.stderr)
-            break
-        begun.append(name)
-        for number in range(TIMES):
+        for number in range(max(TIMES, given.truths)):
             where = folder / f"{name}-{number}"
             where.mkdir(parents=True)
-            for do, argument in ((record, where), (truth, where / "times.json")):
-                one = processes.Process(target=do, args=(name, given.device, str(argument)))
-                one.start()
-                one.join()
-        print(f"{time.monotonic() - begin:4.0f} s  {name}", file=sys.stderr, flush=True)
+            for do in [record] * (number < TIMES) + [truth] * (number < given.truths):
+                go = processes.Event()
+                works.append(
+                    (name, processes.Process(target=at_work, args=(do, name, given, where, go), daemon=True), go)
+                )
+    ahead = AHEAD if (os.cpu_count() or 2) > 2 * AHEAD else 1
+    for place, (name, process, go) in enumerate(works):
+        if name not in begun:
+            if begun:
+                print(f"{time.monotonic() - begin:4.0f} s  {begun[-1]}", file=sys.stderr, flush=True)
+            if given.limit and time.monotonic() > begin + given.limit:
+                print(f"no time for {', '.join(names[len(begun) :])}", file=sys.stderr)
+                break
+            begun.append(name)
+        for _, soon, _ in works[place : place + ahead]:
+            if soon.pid is None:
+                soon.start()
+        go.set()
+        process.join()
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
-        wheres = {name: [folder / f"{name}-{number}" for number in range(TIMES)] for name in begun}
+        wheres = {name: [folder / f"{name}-{number}" for number in range(max(TIMES, given.truths))] for name in begun}
         files = {name: [file for where in wheres[name] for file in where.rglob("*.json.gz")] for name in begun}
         answers = {name: list(pool.map(answer, files[name])) for name in begun}
     found = {}
     for name in begun:
-        times = [json.loads((where / "times.json").read_text()) for where in wheres[name]]
+        times = [
+            json.loads((where / "times.json").read_text()) for where in wheres[name] if (where / "times.json").exists()
+        ]
         found[name] = {"true": saved(times), "said": answers[name]}
     return found
 
@@ -186,6 +214,12 @@ def main() -> None:
     options.add_argument("names", nargs="*", metavar="LOOP")
     options.add_argument("--device", default="ocl")
     options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
+    options.add_argument(
+        "--seconds", type=float, default=3.0, help="that a recorded program goes on at least (default 3)"
+    )
+    options.add_argument(
+        "--truths", type=int, default=TIMES, help=f"processes that time both versions (default {TIMES})"
+    )
     options.add_argument("--limit", type=float, metavar="SECONDS", help="begin no further loop after that")
     options.add_argument("--keep", metavar="FOLDER", type=Path, help="recordings and times, for another look at them")
     options.add_argument("--out", metavar="FILE", type=Path, help="a file of runs that this one is added to")
