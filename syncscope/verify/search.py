@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -255,7 +255,10 @@ class Search:
         if chosen in self.failed:
             return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)
-        if apart.held == apart.largest and apart.held and not self._is_settled(chosen):
+        only_held = replace(apart, held=0.0).largest == 0.0 < apart.held
+        if only_held and not safe and apart.held <= BITS * self.found.steps * LAST_BIT:
+            return WITHIN, f"by {apart.held:.1e} of what names hold, as rounding may", apart
+        if only_held and not self._is_settled(chosen):
             apart = self._difference(chosen)
         if not apart.largest:
             return EQUAL, "", apart

@@ -85,7 +85,7 @@ def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Pa
 
 def test_what_gives_nothing_is_no_gain(library: Path) -> None:
     library.write_text(DEVICE.replace("time.sleep(0.01)", "pass"))
-    code, found = verified("--budget=20s")
+    code, found = verified("--budget=40s")
     assert found["way"] == "one process"
     assert code == (1 if found["decided"] else 3)  # a machine that does other things may not tell within its budget
     assert not found["patch"]
@@ -107,7 +107,7 @@ def test_each_version_has_a_process_where_that_is_asked_for() -> None:
 
 
 def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
-    (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach()"))
+    (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach().double()"))
     code, found = verified("train.py", "after.py")
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
     assert found["high"] < 1
