@@ -1,6 +1,6 @@
 """`syncscope verify` of programs of others, as they are: seconds to the decision, which way, and the device's memory it takes.
 
-    python benchmarks/verify_programs.py --from ~/others --budget 60s [--apart] [--within 170] [NAME ...]
+    python benchmarks/verify_programs.py --from ~/others --budget 60s [--apart] [--alone] [--within 170] [NAME ...]
 
 `--from` is a folder with a checkout of each repository in `PROGRAMS`, at that commit; `--list` prints them. What the programs
 would download is drawn at random there first: digits, words and pictures. Three have their trainer from a library, and two of
@@ -96,7 +96,7 @@ class Outcome:
         interval = "" if self.ratio is None else f"{self.ratio:.3f}"
         if self.low is not None and self.high is not None:
             interval += f" ({self.low:.3f} to {self.high:.3f})"
-        memory = "" if self.memory is None or self.alone is None else f"{self.memory:.0f} of {self.alone:.0f}"
+        memory = "" if not self.memory else f"{self.memory:.0f}" + (f" of {self.alone:.0f}" if self.alone else "")
         if self.memory and self.alone:
             memory += f" ({self.memory / self.alone:.2f})"
         way = self.way + (f": {self.why}" if self.why else "")
@@ -278,7 +278,6 @@ def verified(program: Program, options: argparse.Namespace, memory: DeviceMemory
     """One program: alone for some seconds, and verified."""
     folder = checkout(program, options.others)
     command, environment = program.command.split(), environment_of(program, options.others)
-    alone = memory.most_alone([sys.executable, *command], folder, environment)
     how = ["--budget", options.budget, "--format=json", "--quiet", *options.how]
     began = time.monotonic()
     with memory.most() as most:
@@ -289,6 +288,8 @@ def verified(program: Program, options: argparse.Namespace, memory: DeviceMemory
         said = json.loads(out)
     except ValueError:
         said = {}
+    is_known = not options.alone or not said.get("runs")  # where nothing ran there is nothing to compare
+    alone = None if is_known else memory.most_alone([sys.executable, *command], folder, environment)
     return Outcome(
         program.name,
         options.budget,
@@ -313,6 +314,7 @@ def main() -> None:
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--apart", dest="how", action="append_const", const="--apart", default=[])
     parser.add_argument("--device", help="as verify's: cpu or ocl in place of cuda")
+    parser.add_argument("--alone", action="store_true", help="run each by itself, too, for its memory")
     parser.add_argument("--within", type=float, default=1e5, help="s for all")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--output", type=Path, help="what verify said of each, as JSON")
@@ -336,8 +338,8 @@ def main() -> None:
     known = {program.name: program for program in PROGRAMS}
     for name in options.names or known:
         left = until - time.monotonic()
-        if left < 20 or not checkout(known[name], options.others).is_dir():
-            print(f"| {name} | | {'no time was left' if left < 20 else 'not there'} | | | | |", flush=True)
+        if left < 5 or not checkout(known[name], options.others).is_dir():
+            print(f"| {name} | | {'no time was left' if left < 5 else 'not there'} | | | | |", flush=True)
             continue
         outcomes.append(verified(known[name], options, memory, left))
         print(outcomes[-1].row(), flush=True)

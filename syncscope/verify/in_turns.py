@@ -18,13 +18,16 @@ from typing import Any
 
 from syncscope.turns.selector import Selector
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, weave
+from syncscope.verify.periods import Periods
 from syncscope.verify.request import Request
 from syncscope.verify.timing import ALIKE, LONG
 
 WARM = 8  # steps at least before the first block
 COLD = 40  # steps after which it begins, however much they differ
 LASTS = 1e8  # ns that the steps of a block take together, as far as these numbers allow:
-SHORT, MANY = 4, 40  # steps of a block that count
+SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
+PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
+LONGEST = 4e9  # ns between two times that it is
 
 
 def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
@@ -67,7 +70,7 @@ class Conductor:
         self._versions = range(1, len(request.versions) + 1)
         self._ends: list[int] = []  # of steps, ns, as long as it warms up
         self._began = monotonic()
-        self._early: dict[tuple[int, int], int] = {}  # what was entered before the second step
+        self._periods, self._period = Periods(), 1  # steps from one time that what differs is begun to the next
         self._order: list[int] = []
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
@@ -78,18 +81,18 @@ class Conductor:
         """A step has ended: another block may begin. Whether there is more to be run."""
         if not self._long:
             self._ends.append(monotonic_ns())
-            if len(self._ends) == 2:
-                self._early = dict(self.selector.entered)
+            self._periods.step(self.selector.entered)
             if not self._is_warm():
                 return True
-            lengths = sorted(self._lengths())
-            self._long = round(min(MANY, max(SHORT, LASTS / median(lengths))))
+            self._plan_blocks()
             once = {str(number): why for number in self._versions if (why := self._once(number))}
             self._say({"seconds": monotonic() - self._began, "once": once})
             return self._next()
         self._left -= 1
-        if self._left == self._long:  # the first step of a block has what the one before left
+        if self._left == self._long:  # the first steps of a block have what the one before left
             self._times = self._new()
+        if self._left > self._long:
+            return True
         self._times.boundary()
         if not self._left:
             self._times.pause()
@@ -106,21 +109,32 @@ class Conductor:
         last = self._lengths()[-ALIKE:]
         if len(self._ends) < WARM or len(last) < ALIKE:
             return False
+        passages = [passage for one in self.files.values() for passage in one.passages]
+        if not self._periods.known(passages) and monotonic_ns() - self._ends[0] < PATIENT * 1e9:
+            return False
         return len(self._ends) >= COLD or max(last) <= LONG * min(last)
 
     def _once(self, version: int) -> str:
         """Why a version cannot take turns: what it changes began before the steps and goes on, or is not reached in them."""
         if _is_compiled():
             return "torch.compile has compiled some of the program"
-        entered = self.selector.entered
-        places = [
-            (passage, f"{name} (line {line})")
-            for one in self.files.values()
-            for passage, (name, line, versions) in one.passages.items()
-            if version in versions
-        ]
-        late = [where for passage, where in places if entered.get((passage, 0), 0) == self._early.get((passage, 0), 0)]
-        return f"{late[0]} is not begun anew in each step" if late else ""
+        for one in self.files.values():
+            for passage, (name, line, versions) in one.passages.items():
+                period = self._periods.of(passage) if version in versions else 1
+                if period is None:
+                    return f"{name} (line {line}) is not begun anew in each step"
+                if period > self._period:
+                    return f"{name} (line {line}) is begun anew every {period} steps only"
+        return ""
+
+    def _plan_blocks(self) -> None:
+        """A block is as many steps as begin all that differs at least once, after so many that do not count."""
+        usual = median(self._lengths())
+        passages = [passage for one in self.files.values() for passage in one.passages]
+        periods = [period for passage in passages if (period := self._periods.of(passage))]
+        self._period = max((period for period in periods if period * usual <= LONGEST), default=1)
+        steps = min(MANY, max(SHORT, LASTS / usual))
+        self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
 
     def _next(self) -> bool:
         """Begins the block that is asked for; False where none is, and the run is to end."""
@@ -129,7 +143,7 @@ class Conductor:
         if not self._order:
             return False
         self.selector.version = self._order.pop(0)
-        self._left = self._long + 1
+        self._left = self._long + self._period
         return True
 
     def _hear(self) -> list[int]:

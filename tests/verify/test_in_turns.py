@@ -113,6 +113,30 @@ def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
     assert found["high"] < 1
 
 
+ROLLOUTS = """
+def rollouts():
+    while True:
+        seen = []
+        seen.append(float(model(loader[0]).sum()))
+        yield from loader[:4]
+
+
+"""
+
+
+def test_what_is_begun_anew_once_in_some_steps_takes_turns_too(project: Path) -> None:
+    """A rollout, and the four steps that learn from it."""
+    before = TRAIN.replace("def train(", f"{ROLLOUTS.strip()}\n\n\ndef train(")
+    before = before.replace("for x in loader:", "for x in rollouts():").replace("loss.item()", "1")
+    (project / "train.py").write_text(before)
+    (project / "after.py").write_text(
+        before.replace("float(model(loader[0]).sum())", "model(loader[0]).sum().detach()")
+    )
+    _, found = verified("--budget=40s", "train.py", "after.py")
+    assert (found["way"], found["why_processes"]) == ("one process", None)
+    assert found["ratio"]
+
+
 def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
     (project / "after.py").write_text(TRAIN.replace("range(400)", "range(401)"))
     _, found = verified("--precision=30%", "train.py", "after.py")
