@@ -37,10 +37,13 @@ import loops
 from loops import Step
 from prediction import BUSY, HELD_OUT, LEARNED_FROM, loops_of, timed, uncollected
 
+from syncscope.analysis.answer import LIKELY, decide
 from syncscope.analysis.experience import COVERED, TABLE, Likeness, MeasuredPair, kind_of, learned, left_out
+from syncscope.model.answer import Decision
 
 STEPS = 20
 KNOWN = 0.15  # of a step, from the second lowest turn to the second highest: a truth that is known no better teaches nothing
+MUCH = 0.05  # of a step: what is surely to be found
 MEASURED = Path(__file__).with_name("measured_pairs.json")
 WAYS: dict[str, tuple[dict[str, Any], float]] = {  # what is asked of a recording, and how long it has at least, s
     "first": ({}, 0.8),
@@ -227,8 +230,10 @@ def table(kept: dict[str, Any]) -> str:
 
 
 def score(given: argparse.Namespace) -> None:
-    """What the intervals hold of loops from which they were not learned, and how wide they are; by machine."""
-    pairs = as_pairs(json.loads(MEASURED.read_text())["pairs"])
+    """What the intervals hold of loops from which they were not learned, and how wide they are; by machine. And how each is
+    decided by that alone: what rewrites add, and how far a recording's steps are unlike, is not known here."""
+    measured = json.loads(MEASURED.read_text())["pairs"]
+    pairs = as_pairs(measured)
     told = left_out(pairs)
     other = sorted({pair.loop for pair in pairs} - {pair.loop for pair, _, _ in told})
     count, named = len(pairs) - len(told), ", ".join(other) or "no loop"
@@ -240,6 +245,23 @@ def score(given: argparse.Namespace) -> None:
         off = sorted(100 * abs(pair.true - pair.said) for pair, _, _ in some)
         width, loops = 100 * median(high - low for _, low, high in some), len({pair.loop for pair, _, _ in some})
         print(f"{machine:18}{loops:6}{len(some):11}{inside:9.0%}{width:7.0f}{median(off):6.1f}{off[-1]:7.1f}")
+    ends = {id(pair): one for pair, one in zip(pairs, measured, strict=True)}
+    print(f"\n{'':18}{'5 % or more surely saved':>26}{'under 3 % surely':>19}{'nothing saved':>16}")
+    print(f"{'':18}{'fix or try':>17}{'fix':>9}{'leave':>19}{'fix':>16}")
+    for machine in sorted({pair.kind.machine for pair, _, _ in told}):
+        decided = [
+            (ends[id(pair)], decide(min(pair.said, pair.bound), low, high, pair.bound))
+            for pair, low, high in told
+            if pair.kind.machine == machine
+        ]
+        much = [word for one, word in decided if one["low"] >= MUCH]
+        little = [word for one, word in decided if one["high"] <= LIKELY]
+        nothing = [word for one, word in decided if one["high"] <= LIKELY and one["true"] <= 0.0]
+        settled, fixed = sum(word in (Decision.FIX, Decision.TRY) for word in much), much.count(Decision.FIX)
+        print(
+            f"{machine:18}{settled:10} of {len(much):<4}{fixed:8}{little.count(Decision.LEAVE):12} of {len(little):<4}"
+            f"{nothing.count(Decision.FIX):10} of {len(nothing)}"
+        )
 
 
 def main() -> None:

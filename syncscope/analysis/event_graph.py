@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.experience import BUSY
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
@@ -32,7 +33,7 @@ from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
-from syncscope.analysis.steps import as_worked, steps
+from syncscope.analysis.steps import as_worked, quietest, steps
 from syncscope.analysis.taken_out import TakenOut
 from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, working_threads
 from syncscope.model.report import Read, Step
@@ -106,6 +107,8 @@ class EventGraph:
         self._returns, self._prompt = self._returns_of()
         self._ends = self._ends_of_steps()
         self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self._ends])
+        if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
+            self.steps = quietest(self.steps, [(read.step, (read.place, read.column, read.op)) for read in reads])
         self.taken_out = TakenOut(trace, reads, host, work, steps, pinned)
         launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
         counted = self.taken_out.launched_by(self.counting)

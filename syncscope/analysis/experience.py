@@ -27,7 +27,7 @@ COVERED = 0.8  # of recordings like this one
 NEARLY = 1e-9
 BEYOND = 0.05  # of a step beyond its bound: there a rewrite took other work along with the waits
 LONGER = 0.1  # of a step: where it became longer by more, the rewrite gave the device other work to do
-FLOOR = 0.02  # of a step: what is said of less is off by as much
+FLOOR = 0.03  # of a step: what is said of less is off by as much
 USUALLY = 0.9  # of the recordings of a kind left no more open than is usual
 BUSY = 0.1  # the part of the processors, which are the device, that others had
 

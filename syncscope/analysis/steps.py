@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -20,6 +21,7 @@ from syncscope.model.warming import warming
 UNSETTLED = re.compile(
     r"(?:Module|Library)Load|^(?:cuda|hip)(?:Malloc|Free|MallocHost|HostAlloc)$|^cuMem(?:Create|Alloc_v2)$"
 )
+QUIET = 5  # steps at least, of a recording that others disturbed
 NUMBER = re.compile(r"#([0-9]{1,18})$")
 
 
@@ -69,13 +71,35 @@ def _warming(trace: Trace) -> NDArray[np.intp]:
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 
-    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted.
+    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. Of these,
+    those that were not disturbed.
     """
     settled = _settled(found)
     if len(settled) < 4:
         return settled
     lengths = [float(found[n].end - found[n].start) for n in settled[1:-1]]
-    return settled[1 + warming(lengths) : -1]
+    counted = settled[1 + warming(lengths) : -1]
+    quiet = [n for n in counted if not found[n].disturbed]
+    return range(quiet[0], quiet[-1] + 1) if quiet else counted
+
+
+def quietest(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable]]) -> tuple[Step, ...]:
+    """The steps, all but the shortest half of those that are alike, which follow one another, marked as disturbed.
+
+    `reads` are those made, each with the index of its step, and what it is. Where steps do not all read the same, a short one
+    is one that reads less, and all are left as they are.
+    """
+    counted = alike(found)
+    many = max(QUIET, len(counted) // 2)
+    of = {found[n].index: Counter[Hashable]() for n in counted}
+    for step, read in reads:
+        if step in of:
+            of[step][read] += 1
+    if len(counted) <= many or any(made != of[found[counted[0]].index] for made in of.values()):
+        return found
+    spent = np.append(0, np.cumsum([found[n].end - found[n].start for n in counted]))
+    first = counted[int(np.argmin(spent[many:] - spent[:-many]))]
+    return tuple(replace(step, disturbed=not first <= n < first + many) for n, step in enumerate(found))
 
 
 def _settled(found: Sequence[Step]) -> range:

@@ -48,6 +48,8 @@ def counted(report: Report) -> str:
     left = len(report.steps) - report.steady
     if not 0 < report.steady < len(report.steps):
         return ""
+    if disturbed := sum(step.disturbed for step in report.steps):
+        return f"{report.steady} counted: in the other {disturbed} other programs had more of the processors"
     ends = (
         "without the first and the last" if left == 2 else f"without the first, the last and {left - 2} that warmed up"
     )

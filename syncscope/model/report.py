@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace ne
 class Step:
     """One training step: host start and end, and how long the device worked in it, ns.
 
-    In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others.
+    In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others. Nor is
+    one in which other programs `disturbed` a device that is a processor more than in those beside it.
     """
 
     index: int
@@ -35,6 +36,7 @@ class Step:
     end: int
     busy: int
     settled: bool = True
+    disturbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,47 @@
+"""Where the device is a processor and others had it now and then, the steps in which they had the least of it are counted."""
+
+from dataclasses import replace
+
+import pytest
+from drawn import Device
+
+from syncscope.analysis.summary import summarize
+from syncscope.exporters import _figures as figures
+
+MS = 1_000_000
+
+
+def recorded(lengths, others=0.4, rare=0, processor=True):
+    """Steps whose kernel took so many ms, then a read and 2 ms of the host; with `rare` another read in each so-manieth."""
+    program = [
+        [("launch", 0, int(ms * MS)), ("read", 57, 0), ("work", 2 * MS)]
+        + [("launch", 0, 6 * MS), ("read", 58, 0)] * bool(rare and n % rare == rare - 1)
+        for n, ms in enumerate(lengths)
+    ]
+    trace = Device().run(program)[0]
+    return replace(
+        trace, meta=trace.meta | {"others": others, "devices": [{"name": "a processor", "processor": processor}]}
+    )
+
+
+DISTURBED = [9] * 10 + [5] * 12 + [8] * 4
+
+
+def test_the_shortest_half_that_follow_one_another_are_counted():
+    report = summarize(recorded(DISTURBED))
+    assert [n for n, step in enumerate(report.steps) if not step.disturbed] == list(range(10, 22))
+    assert report.step == pytest.approx(7 * MS, rel=0.1)
+    assert report.answer.share == pytest.approx(2 / 7, abs=0.03)
+    assert figures.counted(report) == "12 counted: in the other 14 other programs had more of the processors"
+
+
+@pytest.mark.parametrize("told", [{"others": 0.05}, {"processor": False}, {"rare": 8}])
+def test_of_a_quiet_machine_of_a_gpu_and_of_steps_that_read_otherwise_all_are(told):
+    report = summarize(recorded(DISTURBED, **told))
+    assert not any(step.disturbed for step in report.steps)
+    assert report.steady == 24
+    assert figures.counted(report) == "24 counted: without the first and the last"
+
+
+def test_of_few_steps_all_are():
+    assert summarize(recorded([9, 5, 9, 5, 9, 5])).steady == 4
