@@ -7,9 +7,13 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
+from syncscope.codemod.patterns.valid_parameters import valid_by_construction
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import name_of
+
+ASKED = ("log_prob", "cdf")  # what looks into a value
 
 EXAMPLES = (
     Example(
@@ -27,7 +31,7 @@ EXAMPLES = (
         def loss(mean: torch.Tensor, spread: torch.Tensor, x: torch.Tensor):
             return -Normal(mean, spread.exp(), validate_args=False).log_prob(x).mean()
         """,
-        Safety.SUGGEST,
+        Safety.UNSAFE,
         "mean: finite[n]; spread: finite[n]; x: finite[n]",
     ),
     Example(
@@ -47,8 +51,47 @@ EXAMPLES = (
             policy = Categorical(logits=logits, validate_args=False)
             return -policy.log_prob(action).mean() - policy.entropy().mean()
         """,
-        Safety.SUGGEST,
+        Safety.UNSAFE,
         "logits: finite[n, 4]; action: index[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        from torch.distributions import Normal
+
+        def divergence(mean: torch.Tensor, variance: torch.Tensor):
+            spread = torch.nn.functional.softplus(variance) + 1e-4
+            prior = Normal(torch.zeros_like(mean), torch.ones_like(mean))  # !
+            return torch.distributions.kl_divergence(Normal(mean, spread.sqrt()), prior)  # !
+        """,
+        """
+        import torch
+        from torch.distributions import Normal
+
+        def divergence(mean: torch.Tensor, variance: torch.Tensor):
+            spread = torch.nn.functional.softplus(variance) + 1e-4
+            prior = Normal(torch.zeros_like(mean), torch.ones_like(mean), validate_args=False)
+            return torch.distributions.kl_divergence(Normal(mean, spread.sqrt(), validate_args=False), prior)
+        """,
+        Safety.UNSAFE,
+        "mean: finite[n]; variance: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+        from torch.distributions import Normal
+
+        def sample(mean: torch.Tensor, spread: torch.Tensor):
+            return Normal(mean, spread).rsample()  # !
+        """,
+        """
+        import torch
+        from torch.distributions import Normal
+
+        def sample(mean: torch.Tensor, spread: torch.Tensor):
+            return Normal(mean, spread, validate_args=False).rsample()
+        """,
+        Safety.SUGGEST,
     ),
 )
 
@@ -72,6 +115,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(call, "{call}", call=draft.call(call, {}, validate_args="False"))
-    return draft.fix(
-        "leave the checks out", Safety.SUGGEST, "parameters and values that are not valid no longer raise an error"
-    )
+    if not valid_by_construction(function, call):
+        unseen = "parameters and values that are not valid no longer raise an error"
+        return draft.fix("leave the checks out", Safety.SUGGEST, unseen)
+    unseen = "NaN in its parameters, or one that is rounded down to 0, no longer raises an error"
+    asked = any(function.parent(use) is not None and name_of(function.parent(use)) in ASKED for use in (call, *uses))
+    beside = "; nor does a value that it cannot take" if asked else ""
+    return draft.fix("leave the checks out", Safety.UNSAFE, unseen + beside)

@@ -12,8 +12,9 @@ parameters are not yet trusted, and in code that runs rarely.
 
 Fix safety
 ----------
-Suggested, not applied, because parameters that are not valid no longer raise an error. For a whole program that is one line,
-`torch.distributions.Distribution.set_default_validate_args(False)`.
+Unsafe where parameters are valid by how they are computed, `Normal(mean, spread.exp())`, `Categorical(logits=x)`: NaN no longer
+raises an error there. Anywhere else it is suggested, because parameters that are not valid no longer raise one either. For a
+whole program that is one line, `torch.distributions.Distribution.set_default_validate_args(False)`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""A distribution whose parameters are valid by how they are computed: its checks find nothing, and can be left out."""
+
+import pytest
+from rules.driver import findings
+
+from syncscope.model.finding import Safety
+
+torch = pytest.importorskip("torch")
+
+CODE = """
+import torch
+import torch.nn.functional as F
+from torch.distributions import Bernoulli, Beta, Categorical, Gamma, Laplace, Normal, Poisson
+
+def f(x: torch.Tensor, s: torch.Tensor):
+    v = F.softplus(s) + 1e-3
+    return {}.mean
+"""
+VALID = (
+    "Normal(x, s.exp())",
+    "Normal(loc=x, scale=torch.exp(0.5 * s))",
+    "Normal(x, v.sqrt())",
+    "Normal(x, s.abs() + 1e-5)",
+    "Normal(torch.zeros_like(x), 1.0 * torch.ones_like(x))",
+    "Laplace(x, s.clamp(min=1e-3))",
+    "Beta(F.softplus(s) + 1, v)",
+    "Gamma(s.exp(), 2.0)",
+    "Poisson(s.exp().unsqueeze(0))",
+    "Categorical(logits=x)",
+    "Categorical(probs=x.softmax(-1))",
+    "Bernoulli(torch.sigmoid(x))",
+)
+OTHER = (
+    "Normal(x, s)",
+    "Normal(x, s.sqrt())",
+    "Normal(x, s.abs())",
+    "Normal(x, s.exp() - 1)",
+    "Normal(x, s + 1e-5)",
+    "Normal(x, s.clamp(min=0))",
+    "Laplace(x, -s.exp())",
+    "Categorical(x)",
+    "Categorical(x.exp())",
+    "Bernoulli(x)",
+    "Bernoulli(s.exp())",
+    "Gamma(s.exp(), s)",
+    "Poisson(s.log())",
+)
+
+
+def safeties(made: str) -> set[Safety]:
+    return {f.fix.safety for f in findings(CODE.format(made), "distribution-validation") if f.fix is not None}
+
+
+@pytest.mark.parametrize("made", VALID)
+def test_what_is_valid_by_construction_is_a_fix_and_passes_its_checks(made: str) -> None:
+    assert safeties(made) == {Safety.UNSAFE}
+    space: dict[str, object] = {}
+    exec(CODE.format(made), space)
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        space["f"](*(torch.randn(3, 4, generator=generator) * 8 for _ in range(2)))
+
+
+@pytest.mark.parametrize("made", OTHER)
+def test_anything_else_is_suggested(made: str) -> None:
+    assert safeties(made) == {Safety.SUGGEST}
