@@ -36,9 +36,9 @@ class Adds(Enum):
     """What a device does more once code is rewritten, and when that pays; as its value in words."""
 
     NOTHING = ""
-    ROWS = (  # a loss over all reads and writes its rows five times; after a selection eight times those kept, and zeros once
-        "what hangs on the selection then runs over all rows, forward and backward: that pays at any share where a row is some "
-        "tens of numbers, and of rows of thousands where at least half are kept"
+    ROWS = (  # as benchmarks/kept_share.py prints on an H100, of cross_entropy: of 2.0 million numbers, of 5.5 to 66 million
+        "what hangs on the selection then runs over all rows, forward and backward: up to some two million numbers that pays "
+        "at any share of kept rows, and of more only where it is large (measured: from 15 to 58 % on)"
     )
     BRANCHES = "both branches then run every time: that pays where they are small"
     PASSES = "up to fifteen more passes then run in each loop: that pays where loops are long"

@@ -125,7 +125,8 @@ def waited(function: Any, drawn: dict[str, Any]) -> int | None:
     torch.cuda.set_sync_debug_mode("warn")
     try:
         function(**given_to)
-    except Exception:
+    except Exception as error:
+        print(f"fails: {type(error).__name__}: {error}", file=sys.stderr)
         return None
     finally:
         torch.cuda.set_sync_debug_mode(0)
@@ -187,7 +188,9 @@ def of_runs() -> list[dict[str, Any]]:
             torch.autograd.set_detect_anomaly(False)
             counts.append(twice[1])
         assert example.safety is not None, (name, number)
-        assert None not in counts, (name, number, call)
+        if None in counts:
+            print(f"no row: {name}, {number}: {call}", file=sys.stderr)
+            continue
         row = {"rewrite": name, "example": number, "before": counts[0], "after": counts[1]}
         rows.append({**row, "safety": example.safety.value})
     return rows
