@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import functools
 import gc
 import itertools
 import json
@@ -71,7 +70,8 @@ def child(name: str, device: str, options: argparse.Namespace) -> None:
     def made(batch: int) -> Task:
         if name == "mlp4096":
             return mlp(device, batch)
-        return networks.task(name, device, batch, options.pixels, dropout=not options.no_dropout)
+        half = getattr(torch, options.half) if options.half else None
+        return networks.task(name, device, batch, options.pixels, half=half, dropout=not options.no_dropout)
 
     def trained(batch: int) -> tuple[Task, Row]:
         begin = time.perf_counter()
@@ -104,7 +104,8 @@ def child(name: str, device: str, options: argparse.Namespace) -> None:
             task, facts = trained(at)
         row = dict(facts)
         if options.seconds and task is not None:
-            whole, host = measure.timed(functools.partial(getattr, task, "step"), synchronize, options.seconds)
+            step = torch.ocl.capture(task.step).replay if options.captured and device == "ocl" else task.step
+            whole, host = measure.timed(lambda: step, synchronize, options.seconds)  # noqa: B023 - called here
             low, median, high = statistics.quantiles(whole, n=4)
             row |= {"ms": median, "low": low, "high": high, "host": statistics.median(host)}
         print(json.dumps(row), flush=True)
@@ -114,6 +115,7 @@ def started(name: str, device: str, options: argparse.Namespace, seconds: float)
     """A process that imports, and then waits to be asked for a batch."""
     flags = [f"--pixels={options.pixels}", f"--seconds={seconds}"]
     flags += ["--no-tf32"] * options.no_tf32 + ["--no-dropout"] * options.no_dropout
+    flags += ["--captured"] * options.captured + ([f"--half={options.half}"] if options.half else [])
     command = [sys.executable, "-W", "ignore", __file__, name, "--child", device, *flags]
     env = os.environ | (
         {} if seconds else {"SYNCSCOPE_OCL_BUILDS": "ahead"}
@@ -182,7 +184,8 @@ def line(name: str, batch: int, of: dict[str, Row], shares: list[float]) -> str:
 def case(name: str, batch: int, options: argparse.Namespace) -> str:
     """What a row of the table is called: all that is asked for beside the device."""
     size = f", {options.pixels} pixels" if options.pixels != 224 else ""
-    return f"{name} {batch}{size}{', no TF32' * options.no_tf32}{', no dropout' * options.no_dropout}"
+    how = ", no TF32" * options.no_tf32 + ", no dropout" * options.no_dropout + ", captured" * options.captured
+    return f"{name} {batch}{size}{how}{f', {options.half}' if options.half else ''}"
 
 
 def slower(device: str, rows: dict[str, Row], table: dict[str, Any]) -> list[str]:
@@ -230,6 +233,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=12, help="processes that compile side by side")
     parser.add_argument("--no-tf32", action="store_true", help="all in float32's precision")
     parser.add_argument("--no-dropout", action="store_true")
+    parser.add_argument("--half", choices=("float16", "bfloat16"), help="train under autocast, float16 with a scaler")
+    parser.add_argument("--captured", action="store_true", help="ocl replays a captured step; other devices do not")
     parser.add_argument("--keep", metavar="FILE", nargs="?", const=str(LAST), help="put the times into the table")
     parser.add_argument("--turns", type=int, default=1, help="how often the devices are timed, one after the other")
     parser.add_argument("--ahead", type=int, default=AHEAD, help="processes that import while another is timed")
