@@ -3,7 +3,6 @@
 #define MMA_ONCE(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
 #define TF32(x) (isnan(x) ? as_uint(x) : (as_uint(x) + 0x1000u) & 0xffffe000u)
 #define COPY(to, from, valid) *(to) = (valid) ? *(from) : 0;
-#define COPY2(to, from, valid) *(to) = (valid) ? (float2)((from)[0], (from)[1]) : 0;
 #define COPY4(to, from, valid) *(__local float4 *)(to) = (valid) ? *(__global const float4 *)(from) : 0;
 #define COPIES_END
 #define COPIES_WAIT(left)

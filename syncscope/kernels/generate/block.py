@@ -77,25 +77,27 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule, kind: Kind, in_rows: tuple[bool, bool] = (False, False)) -> Block:
-    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k: put together where
-    it is read of an operand that lies there in rows as it came (`in_rows`)."""
+def by_warps(s: Schedule, kind: Kind, lie: tuple[str, str] = ("m", "n")) -> Block:
+    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k. Where tiles are copied
+    they are of numbers, as these `lie` in the operands, along k or the own axis; two are made a word where they are read."""
     halves = kind == "halves"
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
     each = 2 if halves else 1  # words of a row that an item has of an instruction
 
-    def word(x: str, apart: bool, step: str, at: str) -> str:
-        if not apart:
+    def word(x: str, along: str, step: str, at: str) -> str:
+        if not s.copied:
             return f"{x}_tiles[now][{step}][{at}]"
+        if along == "k":
+            return f"*(__local const WORD *)&{x}_tiles[now][{at}][2 * ({step})]"
         return f"PAIR({x}_tiles[now][2 * ({step})][{at}], {x}_tiles[now][2 * ({step}) + 1][{at}])"
 
     parts = [
         f"const PART {x}{i}_{h} = "
-        f"READ({word(x, rowwise, f'step + {h % each * 4} + lane % 4', f'{at} + lane / 4 + {i * apart + h // each * 8}')});"
-        for x, rowwise, at, count, rows, apart in (
-            ("a", in_rows[0], row, s.tm // 2, 2, 16),
-            ("b", in_rows[1], column, s.tn // 2, 1, 8),
+        f"READ({word(x, along, f'step + {h % each * 4} + lane % 4', f'{at} + lane / 4 + {i * apart + h // each * 8}')});"
+        for x, along, at, count, rows, apart in (
+            ("a", lie[0], row, s.tm // 2, 2, 16),
+            ("b", lie[1], column, s.tn // 2, 1, 8),
         )
         for i in range(count)
         for h in range(rows * each)
@@ -106,11 +108,13 @@ def by_warps(s: Schedule, kind: Kind, in_rows: tuple[bool, bool] = (False, False
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
+    shapes = [
+        copied(s, along, size) if s.copied else (s.bk // 2, width(size, halves))
+        for along, size in zip(lie, (s.bm, s.bn), strict=True)
+    ]
     tiles = " ".join(
-        f"__local E {x}_tiles[{s.stages}][{s.bk}][{width(size, halves)}] __attribute__((aligned(16)));"
-        if rowwise
-        else f"__local WORD {x}_tiles[{s.stages}][{s.bk // 2}][{width(size, halves)}];"
-        for x, size, rowwise in (("a", s.bm, in_rows[0]), ("b", s.bn, in_rows[1]))
+        f"__local {'E' if s.copied else 'WORD'} {x}_tiles[{s.stages}][{rows}][{columns}] __attribute__((aligned(16)));"
+        for x, (rows, columns) in zip("ab", shapes, strict=True)
     )
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
     sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + (", upper[2], lower[2]" if kind == "thrice" else "")
@@ -119,6 +123,12 @@ def by_warps(s: Schedule, kind: Kind, in_rows: tuple[bool, bool] = (False, False
         f"for (int step = 0; step < {s.bk // 2}; step += {4 * each}) {{\n{chr(10).join([*parts, *lines])} }}",
         "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
     )  # fmt: skip
+
+
+def copied(s: Schedule, along: str, size: int) -> tuple[int, int]:
+    """Rows and columns of a tile of floats that is copied, along k or the other axis. Items of a warp that read neighbours of k
+    from four rows, or of the other axis from rows of even steps, meet different banks."""
+    return (size, s.bk + (0 if s.bk % 16 else 8)) if along == "k" else (s.bk, size + _PAD)
 
 
 def width(size: int, halves: bool) -> int:

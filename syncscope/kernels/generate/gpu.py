@@ -130,8 +130,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
         raise ValueError(f"{s} cannot fetch its operands")
     a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
     b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
-    in_rows = s.copied and how_a.wide and how_a.along == "m", s.copied and how_b.wide and how_b.along == "n"
-    block = by_warps(s, kind, in_rows) if s.cores else by_items(s)
+    block = by_warps(s, kind, (how_a.along, how_b.along)) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
@@ -243,18 +242,11 @@ class _Side:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
 
     def _copies(self, x: str, own: bool, down: int, at: str, valid: str) -> str:
-        """Four neighbours as they lie, or along k in two pairs; or one, to where words of two steps of k hold it."""
-        if self.how.wide and own:
-            return f"COPY4(&{x}_tiles[there][{x}_step + i * {down}][{x}_spot], {at}, {valid})"
+        """Four neighbours, or one, to where they lie alike."""
+        place = f"[{x}_step + i * {down}][{x}_spot" if own else f"[{x}_spot + i * {down}][{x}_step"
         if self.how.wide:
-            words = (f"&{x}_tiles[there][{x}_step / 2 + {j}][{x}_spot + i * {down}]" for j in (0, 1))
-            return " ".join(f"COPY2({word}, {at} + {2 * j}, {valid})" for j, word in enumerate(words))
-        row, half, column = (
-            (f"({x}_step + i * {down}) / 2", f"({x}_step + i * {down}) % 2", f"{x}_spot + j")
-            if own
-            else (f"({x}_step + j) / 2", f"({x}_step + j) % 2", f"{x}_spot + i * {down}")
-        )
-        return f"COPY((__local E *)&{x}_tiles[there][{row}][{column}] + {half}, {at}, {valid})"
+            return f"COPY4(&{x}_tiles[there]{place}], {at}, {valid})"
+        return f"COPY(&{x}_tiles[there]{place} + j], {at}, {valid})"
 
     def _as_it_is(self, x: str, own: bool, down: int) -> str:
         if self.how.wide and own:

@@ -42,7 +42,10 @@ _FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (
 def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.dtype) -> bool:
     """Whether a schedule can make a contraction of such elements."""
     cores, halves = s.cores, dtype.itemsize == 2
-    if cores:
+    if s.copied:
+        sides = zip((contiguous(c, c.a, "m"), contiguous(c, c.b, "n")), (s.bm, s.bn), strict=True)
+        local = 4 * s.stages * sum(math.prod(block.copied(s, along, size)) for along, size in sides)
+    elif cores:
         local = s.stages * s.bk // 2 * sum(block.width(x, halves) for x in (s.bm, s.bn)) * (4 if halves else 8)
     else:  # halves are widened
         local = 2 * s.bk * (s.bm + s.bn + 8) * max(dtype.itemsize, 4)

@@ -39,13 +39,10 @@ static inline uint tf32(float x) {
                  "{%0, %1, %2, %3};"                                                                                  \\
                  : "+f"((lo)[0]), "+f"((lo)[1]), "+f"((hi)[0]), "+f"((hi)[1])                                         \\
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-// Copies from global to local memory that the item does not wait for: of one float, or zero, of two and of four.
+// Copies from global to local memory that the item does not wait for: of one float, or zero, and of four.
 #define COPY(to, from, valid)                                                                                          \\
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),         \\
                  "r"((valid) ? 4 : 0) : "memory");
-#define COPY2(to, from, valid)                                                                                         \\
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),         \\
-                 "r"((valid) ? 8 : 0) : "memory");
 #define COPY4(to, from, valid)                                                                                         \\
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),        \\
                  "r"((valid) ? 16 : 0) : "memory");
