@@ -12,6 +12,7 @@ from syncscope.linter import engine
 from syncscope.linter.config import Config
 
 EVERYTHING = Config(all=True, min_confidence="low")
+ADDING = "import torch\ndef f(x: torch.Tensor):\n    t = {}\n    for i in range(9):\n"
 STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
 
 
@@ -27,6 +28,16 @@ STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
         (
             "pairs.py",
             lambda n: STEP + "        x, y = x.exp(), x.cos()\n        a, b = x.sum().item(), y.sum().item()\n" * n,
+            40,
+        ),
+        (
+            "totals.py",
+            lambda n: ADDING.format("0.0") + "        x, y = x.exp(), x.sum()\n        t += y.item()\n" * n,
+            40,
+        ),
+        (
+            "lists.py",
+            lambda n: ADDING.format("[]") + "        x, y = x.exp(), x.sum()\n        t.append(y.item())\n" * n,
             40,
         ),
         ("counts.py", lambda n: STEP + "        count = (x > 0).sum().item()\n" * n, 40),
@@ -53,7 +64,7 @@ STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
             25,
         ),
     ],
-    ids=["reads", "tests", "pairs", "counts", "arrays", "loops"],
+    ids=["reads", "tests", "pairs", "totals", "lists", "counts", "arrays", "loops"],
 )
 def test_a_source_takes_time_in_proportion(name, code, size):
     assert grows_at_most(lambda raw: engine.check(name, raw, EVERYTHING), size, lambda n: code(n).encode())

@@ -28,6 +28,14 @@ def _idle(report: Report) -> str:
     return f"this recording has {named}, which syncscope does not know"
 
 
+def without_savings(report: Report) -> str:
+    """Why a recording gives no savings, and what to do; "" where it gives some, or would if it were asked."""
+    if report.fidelity is None:
+        return f"{_idle(report)}."
+    refused = _refusal(report, "step" if report.steps else "recording")
+    return f"{refused} {_next(report)}" if refused else ""
+
+
 def verdict(report: Report) -> str:
     """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
     per = "step" if report.steps else "recording"

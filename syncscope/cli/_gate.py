@@ -30,7 +30,9 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
     if most_price is not None:
         found = report.answer
         if found is None or found.share is None or found.low is None:
-            refused = report.verdict.partition("No savings: ")[2]
+            from syncscope.analysis.verdict import without_savings
+
+            refused = without_savings(report)
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
             why = "savings were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(

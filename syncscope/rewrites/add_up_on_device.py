@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import detached, number_of
 from syncscope.codemod.patterns.totals import (
     addition,
-    changed_after,
+    before_end,
     only_divided,
     seen_half_done,
     starting,
@@ -312,18 +312,21 @@ EXAMPLES = (
 def rewrite(site: Site, function: Function) -> Fix | None:
     tensor, read = number_of(function, site.node)
     loop, added = function.loop(site.node), addition(function, read)
-    if tensor is None or loop is None or added is None or goes_round_devices(function, loop):
+    if tensor is None or loop is None or added is None:
+        return None
+    if function.once("goes round devices", loop, lambda: goes_round_devices(function, loop)):
         return None
     total, factor = added.total.id, added.factor
-    starts = [
-        function.constant(value) for _, value in starting(function, total) if value not in ast.walk(added.statement)
-    ]
-    others = [n for n in function.binds(total) if n is not added.total and not changed_after(function, n, loop)]
-    if len(starts) != len(others) or not starts or None in starts or seen_half_done(function, total, loop):
+    given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))
+    kept = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
+    begins = [value for assign, value in given if assign is not added.statement]
+    if len(begins) != len(kept) - (added.total in kept) or not begins:
+        return None
+    starts = [function.constant(value) for value in begins]
+    if None in starts or seen_half_done(function, total, loop):
         return None
     own = {id(n) for n in ast.walk(added.statement)}
-    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
-    inside = [n for n in inside if id(n) not in own]
+    inside = [n for n in function.reads(total) if id(n) not in own and loop in function.around(n)]
     if any(not function.sometimes(n, loop, added.statement) for n in inside):
         return None
     dtype = site.fact.dtype

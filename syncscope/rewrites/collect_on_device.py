@@ -132,8 +132,8 @@ def collected(site: Site, function: Function) -> Fix | None:
     loop = outermost(function, read, made[0]) if len(made) == 1 and len(bound) == 1 else None
     if loop is None or seen_half_done(function, name, loop):
         return None
-    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
-    if inside != [history] or any(n.lineno < loop.lineno for n in function.reads(name)):
+    inside = (n for n in function.names(name) if loop in function.around(n))
+    if any(n is not history for n in inside) or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
     if overwritten(function, tensor, site.node, loop):  # all that was noted of it would become its last value
         return None

@@ -68,5 +68,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return replace(
         found,
         safety=Safety.SUGGEST,
-        changes=f"{x} must have the shape of {m}; {found.changes}".removesuffix("; all must have the mask's shape"),
+        changes=f"{x} must have the shape of {m}; {found.changes}",
     )

@@ -193,7 +193,7 @@ class Plan:
         assert finding.fix is not None
         for candidate in self.candidates:
             same = (candidate.path, candidate.finding.rule, candidate.line) == (path, finding.rule, line)
-            if same and candidate.fix.title == finding.fix.title and candidate.number not in base:
+            if same and candidate.fix.rewrite == finding.fix.rewrite and candidate.number not in base:
                 words = finding.rule, key(finding.fix)
                 if not any(words in known for known in self._words.values()):
                     self._words.setdefault(candidate.number, set()).add(words)

@@ -14,5 +14,4 @@ def as_loaded(site: Site, view: View) -> bool:
     if not isinstance(name, ast.Name) or site.confidence >= 2 or function.reaching_definition(name) is not None:
         return False
     loop = function.loop(site.node)
-    inside = {id(n) for n in ast.walk(loop)} if loop is not None else set()
-    return any(id(n) in inside for n in function.binds(name.id))
+    return loop is not None and any(loop in function.around(n) for n in function.binds(name.id))

@@ -26,18 +26,18 @@ EXACT = (
 def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
     """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection.
 
-    Where the selection has a name, all that is done with it.
+    Where the selection has a name, all that is done with it. `fits`: that both have one shape is said elsewhere.
     """
     taken = site.node
     fact = site.fact_of(mask)
     if not isinstance(taken, ast.expr) or not (is_mask(fact) or taken_for_mask(mask, fact)):
         return None
-    fits = fits or divided_by_count(function, taken, mask)
-    inner = whole(site, function, taken, mask, fits=fits)
-    if inner is taken and not fits and not same_rank(site, function, mask, base):
+    alike = fits or divided_by_count(function, taken, mask)
+    inner = whole(site, function, taken, mask, fits=alike)
+    if inner is taken and not alike and not same_rank(site, function, mask, base):
         return None
     uses, definition = named_uses(function, inner)
-    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken, fits)) is not None]
+    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken, alike)) is not None]
     asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
     others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
     lengths = [length(function, use) or number_of_elements(function, use) for use in others]
@@ -86,7 +86,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
     floats = any(site.fact_of(r.whole).dtype in (Dtype.FLOAT, Dtype.UNKNOWN) for r in found)
     if floats and (inner is not taken or any(r.whole is not r.use for r in found)):
         changes = f"{changes}; {FINITE}"
-    if not all(same_rank(site, function, mask, b) for b in bases_of):
+    if not fits and not all(same_rank(site, function, mask, b) for b in bases_of):
         changes = f"{changes}; all must have the mask's shape"
     if not is_mask(fact):
         changes = f"{function.file.text(mask)} must be a mask, no positions; {changes}"

@@ -82,11 +82,10 @@ def only_divided(function: Function, total: str, added: Addition) -> bool:
     )
 
 
-def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
-    """Whether a binding is `total /= n` after the loop: there the total is a number again."""
-    outer = function.parent(name)
-    inside = any(n is loop for n in function.around(name))
-    return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
+def before_end(function: Function, total: str, loop: ast.AST) -> list[ast.Name]:
+    """Where a total is bound, but for `total /= n` after the loop: there it is a number again."""
+    end = loop_end(loop)
+    return [n for n in function.binds(total) if n.lineno <= end or not isinstance(function.parent(n), ast.AugAssign)]
 
 
 def used_after(function: Function, total: str, loop: ast.AST) -> bool:
@@ -94,9 +93,9 @@ def used_after(function: Function, total: str, loop: ast.AST) -> bool:
     if isinstance(function.scope, ast.Module) or function.captured(total):
         return True
     outer = [n for n in function.around(loop) if isinstance(n, LOOPS)]
-    inside = {id(n) for n in ast.walk(loop)}
+    end = loop_end(loop)
     return any(
-        id(n) not in inside and (n.lineno > loop_end(loop) or any(o in function.around(n) for o in outer))
+        n.lineno > end or (any(o in function.around(n) for o in outer) and loop not in function.around(n))
         for n in function.reads(total)
     )
 
