@@ -8,8 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from syncscope import opencl_driver
 from syncscope.errors import UserError
+from syncscope.model.trace import DEVICE
 from syncscope.tracers import record_file
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.lines import library as lines
@@ -18,6 +21,8 @@ from syncscope.tracers.opencl.abi import table_of
 from syncscope.tracers.opencl.records import PATIENCE, add_records
 from syncscope.tracers.python_events import PythonEvents, add_rows
 from syncscope.tracers.sources import BAD, GOOD, WARN, Item, Source
+
+TRIED = 64  # commands that a device is tried with
 
 
 class OpenCL(Source):
@@ -153,19 +158,19 @@ def _device(number: int, platform: Any, device: Any) -> Item:
     name = f"{device.name.strip()}, {platform.name} ({platform.version.strip()})"
     if compiled.library() is None:
         return Item(what, WARN, name)
-    events, source = PythonEvents(), OpenCL()
+    events, source, builder = PythonEvents(), OpenCL(), Builder()
     try:
         source.start(events)
         try:
             context = cl.Context([device])
             queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
             buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096)
-            for _ in range(64):
+            for _ in range(TRIED):
                 cl.enqueue_fill_buffer(queue, buffer, b"\0\0\0\0", 0, 4096).wait()
             queue.finish()
         finally:
             source.stop()
-        facts = source.add(Builder(), events.began)
+        facts = source.add(builder, events.began)
     finally:
         events.close()
         for file in (*source.files, *events.files):
@@ -173,9 +178,9 @@ def _device(number: int, platform: Any, device: Any) -> Item:
     if not facts.get("clocks"):
         return Item(what, BAD, f"{name}: the hook saw nothing", "a loader that is linked statically cannot be hooked")
     clock = next(iter(facts["clocks"].values()))
-    refused = [note for note in facts["notes"] if "device time" in note]
-    if clock["source"] == "none" or refused:
-        said = f"{name}: host times only; {'; '.join(refused) or 'it gives no device times'}"
+    timed = int(np.isin(builder.trace().kind, DEVICE).sum())
+    if clock["source"] == "none" or timed < TRIED:
+        said = f"{name}: host times only; {'; '.join(facts['notes']) or 'it gives no device times'}"
         return Item(what, WARN, said)
     said = f"{name}: hooked; its clock is known to {clock['uncertainty_ns'] / 1000:.2g} us ({clock['source']})"
     return Item(what, GOOD, said, traceable=True)
