@@ -1,4 +1,4 @@
-"""Nothing asks what a sentence says: what decides is a value, and words are made of it last. What others say may be asked for."""
+"""Nothing asks what a sentence says: what decides is a value, words are made of it last. What others say may be asked for."""
 
 import ast
 import re

@@ -318,9 +318,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     total, factor = added.total.id, added.factor
     given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))
-    kept = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
+    bound = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
     begins = [value for assign, value in given if assign is not added.statement]
-    if len(begins) != len(kept) - (added.total in kept) or not begins:
+    if len(begins) != len(bound) - (added.total in bound) or not begins:
         return None
     starts = [function.constant(value) for value in begins]
     if None in starts or seen_half_done(function, total, loop):
