@@ -18,7 +18,7 @@ import numpy as np
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.experience import Experience, experience, kind_of
-from syncscope.analysis.fidelity import GATE, Fidelity
+from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices, timed_part
 from syncscope.model.answer import Answer, Decision
@@ -105,25 +105,17 @@ def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[l
     return frozenset(found)
 
 
-def doubt_of(
-    event_graph: EventGraph,
-    graph: Graph,
-    freed: Collection[int],
-    trusted: Fidelity,
-    step: float,
-    known: Experience | None,
-) -> float:
-    """The part of a step that this recording leaves open, whatever others showed: the most of three.
+def doubt_of(event_graph: EventGraph, graph: Graph, freed: Collection[int], step: float) -> float:
+    """The part of a step that this recording leaves open, whatever others showed: the more of two.
 
-    The steps themselves are few and unlike; a replay gets more wrong, or explains less, than is usual in recordings from which
-    the interval comes; and batches are not pinned yet, which is a copy, too, unless the loader's threads make it.
+    The steps themselves are few and unlike; and batches are not pinned yet, which is a copy, too, unless the loader's threads
+    make it.
     """
+    if step <= 0:
+        return 0.0
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
-    unlike = float(margins(graph, chosen)[0]) / step if step > 0 else 0.0
-    wrong = max(trusted.error or 0.0, trusted.unexplained, trusted.silent)
-    usual = known.open if known is not None else 0.0
-    return max(unlike, wrong if wrong > usual else 0.0, _pinning(event_graph, graph, freed) / step if step > 0 else 0.0)
+    return max(float(margins(graph, chosen)[0]), _pinning(event_graph, graph, freed)) / step
 
 
 def _pinning(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> float:
@@ -153,6 +145,7 @@ def of_all(
     adding: Collection[int],
     unforeseeable: bool,
     doubt: float,
+    left_open: float,
 ) -> Answer:
     """The answer for all waits: no `fix` where the plan needs what adds work, or too much of a step is in `doubt`, and no
     `leave` while one is not foreseen, or while the rewrites leave what `waits` (ns a step, all of them) cost."""
@@ -160,7 +153,7 @@ def of_all(
     bound = report.bound.share if report.bound else 1.0
     share, (low, high) = costs.saving / step, (end / step for end in between)
     if known is not None:
-        low, high = known.around(share)
+        low, high = known.around(share, left_open)
     loops, measured = (known.loops, known.measured) if known is not None else (0, 0)
     found = answer(share, (low, high), bound, not set(adding).isdisjoint(costs.plan), loops, measured, doubt)
     if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
@@ -187,6 +180,7 @@ def of_line(
     adds: bool,
     kept: float | None,
     doubt: float,
+    left_open: float,
 ) -> Answer:
     """The answer for one line, whose advice is known: of what the whole may be off by, and of its `doubt`, its part. It keeps
     the share `kept` of the rows that it selects."""
@@ -197,7 +191,7 @@ def of_line(
     share, low, high = price.share / step, (line.price.low or 0.0) / step, (line.price.high or 0.0) / step
     part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > LITTLE * step else 1 / len(costs.lines)
     if known is not None:
-        ends = known.around(costs.saving / step)
+        ends = known.around(costs.saving / step, left_open)
         low, high = (share + part * (end - costs.saving / step) for end in ends)
     found = answer(share, (low, high), bound, adds, whole.loops, whole.measured, part * doubt)
     if number in costs.left:

@@ -1,9 +1,10 @@
 """What prices were off by, of recordings like this one: between what ends four in five of them lay.
 
 Loops were recorded, and timed in turns as written and without their waits; `benchmarks/calibrate.py` makes the table beside
-this file from that. By kind of recording it has the quantiles of (true - said) / (said + `FLOOR`), in parts of a step, for
-what is said of more is off by more: those that hold the next recording in four of five cases, each loop counting once (split
-conformal prediction, locally weighted). A kind of which fewer than `FEW` loops were measured is pooled with all of its machine.
+this file from that. By kind of recording it has the quantiles of (true - said) / (said + open + `FLOOR`), in parts of a step:
+what is said of more is off by more, and so is what a recording leaves open, for a replay gets it wrong or cannot explain it.
+They are those that hold the next recording in four of five cases, each loop counting once (split conformal prediction, locally
+weighted). A kind of which fewer than `FEW` loops were measured is pooled with all of its machine.
 
 Source of the method: Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005; the ranks of finite samples are
 those of Lei et al., "Distribution-Free Predictive Inference for Regression", 2018.
@@ -28,7 +29,6 @@ NEARLY = 1e-9
 BEYOND = 0.05  # of a step beyond its bound: there a rewrite took other work along with the waits
 LONGER = 0.1  # of a step: where it became longer by more, the rewrite gave the device other work to do
 FLOOR = 0.03  # of a step: what is said of less is off by as much
-USUALLY = 0.9  # of the recordings of a kind left no more open than is usual
 BUSY = 0.1  # the part of the processors, which are the device, that others had
 
 
@@ -55,25 +55,22 @@ def kind_of(ops: Collection[str], processor: bool, others: float) -> Likeness:
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """Of so many `loops`, in `measured` recordings, true - said lay between `low` and `high` times (said + `FLOOR`).
-
-    Nine in ten of these left no more than `open` of a step without an explanation: so much is in what lies between already.
-    """
+    """Of so many `loops`, in `measured` recordings, true - said lay between `low` and `high` times (said + open + `FLOOR`)."""
 
     low: float
     high: float
     loops: int
     measured: int
-    open: float = 0.0
 
-    def around(self, said: float) -> tuple[float, float]:
-        """Between what the truth lies where that is said."""
-        return said + self.low * weight(said), said + self.high * weight(said)
+    def around(self, said: float, left_open: float) -> tuple[float, float]:
+        """Between what the truth lies where that is said, and so much of a step is left open."""
+        off = weight(said, left_open)
+        return said + self.low * off, said + self.high * off
 
 
-def weight(said: float) -> float:
+def weight(said: float, left_open: float) -> float:
     """What such a figure is off by is proportional to."""
-    return FLOOR + max(0.0, said)
+    return FLOOR + max(0.0, said) + left_open
 
 
 def experience(kind: Likeness) -> Experience | None:
@@ -116,25 +113,16 @@ def learned(pairs: Sequence[MeasuredPair]) -> dict[str, Experience]:
     for name, some in sorted(of.items()):
         loops = len({pair.loop for pair in some})
         if loops >= FEW or ", " not in name:
-            values = [(pair.loop, (min(pair.true, pair.bound) - pair.said) / weight(pair.said)) for pair in some]
-            found[name] = Experience(*ends(values), loops, len(some), usually(some))
+            values = [
+                (pair.loop, (min(pair.true, pair.bound) - pair.said) / weight(pair.said, pair.open)) for pair in some
+            ]
+            found[name] = Experience(*ends(values), loops, len(some))
     return found
-
-
-def usually(some: Sequence[MeasuredPair]) -> float:
-    """What `USUALLY` is the most that recordings leave open; those of one loop together count as much as one."""
-    each = Counter(pair.loop for pair in some)
-    reached = 0.0
-    for pair in sorted(some, key=lambda pair: pair.open):
-        reached += 1 / each[pair.loop]
-        if reached >= USUALLY * len(each) - NEARLY:
-            return pair.open
-    return 0.0
 
 
 def clipped(pair: MeasuredPair, known: Experience) -> tuple[float, float]:
     """Between what its truth is said to lie: what was said is within, and nothing passes the bound."""
-    low, high = known.around(pair.said)
+    low, high = known.around(pair.said, pair.open)
     return min(low, pair.said), min(max(high, pair.said), pair.bound)
 
 

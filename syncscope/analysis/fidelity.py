@@ -49,14 +49,19 @@ class Fidelity:
     silent: float = 0.0
 
     @property
+    def open(self) -> float:
+        """The part of a step that a replay gets wrong, or cannot explain."""
+        return max(self.error or 0.0, self.unexplained, self.silent)
+
+    @property
     def enough(self) -> bool:
         """Whether prices may be given."""
-        return self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
+        return self.error is not None and self.open <= GATE
 
     @property
     def told(self) -> bool:
         """Whether a replay tells anything of a step without waits; what is off by so much is no figure."""
-        return self.error is not None and max(self.error, self.unexplained, self.silent) <= HOPELESS
+        return self.error is not None and self.open <= HOPELESS
 
     @property
     def refusal(self) -> str:

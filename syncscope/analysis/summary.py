@@ -181,8 +181,8 @@ def _priced(
     everything = {r for n, rows in enumerate(going) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
     known = experience_of(report, event_graph)
-    doubt = doubt_of(event_graph, graph, everything, trusted, costs.step, known)
-    whole = of_all(report, costs, waits.saving, (low, high), known, adding, bool(unknown), doubt)
+    doubt = doubt_of(event_graph, graph, everything, costs.step)
+    whole = of_all(report, costs, waits.saving, (low, high), known, adding, bool(unknown), doubt, trusted.open)
     if not trusted.enough:
         return replace(report, answer=whole)
     between = _between(waits, graph, members, left, (low, high))
@@ -194,7 +194,10 @@ def _priced(
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     lines = tuple(
-        replace(line, answer=of_line(line, whole, of, known, n, n in adding, event_graph.kept(members[n]), doubt))
+        replace(
+            line,
+            answer=of_line(line, whole, of, known, n, n in adding, event_graph.kept(members[n]), doubt, trusted.open),
+        )
         for n, line in enumerate(lines)
         for of in [costs if n in adding else firm]
     )

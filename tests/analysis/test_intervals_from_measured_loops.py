@@ -50,11 +50,12 @@ def test_four_in_five_measured_loops_lie_within_what_the_others_tell(calibrate, 
     assert all(high <= pair.bound or high == pair.said for pair, low, high in told)
 
 
-def test_what_recordings_usually_leave_open_is_that_of_nine_in_ten_loops():
-    pairs = [MeasuredPair(f"loop {n}", VALUES, 0.1, 0.1, 0.5, open=n / 100) for n in range(1, 11)]
-    assert learned(pairs)["a GPU"].open == 0.09
-    pairs += [MeasuredPair("loop 10", VALUES, 0.1, 0.1, 0.5, open=0.4)] * 30  # a loop counts once
-    assert learned(pairs)["a GPU"].open == 0.09
+def test_what_is_left_open_makes_the_interval_wider():
+    known = learned([MeasuredPair(f"loop {n}", VALUES, 0.1, 0.1 + (n - 10) / 100, 0.9) for n in range(21)])["a GPU"]
+    low, high = known.around(0.1, 0.0)
+    assert low < 0.1 < high
+    wider = known.around(0.1, 0.13)  # as much as is said, and what any figure is off by
+    assert (wider[0] - 0.1, wider[1] - 0.1) == pytest.approx((2 * (low - 0.1), 2 * (high - 0.1)))
 
 
 def test_the_table_is_made_of_what_was_measured(calibrate, measured):
@@ -81,7 +82,7 @@ def test_a_table_of_its_own_distribution_covers_the_next():
     inside = []
     for _ in range(40):
         known = learned(pairs(60))["a GPU"]
-        low, high = known.around(0.1)
+        low, high = known.around(0.1, 0.0)
         inside += [low <= pair.true <= high for pair in pairs(50)]
     assert sum(inside) / len(inside) == pytest.approx(COVERED, abs=0.05)
 
@@ -102,7 +103,7 @@ def test_few_loops_are_pooled_and_no_machine_is_told_by_another():
 
 def test_what_is_said_of_little_is_off_by_little():
     known = learned([MeasuredPair(f"l{n}", VALUES, 0.2, 0.2 + n / 500, 1.0) for n in range(-20, 21)])["a GPU"]
-    wide, narrow = (known.around(said) for said in (0.4, 0.0))
+    wide, narrow = (known.around(said, 0.0) for said in (0.4, 0.0))
     assert wide[1] - wide[0] > 5 * (narrow[1] - narrow[0])
 
 
