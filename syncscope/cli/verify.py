@@ -203,7 +203,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         recording = kineto.read(said["trace"]) if said["trace"] else None
-        if not said["stale"] and other is None:
+        if not said["stale"] and other is None and not misplaced(program.arguments):
             must_offer(program, found, settings.only, settings.rules, recording, budget)
         until = time.monotonic() + budget
         with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn) as processes:
