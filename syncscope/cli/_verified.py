@@ -140,6 +140,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         rows.append(("same version twice", interval(found.same)))
     if not found.stale:
         rows.append(("values", values(found)))
+        if found.why_values and found.values:
+            rows.append(("", f"compared in runs of their own: {visible(found.why_values)}"))
     if found.reads_before is not None:
         after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
         rows.append(("syncs", f"{found.reads_before:.3g} a step as written{after}"))
@@ -169,6 +171,7 @@ def values(found: Verification) -> str:
     rest = ", of which the others have no counterpart in these steps" * (apart.compared < apart.read)
     compared = f"parameters, buffers, losses and {apart.compared} of {apart.read} values that it reads as written{rest}"
     compared += f"; and {apart.names} numbers that its names hold" * bool(apart.names)
+    compared += f", in the same {found.compared_steps} steps of one process" * bool(found.compared_steps)
     if found.values == "equal":
         return f"equal, bit for bit: {compared}{own}"
     parts = (

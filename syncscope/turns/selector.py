@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from syncscope.turns.tape import Tape
+
 NAME = "__syncscope_turns__"  # under which woven code finds the selector, among the builtins
 
 
@@ -14,6 +16,8 @@ class Selector:
     def __init__(self) -> None:
         self.version = 0
         self.entered: dict[tuple[int, int], int] = {}
+        self.tape = Tape()
+        self.over = self.tape.loop  # asked by each loop what it is over
         self._begun = 0  # passages so far
         self._last: dict[int, int] = {}  # of them the last one of each version but that as written
         self._plain: set[tuple[int, str]] = set()  # names that hold numbers as written

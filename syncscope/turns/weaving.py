@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -22,6 +23,10 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ADDED = (*FUNCTIONS, ast.Import, ast.ImportFrom)
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of a statement, what other statements stand in
+LINES = 1_000_000  # between the lines of two versions: a line says of which it is
+NOT_PYTHON = re.compile(
+    r"jit|script|compile|kernel"
+)  # in a decorator: others read that function, and know no names of ours
 KINDS = 0x2A0  # of a code's flags: generator, coroutine, asynchronous generator
 
 
@@ -40,19 +45,50 @@ class Woven:
 def weave(path: str, before: bytes, versions: Mapping[int, bytes], first: int = 0) -> Woven:
     """The file as written and in these versions (numbers from 1), whose passages are numbered from `first` on.
 
+    What is of a version has its lines, moved by its number times `LINES`.
+
     Raises:
         CannotTakeTurnsError: they differ in what runs only once, or a name would mean something else.
     """
     trees = {number: ast.parse(raw) for number, raw in versions.items()}
+    for number, tree in trees.items():
+        ast.increment_lineno(tree, number * LINES)
     woven = Woven(ast.parse(before))
     loom = _Loom(woven, first)
     body = loom.weave(woven.tree.body, {number: tree.body for number, tree in trees.items()}, "the module")
     if body is None:
         raise CannotTakeTurnsError(loom.why)
     woven.tree.body = body
+    woven.tree = heard(woven.tree)
     ast.fix_missing_locations(woven.tree)
     _must_mean_the_same(path, woven.tree, [ast.parse(before), *trees.values()])
     return woven
+
+
+def heard(tree: ast.Module) -> ast.Module:
+    """A file whose loops ask what they are over, so that it can be kept: `turns.tape`."""
+    found: ast.Module = _Heard().visit(tree)
+    return ast.fix_missing_locations(found)
+
+
+class _Heard(ast.NodeTransformer):
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        """`for x in selector.over(...)`."""
+        self.generic_visit(node)
+        node.iter = ast.copy_location(ast.Call(_asked("over"), [node.iter], []), node.iter)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """One that others compile is left as it is."""
+        if not any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list):
+            self.generic_visit(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        """The same."""
+        if not any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list):
+            self.generic_visit(node)
+        return node
 
 
 class _Loom:

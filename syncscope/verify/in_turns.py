@@ -1,11 +1,13 @@
 """One run in which versions take turns: woven files, blocks of steps that the search asks for, and their times.
 
-Search and run talk in lines of JSON. The run says `{"ready": ...}` once it is warm, is asked for `{"order": [0, 2, 1]}`, and
-answers each block with `{"version": 2, "step": ns}`, until it is ended or the program does.
+Search and run talk in lines of JSON. The run says how long it took and what cannot take turns once it is warm, is asked for
+`{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns}`, until it is ended or the program does. Asked
+for `{"compare": [0, 0, 2]}` it makes the same steps by each: `comparison`.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import sys
@@ -17,7 +19,8 @@ from time import monotonic, monotonic_ns
 from typing import Any
 
 from syncscope.turns.selector import Selector
-from syncscope.turns.weaving import CannotTakeTurnsError, Woven, weave
+from syncscope.turns.weaving import CannotTakeTurnsError, Woven, heard, weave
+from syncscope.verify.comparison import Comparison
 from syncscope.verify.periods import Periods
 from syncscope.verify.request import Request
 from syncscope.verify.timing import ALIKE, LONG
@@ -56,10 +59,12 @@ def read(copies: Mapping[str, str]) -> dict[str, bytes]:
 class Conductor:
     """In the run: which version a step is of, and how long it took."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, optimizers: dict[int, Any]) -> None:
         from syncscope.tracers.step_times import StepTimes
 
         assert request.talk is not None
+        self._request, self._optimizers = request, optimizers
+        self._comparison: Comparison | None = None
         self._ask, self._answer = request.talk
         self._name = request.folder  # what is left of another run's talk is none of ours
         before = {path: Path(path).read_bytes() for files in request.versions for path in files}
@@ -77,8 +82,35 @@ class Conductor:
         self._left = self._long = 0  # steps of this block, and of a block
         self._heard = b""
 
+    def heard(self, path: str) -> ast.Module | None:
+        """Any other file of the program's own, with loops that ask what they are over."""
+        from syncscope.tracers import places
+
+        if not path.endswith(".py") or places.kind_of_file(os.path.realpath(path)) != places.USER:
+            return None
+        try:
+            return heard(ast.parse(Path(path).read_bytes()))
+        except (OSError, SyntaxError, ValueError, RecursionError):  # Python will say what is wrong
+            return None
+
+    def listen(self) -> None:
+        """What a loader gives is kept, too, whoever asks for it."""
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        give, tape = _BaseDataLoaderIter.__next__, self.selector.tape
+
+        def next_of(iterator: Any) -> Any:
+            return tape.of(iterator, give).next()
+
+        _BaseDataLoaderIter.__next__ = next_of
+
     def boundary(self) -> bool:
         """A step has ended: another block may begin. Whether there is more to be run."""
+        if self._comparison is not None:
+            if self._comparison.boundary():
+                return True
+            self._comparison = None
+            return self._next()
         if not self._long:
             self._ends.append(monotonic_ns())
             self._periods.step(self.selector.entered)
@@ -138,26 +170,34 @@ class Conductor:
 
     def _next(self) -> bool:
         """Begins the block that is asked for; False where none is, and the run is to end."""
-        if not self._order:
-            self._order = self._hear()
-        if not self._order:
-            return False
+        while not self._order:
+            said = self._hear()
+            if not said:
+                return False
+            if "compare" in said:
+                self._comparison = Comparison(self._request, self._optimizers, self.selector, self._passages, self._say)
+                if self._comparison.begin(said["compare"]):
+                    return True
+                self._comparison = None
+            else:
+                self._order = said["order"]
         self.selector.version = self._order.pop(0)
         self._left = self._long + self._period
         return True
 
-    def _hear(self) -> list[int]:
+    def _passages(self, version: int) -> set[int]:
+        """Those in which a version differs."""
+        return {p for one in self.files.values() for p, (_, _, versions) in one.passages.items() if version in versions}
+
+    def _hear(self) -> dict[str, Any]:
         while b"\n" not in self._heard:
             more = os.read(self._ask, 1 << 16)
             if not more:
-                return []
+                return {}
             self._heard += more
         line, _, self._heard = self._heard.partition(b"\n")
-        said = json.loads(line)
-        if said["run"] != self._name:
-            return self._hear()
-        order: list[int] = said["order"]
-        return order
+        said: dict[str, Any] = json.loads(line)
+        return said if said["run"] == self._name else self._hear()
 
     def _say(self, what: Mapping[str, Any]) -> None:
         os.write(self._answer, json.dumps({**what, "run": self._name}).encode() + b"\n")

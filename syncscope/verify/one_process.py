@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.in_turns import woven
-from syncscope.verify.processes import Processes, RunFailedError
-from syncscope.verify.request import Request
+from syncscope.verify.processes import Processes, RunFailedError, RunResult
+from syncscope.verify.request import RESULT, Request
 
 WOVEN = 24  # versions that are there at once
 ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of it
 Set = frozenset[int]
+
+
+class NotComparedError(Exception):
+    """Why versions cannot be compared inside of one process."""
 
 
 class OneProcess:
@@ -44,11 +50,7 @@ class OneProcess:
         """
         times: dict[Set, float] = {}
         try:
-            if not self._processes.talks or any(chosen not in self._numbers for chosen in changed):
-                self._begin(changed, foreseen)
-            if why := next(filter(None, (self._once.get(self._numbers[chosen]) for chosen in changed)), ""):
-                self._processes.hush()
-                raise CannotTakeTurnsError(why)
+            self._have(changed, foreseen)
             self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
             for chosen in order:
                 if (step := self._processes.hear()["step"]) is not None:
@@ -61,6 +63,42 @@ class OneProcess:
             return {}
         self._turned = True
         return times
+
+    def compare(self, versions: Sequence[Set], foreseen: Sequence[Set]) -> list[RunResult]:
+        """What the program computes as written, twice, and in each of these versions, by the same steps.
+
+        Raises:
+            NotComparedError: why that cannot be told in one process.
+            CannotTakeTurnsError: why nothing can.
+        """
+        found: list[RunResult] = []
+        try:
+            self._have(versions, foreseen)
+            self._processes.say({"compare": [0, 0, *(self._numbers[chosen] for chosen in versions)]})
+            while len(found) < len(versions) + 2:
+                said = self._processes.hear()
+                if said["compared"] is None:
+                    raise NotComparedError(said["why"])
+                if said["missed"]:
+                    raise NotComparedError("not all that changes was reached in the steps that are compared")
+                folder = Path(said["folder"])
+                found.append(RunResult(folder, json.loads((folder / RESULT).read_text())))
+        except RunFailedError as error:
+            why = f"it fails there: {error.why}" if error.code else "the program ends before"
+            raise NotComparedError(why) from None
+        return found
+
+    def _have(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
+        """Has a process there with these versions, which is warm.
+
+        Raises:
+            CannotTakeTurnsError: one of them cannot take turns in it.
+        """
+        if not self._processes.talks or any(chosen not in self._numbers for chosen in needed):
+            self._begin(needed, foreseen)
+        if why := next(filter(None, (self._once.get(self._numbers[chosen]) for chosen in needed)), ""):
+            self._processes.hush()
+            raise CannotTakeTurnsError(why)
 
     def _begin(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
         wanted = list(dict.fromkeys([*foreseen, *self._numbers, *needed]))[:WOVEN]

@@ -6,7 +6,7 @@ import ast
 import io
 import linecache
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -21,19 +21,22 @@ def install(copies: Mapping[str, str]) -> None:
         _show(path, known)
 
 
-def put(content: Mapping[str, bytes | ast.Module]) -> None:
-    """The same with texts, or trees: `compile` takes both. Of a tree nothing is shown but what stands in the file."""
+def put(
+    content: Mapping[str, bytes | ast.Module], other: Callable[[str], ast.Module | None] = lambda path: None
+) -> None:
+    """The same with texts, or trees: `compile` takes both. Of a tree nothing is shown but what stands in the file. `other` may
+    give a tree for any further file."""
     opened, compiled = io.open_code, SourceFileLoader.get_code
 
     def open_code(path: str) -> Any:
-        known = content.get(os.path.realpath(path))
+        known = content.get(os.path.realpath(path)) or other(path)
         if known is None:
             return opened(path)
         return io.BytesIO(known) if isinstance(known, bytes) else _Tree(known)
 
     def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        known = content.get(os.path.realpath(path))
+        known = content.get(os.path.realpath(path)) or other(path)
         if known is None:
             return compiled(self, fullname)
         if isinstance(known, bytes):

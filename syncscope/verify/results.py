@@ -70,6 +70,8 @@ class Verification:
     starting: float = 0.0  # s of these: what each run does before its first step has ended
     way: str = ""  # how versions took turns: IN_ONE process, or each in a process of its own
     why_way: str = ""  # why not in one
+    compared_steps: int = 0  # that were compared in one process, from one snapshot
+    why_values: str = ""  # why values were not compared so
     ratio: Ratio | None = None
     same: Ratio | None = None
     before: float | None = None
@@ -187,6 +189,8 @@ def as_object(found: Verification) -> dict[str, Any]:
         "starting": round(found.starting, 1),
         "way": found.way or None,
         "why_processes": found.why_way or None,
+        "compared_steps": found.compared_steps or found.steps,
+        "why_compared_apart": found.why_values or None,
         "stale": found.stale,
         "interrupted": found.interrupted,
         "error": found.error.message if found.error else None,

@@ -26,7 +26,7 @@ from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP, cannot_run
 from syncscope.verify.held import Name
-from syncscope.verify.one_process import ENDLESS, OneProcess
+from syncscope.verify.one_process import ENDLESS, NotComparedError, OneProcess
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
@@ -42,6 +42,7 @@ from syncscope.verify.values import (
     names_of,
     pieces,
     pieces_of_two,
+    pieces_of_woven,
     values_of,
 )
 
@@ -98,6 +99,10 @@ class Search:
     turned: Callable[[], None] = lambda: None  # called after each turn
     beside: bool = True  # whether versions run side by side; two may not, for want of memory or of a port
     in_one: bool = False  # whether versions take turns inside of one process
+    compared: dict[Set, Difference] = field(default_factory=dict)  # in one process
+    beside_it: dict[Set, Values] = field(
+        default_factory=dict
+    )  # the same steps as written, of those that are equal there
     foreseen: Sequence[Set] = ()  # versions that may be timed, of which the first has all changes
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
 
@@ -190,8 +195,18 @@ class Search:
         self._more_steps = run.found["cut"] and self.settings.steps is None
         named = {part for place in self.settings.only for part in Path(place.path).parts}  # is to be read in each run
         self.processes.import_before([name for name in run.found["imports"] if name not in named])
-        if not twice:
-            return files
+        if twice:
+            self.own_noise()
+        return files
+
+    def own_noise(self) -> Difference:
+        """How far runs as written are apart: two, or three where they differ.
+
+        Raises:
+            UserError: the program does not run a second time.
+        """
+        if self.found.noise is not None and AGAIN in self.values:
+            return self.found.noise
         self.tell("as written, once more: is it deterministic")
         self.values[AGAIN] = values_of(self.runs(AGAIN, self.program))
         self._are_loose(AS_WRITTEN, AGAIN)
@@ -206,7 +221,7 @@ class Search:
         self.found.noise = noise
         if noise.apart:
             self.found.notes.append(INCOMPARABLE.format(" and ".join(noise.apart)))
-        return files
+        return noise
 
     def _difference(self, chosen: Set) -> Difference:
         before, after = self.pieces(chosen)
@@ -220,9 +235,11 @@ class Search:
     def pieces(self, chosen: Set) -> tuple[PieceOf, PieceOf]:
         """To which piece of text a line as written belongs, and one of this version."""
         if self.other is not None and min(chosen, default=-1) >= 0:
-            return pieces_of_two(self.program.target, self.other.target)
+            both = pieces_of_two(self.program.target, self.other.target)
+            return pieces_of_woven(*both, self.other.target) if chosen in self.beside_it else both
         version = self.plan.version(chosen) if self.plan is not None and min(chosen, default=-1) >= 0 else {}
-        return pieces(self.plan.before if self.plan else {}, version)
+        both = pieces(self.plan.before if self.plan else {}, version)
+        return pieces_of_woven(*both) if chosen in self.beside_it else both
 
     def recording(self) -> Trace | None:
         """A short recording of the program as written; None where there is no device, or it cannot be made."""
@@ -245,9 +262,43 @@ class Search:
 
     # values
 
+    def compare(self, versions: Sequence[Set]) -> None:
+        """Compares those that have not been with the program as written, in the same steps of one process, if that can be."""
+        open_ = [chosen for chosen in versions if chosen not in self.compared]
+        if not open_ or not self.in_one or self.found.why_values:
+            return
+        self.tell("the same steps by each version in one process: what do they compute")
+        try:
+            with self._counted():
+                one, again, *others = map(values_of, self._process().compare(open_, self.foreseen))
+        except NotComparedError as why:
+            self.found.why_values = str(why)
+            return
+        except CannotTakeTurnsError as why:
+            self._go_apart(why)
+            return
+        itself = pieces({}, {})
+        loose = {name for name, by in names_of(one, again, itself[1]).items() if by}
+        if (noise := difference(one, again, *itself, loose)).largest:
+            where = f", most at {noise.where}" if noise.where else ""
+            self.found.why_values = f"the same steps as written twice differ by {noise.largest:.1e}{where}"
+            return
+        self.found.noise, self.found.compared_steps = self.found.noise or noise, one.steps
+        for chosen, its in zip(open_, others, strict=True):
+            self.beside_it[chosen] = one
+            self.compared[chosen] = difference(one, its, *self.pieces(chosen), loose)
+            if self.compared[chosen].largest:
+                del self.beside_it[chosen]  # whether it is more than it may be, whole runs say
+            else:
+                self.values[chosen] = its
+
     def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
         """Whether a version computes what the program does, and why not. `rounds`: its last bits may be others."""
+        self.compare([chosen])
+        if chosen in self.beside_it:
+            return EQUAL, "", self.compared[chosen]
         if chosen not in self.values and chosen not in self.failed:
+            self.own_noise()
             try:
                 self.values[chosen] = values_of(self._run("values", chosen))
             except RunFailedError as error:
@@ -310,10 +361,14 @@ class Search:
                 self._note_turn(self._in_one_process(self._drawn(versions)))
                 return
             except CannotTakeTurnsError as why:
-                self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
-                self.turns.clear()
+                self._go_apart(why)
         for first in range(0, max(1, len(versions)), BESIDE):
             self._note_turn(self._times_of(self._drawn(versions[first : first + BESIDE])))
+
+    def _go_apart(self, why: CannotTakeTurnsError) -> None:
+        """From now on each version has a process of its own."""
+        self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
+        self.turns.clear()
 
     def _drawn(self, versions: Sequence[Set]) -> list[Set]:
         """These and as written, twice, in the order of a turn."""
@@ -363,6 +418,12 @@ class Search:
         changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
         self.tell(f"in turns in one process: {self._open(changed)}")
         self._turning = self._turning or time.monotonic()
+        with self._counted():
+            times = self._process().turn(order, changed, self.foreseen)
+        self.found.way = IN_ONE
+        return times
+
+    def _process(self) -> OneProcess:
         if self._one_process is None:
             self._one_process = OneProcess(
                 self.processes,
@@ -370,10 +431,7 @@ class Search:
                 self._rewritten,
                 lambda: self._request("turns", AS_WRITTEN, steps=ENDLESS),
             )
-        with self._counted():
-            times = self._one_process.turn(order, changed, self.foreseen)
-        self.found.way = IN_ONE
-        return times
+        return self._one_process
 
     def _open(self, versions: Sequence[Set]) -> str:
         """Which of some versions are open, and when they will not be; what is known of the others."""

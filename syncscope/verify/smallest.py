@@ -39,7 +39,8 @@ class Fixes:
             UserError: the program cannot be run, or there is nothing to try.
         """
         search = self.search
-        files = search.as_written()
+        search.in_one = not search.settings.apart
+        files = search.as_written(twice=not search.in_one)
         named = {place.path for place in search.settings.only}
         if missing := sorted(path for path in named - set(files) if kind_of_file(path) != LIBRARY):
             raise UserError(
@@ -51,11 +52,11 @@ class Fixes:
         self._offer()
         search.turned = self._refresh
         search.told = self._cut_short
-        good = self._good()
-        search.in_one = not search.settings.apart
-        if good:
+        self._foresee([number for number, fix in self.tried.items() if not fix.why])
+        recording = recording or search.recording()  # before versions take turns, so that these go on in one process
+        if good := self._good():
             self._note_values(self.plan.closed(good))
-            self.choose(good, recording or search.recording())
+            self.choose(good, recording)
         self._tell()
 
     def choose(self, good: Sequence[int], recording: Trace | None) -> None:
@@ -139,6 +140,7 @@ class Fixes:
         good: list[int] = []
         if equal := self._equal_together():
             return equal
+        self.search.compare([self.plan.closed({number}) for number, fix in self.tried.items() if not fix.why])
         for candidate in self.plan.candidates:
             fix = self.tried[candidate.number]
             if fix.why:
@@ -168,6 +170,9 @@ class Fixes:
         if len(open_) < 2 or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
         self.search.tell("what all fixes together compute")
+        self.search.compare([together])
+        if (apart := self.search.compared.get(together)) and apart.largest:
+            return []
         values, _, apart = self._judge(together)
         if values != EQUAL:
             return []
@@ -214,11 +219,17 @@ class Fixes:
 
     # what they save
 
+    def _foresee(self, numbers: Sequence[int]) -> list[Set]:
+        """Says which versions may be timed; of these each fix by itself."""
+        together = self.plan.closed(numbers)
+        alone = [self.plan.closed({number}) for number in numbers]
+        self.search.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
+        return alone
+
     def _time(self, together: Set, good: Sequence[int]) -> None:
         """All together, and each by itself."""
         search = self.search
-        alone = [self.plan.closed({number}) for number in good]
-        search.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
+        alone = self._foresee(good)
         different = [chosen for chosen in alone if chosen != together]
         if different and not search.in_one and search.runs_left(EACH) < FEWEST * (len(different) + 3):
             different = []  # what is left of the budget goes to what is without each
@@ -352,7 +363,8 @@ class Fixes:
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or chosen not in self.search.values:
             return
-        before, after = self.search.values[AS_WRITTEN], self.search.values[chosen]
+        before = self.search.beside_it.get(chosen, self.search.values[AS_WRITTEN])
+        after = self.search.values[chosen]
         members = [self.plan.candidates[number] for number in chosen]
         plain = {
             Place(one.path, line)

@@ -347,8 +347,13 @@ class InTurns(Observed):
         from syncscope.verify.in_turns import Conductor
 
         super().__init__(request, turn)
-        self._conductor = Conductor(request)
-        overlay.put({path: one.tree for path, one in self._conductor.files.items()})
+        self._conductor = Conductor(request, self.optimizers)
+        overlay.put({path: one.tree for path, one in self._conductor.files.items()}, self._conductor.heard)
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Steps, and what loaders give."""
+        super().listen(stack)
+        self._conductor.listen()
 
     def boundary(self) -> None:
         """Another block may begin here, or nobody asks for more."""

@@ -20,20 +20,24 @@ def compare(search: Search, recording: Trace | None) -> None:
     """
     found, other = search.found, search.other
     assert other is not None
-    search.as_written()
-    search.tell("the other version: what does it compute")
-    search.values[OTHER] = values_of(search.runs(OTHER, other))
+    search.in_one, search.foreseen = not search.settings.apart, [OTHER]
+    search.as_written(twice=not search.in_one)
+    recording = recording or search.recording()
+    search.compare([OTHER])
+    if OTHER not in search.beside_it:
+        search.tell("the other version: what does it compute")
+        search.values[OTHER] = values_of(search.runs(OTHER, other))
+        search.own_noise()
     found.values, why, found.difference = search.judge(OTHER, rounds=True, safe=False)
     if why:
         found.notes.append(why)
     if found.values == CHANGED:
         found.refused = True
-    recording = recording or search.recording()
     search.best = OTHER
-    search.in_one = not search.settings.apart
     search.until_narrow([OTHER])
     if OTHER in search.failed:  # in a run that is timed, which makes more steps
         raise cannot_run(other, search.failed[OTHER])
     if recording is not None:
         before, after = search.pieces(OTHER)
-        found.promise(foretold(recording, search.values[AS_WRITTEN], search.values[OTHER], before, after))
+        as_written = search.beside_it.get(OTHER, search.values[AS_WRITTEN])
+        found.promise(foretold(recording, as_written, search.values[OTHER], before, after))

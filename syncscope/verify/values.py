@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from syncscope.model.ops import Op
 from syncscope.model.source import Place
+from syncscope.turns.weaving import LINES
 from syncscope.verify.held import HeldNumber, Moment, Name, distance, held_of, names_apart
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
@@ -300,3 +301,14 @@ def pieces_of_two(before: str, after: str) -> tuple[PieceOf, PieceOf]:
         return (one, lines.piece_after(place.line)) if place.path == other else (place.path, place.line)
 
     return of_one, of_other
+
+
+def pieces_of_woven(as_written: PieceOf, rewritten: PieceOf, path: str = "") -> tuple[PieceOf, PieceOf]:
+    """The same where both run in one process: a line says of which version it is. `path`: where the other one stands."""
+
+    def of_either(place: Place) -> Piece:
+        if place.line < LINES:
+            return as_written(place)
+        return rewritten(Place(os.path.realpath(path) if path else place.path, place.line % LINES))
+
+    return as_written, of_either

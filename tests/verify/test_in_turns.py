@@ -78,7 +78,8 @@ def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Pa
     assert (code, found["way"], found["why_processes"], found["values"]) == (0, "one process", None, "equal")
     assert found["low"] <= found["ratio"] <= found["high"] < 1
     assert found["ratio"] < 0.8  # half of it is the wait
-    assert found["runs"] <= 5  # two of the values as written, one rewritten, the turns, which may begin twice
+    assert found["runs"] <= 3  # as written, and the one of values and turns, which may begin twice
+    assert (found["why_compared_apart"], found["compared_steps"]) == (None, 18)
     assert (project / "train.py").read_text() == TRAIN
     assert (project / "checkpoint.pt").read_text() == "of yesterday"
 
@@ -110,6 +111,7 @@ def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
     (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach().double()"))
     code, found = verified("train.py", "after.py")
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
+    assert found["why_compared_apart"] is None
     assert found["high"] < 1
 
 
@@ -135,6 +137,25 @@ def test_what_is_begun_anew_once_in_some_steps_takes_turns_too(project: Path) ->
     _, found = verified("--budget=40s", "train.py", "after.py")
     assert (found["way"], found["why_processes"]) == ("one process", None)
     assert found["ratio"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["total += (loss * 1.5).item()", "model.weight.data += 1e-6"],
+)
+def test_another_version_that_computes_something_else_is_told(project: Path, wrong: str) -> None:
+    (project / "after.py").write_text(TRAIN.replace("total += loss.item()", wrong))
+    code, found = verified("--precision=30%", "train.py", "after.py")
+    assert (code, found["values"]) == (1, "changed")
+
+
+def test_steps_that_are_not_the_same_twice_are_compared_in_whole_runs_and_the_result_says_why(project: Path) -> None:
+    counted = TRAIN.replace("model(x)", "model(x + next(steps))").replace("import time", "import time, itertools")
+    (project / "train.py").write_text(counted.replace("total = 0.0", "total, steps = 0.0, itertools.count()"))
+    _, found = verified("--precision=30%")
+    assert found["why_compared_apart"].startswith("the same steps as written twice differ by ")
+    assert (found["way"], found["values"]) == ("one process", "equal")
+    assert found["ratio"] < 0.8
 
 
 def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
