@@ -95,14 +95,15 @@ class Conductor:
 
     def listen(self) -> None:
         """What a loader gives is kept, too, whoever asks for it."""
-        from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-        give, tape = _BaseDataLoaderIter.__next__, self.selector.tape
+        loading = sys.modules.get("torch.utils.data.dataloader")  # which is there before the program, if it can be
+        if loading is None:
+            return
+        give, tape = loading._BaseDataLoaderIter.__next__, self.selector.tape
 
         def next_of(iterator: Any) -> Any:
             return tape.of(iterator, give).next()
 
-        _BaseDataLoaderIter.__next__ = next_of
+        loading._BaseDataLoaderIter.__next__ = next_of
 
     def boundary(self) -> bool:
         """A step has ended: another block may begin. Whether there is more to be run."""
