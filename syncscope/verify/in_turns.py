@@ -2,7 +2,7 @@
 
 Search and run talk in lines of JSON. The run says how long it took and what cannot take turns once it is warm, is asked for
 `{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns}`, until it is ended or the program does. Asked
-for `{"compare": [0, 0, 2]}` it makes the same steps by each: `comparison`.
+for `{"compare": [0, 0, 2]}` it makes the same steps by each: `same_steps`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 from syncscope.turns.selector import Selector
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, heard, weave
-from syncscope.verify.comparison import Comparison
 from syncscope.verify.periods import Periods
 from syncscope.verify.request import Request
+from syncscope.verify.same_steps import SameSteps
 from syncscope.verify.timing import ALIKE, LONG
 
 WARM = 8  # steps at least before the first block
@@ -64,7 +64,7 @@ class Conductor:
 
         assert request.talk is not None
         self._request, self._optimizers = request, optimizers
-        self._comparison: Comparison | None = None
+        self._comparison: SameSteps | None = None
         self._ask, self._answer = request.talk
         self._name = request.folder  # what is left of another run's talk is none of ours
         before = {path: Path(path).read_bytes() for files in request.versions for path in files}
@@ -176,7 +176,7 @@ class Conductor:
             if not said:
                 return False
             if "compare" in said:
-                self._comparison = Comparison(self._request, self._optimizers, self.selector, self._passages, self._say)
+                self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
                 if self._comparison.begin(said["compare"]):
                     return True
                 self._comparison = None

@@ -31,7 +31,7 @@ STEPS = (
 # steps is done in the same of them
 
 
-class Comparison:
+class SameSteps:
     """One of them: `begin`, then `boundary` after each step, as long as they say that there is more to come.
 
     It answers `{"compared": version, "folder": ...}` for each, or `{"compared": None, "why": ...}`.
