@@ -126,7 +126,9 @@ def main() -> int:
     """Prints what is wrong, and is 1 then; the device is registered."""
     torch.ocl.allow_tf32 = False
     wrong = []
-    for what, computed, expected in _cases():
+    for what, computed, expected in list(
+        _cases()
+    ):  # all are asked for, and built side by side, before one is waited for
         error = float(np.abs(computed.detach().cpu().double().numpy() - expected).max() / np.abs(expected).max())
         if not error < _TOLERANCE:
             wrong.append(f"{what} is off by {error:.1%}")
