@@ -11,10 +11,16 @@ NAME = "__syncscope_turns__"  # under which woven code finds the selector, among
 
 
 class Selector:
-    """`version` is the one that runs, 0 as written. `entered` counts how often each passage was begun, by it and version."""
+    """`version` is the one that runs, 0 as written. `entered` counts how often each passage was begun, by it and version.
+
+    The `next` one, if any, runs from where the passage `head` is begun anew: what lies in it is all of one version, so that
+    what one has put into a list is not met by the other.
+    """
 
     def __init__(self) -> None:
         self.version = 0
+        self.next: int | None = None
+        self.head: int | None = None
         self.entered: dict[tuple[int, int], int] = {}
         self.tape = Tape()
         self.over = self.tape.loop  # asked by each loop what it is over
@@ -28,6 +34,8 @@ class Selector:
 
     def at(self, passage: int) -> int:
         """The version for a passage that begins."""
+        if passage == self.head and self.next is not None:
+            self.version, self.next = self.next, None
         version = self.version
         key = passage, version
         self.entered[key] = self.entered.get(key, 0) + 1

@@ -130,7 +130,8 @@ class Conductor:
         if not self._left:
             self._times.pause()
             lengths = [length for length in self._times.every() if length is not None]
-            told = fmean(lengths) if len(lengths) == self._long else None
+            is_whole = len(lengths) == self._long and self.selector.next is None
+            told = fmean(lengths) if is_whole else None
             self._say({"version": self.selector.version, "step": told})
             return self._next()
         return True
@@ -168,6 +169,9 @@ class Conductor:
         self._period = max((period for period in periods if period * usual <= LONGEST), default=1)
         steps = min(MANY, max(SHORT, LASTS / usual))
         self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
+        if self._period > 1:
+            begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it
+            self.selector.head = next(passage for passage in begun if self._periods.of(passage) == self._period)
 
     def _next(self) -> bool:
         """Begins the block that is asked for; False where none is, and the run is to end."""
@@ -182,7 +186,10 @@ class Conductor:
                 self._comparison = None
             else:
                 self._order = said["order"]
-        self.selector.version = self._order.pop(0)
+        if self.selector.head is None:
+            self.selector.version = self._order.pop(0)
+        else:
+            self.selector.next = self._order.pop(0)
         self._left = self._long + self._period
         return True
 

@@ -103,11 +103,13 @@ class Stale:
         return _Slot(value, value.data_ptr(), value.nbytes)
 
     def _is_meant(self, seen: places.Seen) -> bool:
-        spot = reads.spot_of(seen)
-        if spot is None:
-            return False
-        place, _ = places.resolve(spot)
-        return (os.path.realpath(place.path), place.line) in self._lines
+        """Whether the user's line, or one of a library that reads for it, is one of those that are named."""
+        for spot in (seen.user, seen.inner, seen.library):
+            if spot is not None:
+                place, _ = places.resolve(spot)
+                if (os.path.realpath(place.path), place.line) in self._lines:
+                    return True
+        return False
 
     def found(self) -> dict[str, Any]:
         """Which steps were answered late, how many reads were, and what fetching a value took on the host, ns."""

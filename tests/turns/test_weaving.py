@@ -72,6 +72,13 @@ def test_a_loop_that_goes_on_changes_its_version_between_two_times_round(selecto
     assert selector.entered == {(0, 0): 4, (0, 1): 2}
 
 
+def test_the_next_version_begins_with_the_passage_that_holds_the_others(selector: Selector) -> None:
+    outer, inner = 4, 5
+    selector.head, selector.next = outer, 1
+    assert [selector.at(passage) for passage in (inner, inner, outer, inner)] == [0, 0, 1, 1]
+    assert selector.next is None
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_each_version_does_what_it_says(selector: Selector, version: int) -> None:
     before = '''
