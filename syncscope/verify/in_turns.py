@@ -179,7 +179,9 @@ class Conductor:
             said = self._hear()
             if not said:
                 return False
-            if "compare" in said:
+            if "compare" in said and self.selector.head is not None:
+                self._say({"compared": None, "why": f"what differs is begun anew every {self._period} steps only"})
+            elif "compare" in said:
                 self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
                 if self._comparison.begin(said["compare"]):
                     return True
