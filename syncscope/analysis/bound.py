@@ -5,9 +5,9 @@ host   [launch a][ wait for a....]  Python  [launch b]         host's own:    la
 queue              [=====a=======]                  [==b==]    device's own:  a, b
 ```
 
-Work that a read enqueues itself (its copy, what counts) goes with it, an upload from pageable memory takes as long as from
-pinned, and whatever may be the recorder's, or the price of having waited, is taken off the host. So nothing here rests on a
-price being right: a step without waits is no shorter.
+Work that a read enqueues itself (its copy, what counts) goes with it, and what its rewrite computes no longer. An upload from
+pageable memory takes as long as from pinned, and whatever may be the recorder's, or the price of having waited, is taken off
+the host. So nothing here rests on a price being right: a step without waits is no shorter.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> fl
     work, out = event_graph.device_work, event_graph.taken_out
     since = graph.ends[window.first] if window.first >= 0 else 0.0
     until = graph.ends[window.last] if window.last >= 0 else graph.end
-    stays = out.launched_by(out.whole) < 0
+    stays = (out.launched_by(out.whole) < 0) & (out.cleared() < 0)
     for one in event_graph.selections:
         stays[one.back] = False
     end = work.end.copy()

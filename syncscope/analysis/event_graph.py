@@ -124,10 +124,11 @@ class EventGraph:
         """What the host did, in order."""
         return self._host
 
-    def rewritten(self, plain: Collection[int]) -> None:
-        """These reads have rewrites that add nothing: no work over all rows where they select, no launch in their place."""
+    def rewritten(self, plain: Collection[int], clearing: Collection[int] = ()) -> None:
+        """These reads have rewrites that add nothing: no work over all rows where they select, no launch in their place. With
+        `clearing` ones goes what their lines launched for them."""
         self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]
-        self._plain = frozenset(plain)
+        self._plain, self.taken_out.clearing = frozenset(plain), frozenset(clearing)
         self._graphs.clear()
 
     def kept(self, reads: Collection[int]) -> float | None:
@@ -203,6 +204,10 @@ class EventGraph:
             with_read[j], left[j] = number, time
         least = shortest(self.trace, work.row) if chosen else work.duration
         spare = np.zeros(len(work.start))
+        for_read = out.cleared()
+        cleared = np.flatnonzero((for_read >= 0) & (with_read < 0) & (not stays))
+        with_read[cleared] = for_read[cleared]
+        spare[cleared] = (cost + np.minimum(gaps, OPERATOR))[work.item[cleared]]
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             of = len(self.reads) + turn
             least_of = one.work if one.told else one.most[:0]

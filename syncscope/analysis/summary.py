@@ -78,7 +78,10 @@ def summarize(
         for key, rows in members.items()
     ]
     fixed = [(rows, line.finding.fix) for rows, line in zip(members.values(), lines, strict=True) if line.finding]
-    event_graph.rewritten({r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows})
+    event_graph.rewritten(
+        {r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows},
+        {r for rows, fix in fixed if fix is not None and fix.clears for r in rows},
+    )
     graph = event_graph.graph()
     trusted = fidelity_of(event_graph, graph)
     if prices:

@@ -50,6 +50,7 @@ class TakenOut:
         self._steps = {step.index: step for step in steps}
         self._number_of = {row: number for number, read in enumerate(reads) for row in read.calls}
         self._by_call = np.argsort(work.enqueued, kind="stable")
+        self.clearing = frozenset[int]()  # of which the rewrite computes no longer what they ask for
         self.whole = frozenset(number for number, read in enumerate(reads) if read.row >= 0)
         self.fetching = frozenset(number for number in self.whole if reads[number].op in VALUES)
         self.copying = frozenset(number for number in self.whole if reads[number].op in COPIES)
@@ -71,6 +72,22 @@ class TakenOut:
             over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
             found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
         return found
+
+    def cleared(self) -> NDArray[np.intp]:
+        """For each piece of work which of the reads that are `clearing` its line launched it for: right before it; -1 else."""
+        trace, host, found = self._trace, self._host, np.full(len(self._work.start), -1, np.intp)
+        if not self.clearing or not len(host.row):
+            return found
+        plain = (host.row >= 0) & ~host.holds
+        place = np.where(plain, trace.place[np.where(plain, host.row, 0)], -1)
+        begin, for_read = host.begin + host.origin, np.full(len(host.row), -1, np.intp)
+        for number in self.clearing:
+            row = self._reads[number].row
+            item = int(np.searchsorted(begin, trace.start[row])) - 1 if row >= 0 and trace.place[row] >= 0 else -1
+            while item >= 0 and place[item] == trace.place[row]:
+                for_read[item] = number
+                item -= 1
+        return np.asarray(for_read[self._work.enqueued], np.intp)
 
     def spared(self, going: Collection[int], recorder: Recorder) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.

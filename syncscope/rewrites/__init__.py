@@ -3,11 +3,13 @@
 A rule lists the rewrites that may mend it (`REWRITES`), and they are tried in that order. Only then are they imported, and
 libcst with them. A rewrite that several rules list says in each example which rule flags it. One after which the device does
 more says what as `ADDS`: the price of its lines is then what the wait costs, less that. One that brings several reads together
-says which of them still waits, and is not in the price: `STAYS = Stays.LAST`.
+says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. One that computes no longer what was asked for
+says `CLEARS = True`: what the line launched before the read goes with it.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Iterable, Iterator
@@ -64,9 +66,20 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
             fix = module.rewrite(site, function)
         if fix is not None:
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
-            fix = replace(fix, adds=adds, stays=stays, rewrite=name)
+            clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
+            fix = replace(fix, adds=adds, stays=stays, clears=clears, rewrite=name)
             found = fix if found is None else replace(found, also=fix)
     return found
+
+
+def _only(site: Site, function: Function) -> bool:
+    """Whether a statement computes nothing before a site but what that needs."""
+    statement = function.statement(site.node)
+    if statement is None:
+        return False
+    asked = statement.test if isinstance(statement, (ast.If, ast.While)) else statement
+    inside = set(ast.walk(site.node)) | set(function.around(site.node))
+    return all(node in inside for node in ast.walk(asked) if isinstance(node, (ast.Call, ast.BinOp, ast.Subscript)))
 
 
 ASKED: dict[str, tuple[int, float]] = {}

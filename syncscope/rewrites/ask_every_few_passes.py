@@ -16,6 +16,7 @@ PASSES = 16
 CHANGES = (
     "up to 15 more passes run once it is true: they must leave the result as it is, or what they add must be cut off"
 )
+CLEARS = True
 EXAMPLES = (
     Example(
         """

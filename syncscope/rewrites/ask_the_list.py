@@ -19,6 +19,7 @@ MADE = (
     "torch.LongTensor({l}).to(*_, **_)", "{x}.new_tensor({l}, **_)", "torch.tensor({l}, **_).to(*_, **_)",
 )  # fmt: skip
 ASKED = ("{t:name}.max()", "{t:name}.min()", "{t:name}.sum()", "{t:name}.amax()", "{t:name}.amin()")
+CLEARS = True
 EXAMPLES = (
     Example(
         """

@@ -15,6 +15,7 @@ from syncscope.rewrites.write_without_asking import ASKED
 
 COMPILES = True
 ADDS = Adds.ROWS
+CLEARS = True
 EXAMPLES = (
     Example(
         """

@@ -15,6 +15,7 @@ from syncscope.tensors.syntax import name_of
 
 ASKED = ("log_prob", "cdf")  # what looks into a value
 
+CLEARS = True
 EXAMPLES = (
     Example(
         """

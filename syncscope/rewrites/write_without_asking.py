@@ -14,6 +14,7 @@ from syncscope.model.finding import Fix, Safety
 COUNTS = ("{m}.any(**_)", "{m}.sum(**_)", "{m}.count_nonzero(**_)")
 ASKED = (*COUNTS, *(f"{count} {more} 0" for count in COUNTS for more in (">", "!=")))
 COMPILES = True
+CLEARS = True
 EXAMPLES = (
     Example(
         """

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 from drawn import Device
 from simulated import Machine
-from test_brought_together import found, said
+from test_brought_together import HAZARDS, found, said
 
 from syncscope.analysis.answer import answer, decide
 from syncscope.analysis.summary import summarize
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds, Stays
+from syncscope.model.source import Place
+from syncscope.model.trace import Trace
 
 FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
 MS = 1_000_000
@@ -129,3 +131,22 @@ def test_a_batch_that_is_uploaded_must_be_pinned_which_is_a_copy_too(works, deci
     report = summarize(machine.trace())
     assert report.answer.share > 0.15
     assert report.answer.decision is decision
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_what_a_line_launched_for_its_read_goes_with_a_rewrite_that_asks_no_longer(clears):
+    """Line 57 launches a millisecond of work to ask for it, and line 50 what comes before."""
+    device = Device()
+    device.run([[("launch", 0, 5 * MS), ("launch", 0, MS), ("read", 57, 0), ("work", 2 * MS)]] * 12)
+    launches = [event for event in device.events if event.name == "cudaLaunchKernel"]
+    lines = {id(event): 57 if n % 2 else 50 for n, event in enumerate(launches)}
+    trace = Trace.of(
+        replace(event, place=Place("train.py", lines[id(event)])) if id(event) in lines else event
+        for event in device.events
+    )
+    (line,) = summarize(trace, [], HAZARDS).lines
+    asked = replace(found(57), place=line.place)
+    asked = replace(asked, fix=replace(asked.fix, stays=Stays.NONE, clears=clears))
+    report = summarize(trace, [asked], HAZARDS)
+    assert report.saving == pytest.approx((3 if clears else 2) * MS, rel=0.03)
+    assert report.bound.saving >= report.saving - 1_000
