@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.replay import Meeting, Times, walk
 
-CAUSES = ("waits in reads", "launches", "host work", "device work", "a late start")
+CAUSES = ("waits in syncs", "launches", "host work", "device work", "a late start")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,11 @@ def command(
         folders = {os.path.dirname(path) or "." for path in paths}
         where = folders.pop() if len(folders) == 1 else "with all of them"
         echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
+    one_file = output is not None and Path(output).suffix and not hasattr(exporter, "write")
+    if output is not None and one_file and len(paths) > 1 and not Path(output).is_dir():
+        folder = f"--format {name} -o {Path(output).with_suffix('')}/"
+        said = f"{len(paths)} recordings do not go into one file, {output}"
+        raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
     as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
     if output is None and name not in ("terminal", "json") and (len(paths) > 1 or not hasattr(exporter, "export")):
         raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")

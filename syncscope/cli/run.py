@@ -174,7 +174,7 @@ def _record(
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
-        kept, show = _kept(trace, target, output, quiet)
+        kept, show = _kept(trace, target, output, quiet, device)
         shown[:] = [show]
         return kept
 
@@ -247,7 +247,9 @@ def _would_wait(trace: Trace) -> None:
         echo(f"  {place}:{column}  {op}  {often}", err=True)
 
 
-def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> tuple[bool, Callable[[], None]]:
+def _kept(
+    trace: Trace, target: str, output: Path, quiet: bool, device: str | None = None
+) -> tuple[bool, Callable[[], None]]:
     """Writes the recording; whether it is, and what prints its table, to stderr, since the program may be part of a pipe.
 
     Nothing that fails here may change how the program goes on, or its exit code.
@@ -265,7 +267,7 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> tuple[bool, C
     def show() -> None:
         try:
             if not quiet:
-                _show(trace)
+                _show(trace, device and f"--device {device} {target}")
             for file in files:
                 echo(f"wrote {file}", err=True)
         except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
@@ -274,7 +276,8 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> tuple[bool, C
     return True, show
 
 
-def _show(trace: Trace) -> None:
+def _show(trace: Trace, lent: str | None) -> None:
+    """The table; `lent`: the words by which a script that asks for cuda got another device."""
     import numpy as np
 
     import syncscope
@@ -286,7 +289,13 @@ def _show(trace: Trace) -> None:
         _would_wait(trace)
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
-        echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
+        if lent:
+            echo(
+                f" hint: the program asked for no cuda; where it has an option for that: syncscope run {lent} --device cuda",
+                err=True,
+            )
+        else:
+            echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
     else:
         out = console(stderr=True)
         out.print(terminal.render(syncscope.report(trace), out.width))

@@ -332,6 +332,10 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
         grid.add_row("between", "what of a step the share lies between in four of five recordings like this one")
     if any(line.answer for line in report.lines):
         grid.add_row("fix, try, leave", "worth it; measure it with `syncscope verify`; not worth it")
+    if report.lines and not any(line.place for line in report.lines):
+        grid.add_row(
+            "no line known", "`syncscope run` records lines; torch.profiler, with `with_stack=True`, functions"
+        )
     unknown = sum(not line.rule and not line.fallback for line in report.lines)
     if unknown and report.findings:
         grid.add_row("no rule", f"{unknown} of {len(report.lines)} lines wait in a way that the linter does not know")

@@ -318,3 +318,12 @@ def test_nobody_can_lay_a_link_where_the_report_will_be_written(folder, monkeypa
     assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "-o", "out.json"]).exit_code == 0
     assert Path("mine").read_text() == "precious"
     assert json.loads(Path("out.json").read_text())["schema"] == 1
+
+
+def test_many_recordings_do_not_become_a_folder_that_is_called_like_a_file(folder):
+    for name in ("one.json", "two.json"):
+        kineto.save(recording(name), folder / "runs" / name)
+    code, _, err = outcome("runs", "-o", "page.html")
+    assert code == 2
+    assert "`--format html -o page/`" in err
+    assert not (folder / "page.html").exists()

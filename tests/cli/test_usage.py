@@ -118,6 +118,13 @@ def test_a_program_that_uses_no_device_is_told_so(tmp_path, code, words):
     assert done.stderr.startswith(alone.stderr)
 
 
+def test_a_script_that_stays_on_the_cpu_is_told_to_ask_for_cuda_where_another_device_was_lent(tmp_path):
+    (tmp_path / "train.py").write_text("import syncscope\nfor _ in syncscope.steps(range(2)): pass")
+    command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert "syncscope run --device ocl train.py --device cuda" in done.stderr
+
+
 def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
     command = [sys.executable, "-m", "syncscope", "run", "-m", "nowhere"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)

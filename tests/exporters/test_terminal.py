@@ -109,3 +109,9 @@ def test_a_narrow_terminal_loses_no_word_of_the_summary(report, width):
     head = " ".join(line[terminal.LABEL :].strip() for line in lines[1 : lines.index("", 1)] if line.strip())
     assert "…" not in head
     assert "error within 0.21 % of the recording" in head
+
+
+def test_where_no_line_is_known_it_is_said_what_records_them(report):
+    bare = dataclasses.replace(report, lines=[dataclasses.replace(line, place=None) for line in report.lines])
+    assert "`syncscope run` records lines" in printed(bare, 120)
+    assert "`syncscope run` records lines" not in printed(report, 120)
