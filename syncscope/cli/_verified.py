@@ -171,6 +171,7 @@ def values(found: Verification) -> str:
     rest = ", of which the others have no counterpart in these steps" * (apart.compared < apart.read)
     compared = f"parameters, buffers, losses and {apart.compared} of {apart.read} values that it reads as written{rest}"
     compared += f"; and {apart.names} numbers that its names hold" * bool(apart.names)
+    compared += f", over the first {found.fewer_steps} steps" * bool(found.fewer_steps and not found.compared_steps)
     compared += f", in the same {found.compared_steps} steps of one process" * bool(found.compared_steps)
     if found.values == "equal":
         return f"equal, bit for bit: {compared}{own}"

@@ -71,6 +71,7 @@ class Verification:
     way: str = ""  # how versions took turns: IN_ONE process, or each in a process of its own
     why_way: str = ""  # why not in one
     compared_steps: int = 0  # that were compared in one process, from one snapshot
+    fewer_steps: int = 0  # of a run that are compared, where two as written drift apart
     why_values: str = ""  # why values were not compared so
     ratio: Ratio | None = None
     same: Ratio | None = None
@@ -189,7 +190,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "starting": round(found.starting, 1),
         "way": found.way or None,
         "why_processes": found.why_way or None,
-        "compared_steps": found.compared_steps or found.steps,
+        "compared_steps": found.compared_steps or found.fewer_steps or found.steps,
         "why_compared_apart": found.why_values or None,
         "stale": found.stale,
         "interrupted": found.interrupted,

@@ -25,6 +25,7 @@ from syncscope.model.trace import Trace
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP, cannot_run
+from syncscope.verify.fewer_steps import WEAK, steps_in_common
 from syncscope.verify.held import Name
 from syncscope.verify.one_process import ENDLESS, NotComparedError, OneProcess
 from syncscope.verify.plan import Plan
@@ -63,6 +64,7 @@ Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
 AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
+THIRD: Set = frozenset({-2})
 
 
 @dataclass
@@ -103,6 +105,7 @@ class Search:
     beside_it: dict[Set, Values] = field(
         default_factory=dict
     )  # the same steps as written, of those that are equal there
+    fewer: int = 0  # steps over which values are compared in whole runs, where these drift apart
     foreseen: Sequence[Set] = ()  # versions that may be timed, of which the first has all changes
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
 
@@ -131,7 +134,9 @@ class Search:
                 files = {**files, **self.plan.version(chosen)}
         seconds = min(LONGEST, max(SHORTEST, self.settings.budget / RUNS))
         steps = self.found.steps or self.settings.steps
-        if kind == "values" and self._ends_by_itself:
+        if kind == "values" and self.fewer:
+            steps = self.fewer
+        elif kind == "values" and self._ends_by_itself:
             steps = self.found.steps + 1  # so that it does in each run, and all of them end in the same place
         more = {"steps": steps, "seed": self.settings.seed, "seconds": seconds} | more
         return Request(kind, program, "", **more), files
@@ -208,19 +213,43 @@ class Search:
         if self.found.noise is not None and AGAIN in self.values:
             return self.found.noise
         self.tell("as written, once more: is it deterministic")
+        noise = self._of_own_runs()
+        if noise.largest >= WEAK:
+            noise = self._over_fewer_steps(noise)
+        self.found.noise = noise
+        if noise.apart:
+            self.found.notes.append(INCOMPARABLE.format(" and ".join(noise.apart)))
+        return noise
+
+    def _of_own_runs(self) -> Difference:
         self.values[AGAIN] = values_of(self.runs(AGAIN, self.program))
         self._are_loose(AS_WRITTEN, AGAIN)
         noise = self._difference(AGAIN)
         if noise.largest:  # one pair says little of how far two runs may be apart
-            third: Set = frozenset({-2})
             with contextlib.suppress(RunFailedError):
                 run = self._run("values", AGAIN)
-                self.values[third] = values_of(run)
-                self._are_loose(AS_WRITTEN, third)
-                noise |= self._difference(third)
-        self.found.noise = noise
-        if noise.apart:
-            self.found.notes.append(INCOMPARABLE.format(" and ".join(noise.apart)))
+                self.values[THIRD] = values_of(run)
+                self._are_loose(AS_WRITTEN, THIRD)
+                noise |= self._difference(THIRD)
+        return noise
+
+    def _over_fewer_steps(self, noise: Difference) -> Difference:
+        """How far runs as written are apart over as many steps as they have in common, which are compared from now on."""
+        found = self.found
+        others = [self.values[other] for other in (AGAIN, THIRD) if other in self.values]
+        fewer = steps_in_common(self.values[AS_WRITTEN], others)
+        if not 0 < fewer < found.steps:
+            return noise
+        self.fewer = found.fewer_steps = fewer
+        self.tell(f"as written over {fewer} steps, in which its runs have something in common")
+        for known in (AS_WRITTEN, AGAIN, THIRD):
+            self.values.pop(known, None)
+        self.values[AS_WRITTEN] = values_of(self.runs(AS_WRITTEN, self.program))
+        noise = self._of_own_runs()
+        found.notes.append(
+            f"runs as written drift apart: values are compared over the first {fewer} of {found.steps} steps, in which two of "
+            f"them differ by {noise.largest:.1e}"
+        )
         return noise
 
     def _difference(self, chosen: Set) -> Difference:
@@ -307,7 +336,7 @@ class Search:
             return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)
         only_held = replace(apart, held=0.0).largest == 0.0 < apart.held
-        if only_held and not safe and apart.held <= BITS * self.found.steps * LAST_BIT:
+        if only_held and not safe and apart.held <= BITS * (self.fewer or self.found.steps) * LAST_BIT:
             return WITHIN, f"by {apart.held:.1e} of what names hold, as rounding may", apart
         if only_held and not self._is_settled(chosen):
             apart = self._difference(chosen)
@@ -321,7 +350,7 @@ class Search:
         if rounds and not safe:
             # It happens in every step, and no step carries it further than the first one, by which one bit is known.
             bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT, held=LAST_BIT)
-            if apart.within(bit, BITS * max(1, self.found.steps)):
+            if apart.within(bit, BITS * max(1, self.fewer or self.found.steps)):
                 return WITHIN, f"by {largest}, as rounding may", apart
             least = self._one_last_bit().largest
             return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart

@@ -1,0 +1,69 @@
+"""A program whose runs have nothing in common at their end is compared over the steps in which they have."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from syncscope.verify.processes import Processes
+from syncscope.verify.request import Program
+from syncscope.verify.results import CHANGED, Verification
+from syncscope.verify.search import Search, Settings
+from syncscope.verify.two import OTHER
+from syncscope.verify.values import values_of
+
+pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each run would import torch anew"),
+    pytest.mark.xdist_group("runs of a program"),
+]
+CHAOS = """
+import os
+import torch
+
+x = torch.tensor(0.3, dtype=torch.float64) + int.from_bytes(os.urandom(4), "little") * 1e-20
+w = torch.nn.Parameter(torch.ones(()))
+optimizer = torch.optim.SGD([w], 0.1)
+for step in range(120):
+    x = 3.9 * x * (1 - x)
+    loss = (w * x).square()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+def test_a_change_is_told_where_runs_still_have_something_in_common(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(CHAOS)
+    found = Verification("one.py")
+    with Processes(time.monotonic() + 600, lambda line: None) as processes:
+        search = Search(Program(str(one), device="cpu"), Settings(600, steps=110), processes, lambda what: None, found)
+        search.as_written()
+        assert found.steps == 110
+        assert 2 <= found.fewer_steps < 80
+        assert found.noise is not None
+        assert found.noise.largest < 0.1
+        assert any(f"over the first {found.fewer_steps} of 110 steps" in note for note in found.notes)
+        assert not any("nothing in common in the end" in note for note in found.notes)
+        for change, is_same in (("w * x * 1.01", False), ("x * w", True)):
+            other.write_text(CHAOS.replace("w * x)", f"{change})"))
+            search.other = Program(str(other), device="cpu")
+            search.values[OTHER] = values_of(search.runs(OTHER, search.other))
+            values, why, _ = search.judge(OTHER, rounds=True, safe=False)
+            assert (values != CHANGED) == is_same, why
+
+
+def test_what_has_nothing_in_common_from_the_first_step_is_said_to_prove_nothing(tmp_path: Path) -> None:
+    one = tmp_path / "one.py"
+    one.write_text(CHAOS.replace("* 1e-20", "* 1e-10"))
+    found = Verification("one.py")
+    with Processes(time.monotonic() + 600, lambda line: None) as processes:
+        Search(
+            Program(str(one), device="cpu"), Settings(600, steps=12), processes, lambda what: None, found
+        ).as_written()
+    assert found.fewer_steps == 0
+    assert found.noise is not None
+    assert found.noise.largest > 0.1
