@@ -319,12 +319,13 @@ def test_a_damaged_line_costs_one_class_its_schedule(monkeypatch, tmp_path):
     store.known.cache_clear()
 
 
-def test_what_ships_is_legal_somewhere():
+def test_what_ships_is_legal_somewhere(cores):
     keys = {}
     for _, c in problems():
         c = simplified(c)
         c = gpu.packed(c) or c
-        keys.setdefault(space.problem(c, search.ALIGNED, torch.float32), []).append(c)
+        for tf32 in (False, True):
+            keys.setdefault(space.problem(c, search.ALIGNED, torch.float32, tf32), []).append(c)
     for path in store.SHIPPED.glob("*.jsonl"):
         for problem, schedule in store.read(path, gpu.Schedule):
             assert any(space.legal(c, schedule, search.ALIGNED, torch.float32) for c in keys[problem]), problem
