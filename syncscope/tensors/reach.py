@@ -78,9 +78,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         if b"\r" in source:  # most have none, which is seen in a twentieth of the time
             source = source.replace(b"\r\n", b"\n")
         source = sources[path] = b"\n" + source
+        pins = pins or _PINS in source
         if b"torch" not in source and b"backward(" not in source:
             continue
-        pins = pins or _PINS in source
         folder, file = os.path.split(path)
         if folder not in packages:
             packages[folder] = [*Path(folder).relative_to(root.parent).parts]

@@ -68,6 +68,7 @@ def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() 
     hot = [site for site in sites(path.read_bytes(), str(path)) if site.whole and site.confidence >= 2]
     assert [(site.op, lines[site.place.line - 1].strip()) for site in hot] == [
         ("nonzero", "background = torch.nonzero(target == BACKGROUND, as_tuple=True)"),
+        ("number_write", "target[background] = IGNORE"),
         ("unique", "if torch.unique(target).numel() < 2:"),
         ("mask_read", "return nn.CrossEntropyLoss()(scores[chosen].view(-1, CLASSES), target[keep])"),
         ("mask_read", "return nn.CrossEntropyLoss()(scores[chosen].view(-1, CLASSES), target[keep])"),
@@ -603,14 +604,16 @@ def test_what_is_seldom_asked_for_and_what_a_function_is_to_give_is_cold(source:
 
 @pytest.mark.parametrize(
     ("given", "hot"),
-    [("pin_memory=True", True), ("workers=4", False)],
+    [("pin_memory=True", True), ("workers=4", False), ("**settings.LOADER", True)],
 )
 def test_an_upload_of_a_batch_is_hot_where_a_loader_pins_or_can_be_told_to(
     tmp_path: Path, given: str, hot: bool
 ) -> None:
     (tmp_path / "setup.py").touch()
+    if "settings" in given:  # which speaks of no torch
+        (tmp_path / "settings.py").write_text('LOADER = {"pin_memory": True}\n')
     (tmp_path / "data.py").write_text(
-        f"from torch.utils.data import DataLoader\n\ndef made(rows):\n    return DataLoader(rows, {given})\n"
+        f"import settings\nfrom torch.utils.data import DataLoader\n\ndef made(rows):\n    return DataLoader(rows, {given})\n"
     )
     train = tmp_path / "train.py"
     train.write_text(

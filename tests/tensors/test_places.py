@@ -202,6 +202,13 @@ CASES = {
             chosen[first, labels] = 1  # waits: number_write
             return found, chosen
     """,
+    "numbers at positions that were looked for right above": """
+        def sampled(matched: torch.Tensor, n: int):
+            found = torch.where(matched == 0)[0]  # waits: where
+            chosen = torch.zeros_like(matched)
+            chosen[found[:n]] = 1  # waits: number_write
+            return chosen
+    """,
     "a flag that takes the way of tensors": """
         def default(given, otherwise):
             return given if given is not None else otherwise

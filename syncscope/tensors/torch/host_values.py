@@ -71,7 +71,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         elif fact.kind is TENSOR:
             confidence = fact.confidence
             if fact.shape is DYNAMIC:
-                confidence = 1 if _found_here(frame, fact) else min(confidence, 2)
+                confidence = min(confidence, 2)
             if fact.dtype is ANY_DTYPE and not _called_positions(part):
                 confidence, guessed = 1, True
             else:
@@ -95,13 +95,6 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     if base.ndim is None:
         return 1 if single > 1 else None  # most often a matrix
     return 3 if single == base.ndim else None
-
-
-def _found_here(frame: Frame, fact: Fact) -> bool:
-    """Whether positions were looked for in this function: that is `nonzero`'s finding, whose fix takes this line along."""
-    at = getattr(fact.provenance, "lineno", None)
-    function = frame.function.node if frame.function is not None else None
-    return at is None or function is None or function.lineno <= at <= (function.end_lineno or at)
 
 
 def _called_positions(part: ast.expr) -> bool:
