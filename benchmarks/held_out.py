@@ -3,6 +3,7 @@
     python benchmarks/held_out.py                          on the `ocl` device; --device cuda on a GPU
     python benchmarks/held_out.py --load 2                 beside two busy processes
     python benchmarks/held_out.py --keep FOLDER clipped-by-hand     some loops; their recordings stay
+    python benchmarks/held_out.py --again FOLDER           what these recordings say by now
     python benchmarks/held_out.py --out benchmarks/held_out.json    adds the run to a file of runs
     python benchmarks/held_out.py --show benchmarks/held_out.json   the tables of such a file
 
@@ -115,8 +116,8 @@ def answer(recording: Path) -> dict[str, Any]:
     return {key: said.get(key) for key in KEYS}
 
 
-def measured(names: list[str], given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Truth and answers of each loop."""
+def made(names: list[str], given: argparse.Namespace, folder: Path) -> None:
+    """Recordings and times of each loop, in the folder."""
     import torch  # noqa: F401  once, for all processes that are made from here; no device is touched in this one
 
     processes = multiprocessing.get_context("fork")
@@ -146,17 +147,21 @@ def measured(names: list[str], given: argparse.Namespace, folder: Path) -> dict[
                 soon.start()
         go.set()
         process.join()
+
+
+def measured(names: list[str], folder: Path) -> dict[str, Any]:
+    """Truth and answers of each loop that has both in the folder."""
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
-        wheres = {name: [folder / f"{name}-{number}" for number in range(max(TIMES, given.truths))] for name in begun}
-        files = {name: [file for where in wheres[name] for file in where.rglob("*.json.gz")] for name in begun}
-        answers = {name: list(pool.map(answer, files[name])) for name in begun}
-    found = {}
-    for name in begun:
-        times = [
-            json.loads((where / "times.json").read_text()) for where in wheres[name] if (where / "times.json").exists()
-        ]
-        found[name] = {"true": saved(times), "said": answers[name]}
-    return found
+        files = {name: sorted(folder.glob(f"{name}-[0-9]/**/*.json.gz")) for name in names}
+        answers = {name: [pool.submit(answer, file) for file in some] for name, some in files.items()}
+        times = {
+            name: [json.loads(file.read_text()) for file in folder.glob(f"{name}-[0-9]/times.json")] for name in names
+        }
+        return {
+            name: {"true": saved(times[name]), "said": [one.result() for one in answers[name]]}
+            for name in names
+            if times[name] and answers[name]
+        }
 
 
 def right(true: dict[str, float], said: dict[str, Any]) -> bool | None:
@@ -222,6 +227,9 @@ def main() -> None:
     )
     options.add_argument("--limit", type=float, metavar="SECONDS", help="begin no further loop after that")
     options.add_argument("--keep", metavar="FOLDER", type=Path, help="recordings and times, for another look at them")
+    options.add_argument(
+        "--again", metavar="FOLDER", type=Path, help="what --keep left there is answered once more; runs nothing"
+    )
     options.add_argument("--out", metavar="FILE", type=Path, help="a file of runs that this one is added to")
     options.add_argument("--show", metavar="FILE", type=Path, help="the tables of a file of runs; runs nothing")
     given = options.parse_args()
@@ -241,7 +249,9 @@ def main() -> None:
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(busy.kill)
         before = os.getloadavg()[0]
-        found = measured(given.names or list(loops), given, folder)
+        if not given.again:
+            made(given.names or list(loops), given, folder)
+        found = measured(given.names or list(loops), given.again or folder)
         beside = f"{given.load} busy processes" if given.load else ""
         run = {"machine": machine(given.device), "date": date.today().isoformat(), "beside": beside}
         run |= {"load": [round(before, 1), round(os.getloadavg()[0], 1)], "loops": found}
