@@ -1,4 +1,7 @@
-"""Writes to one class column of each kept row, `loss[rows, label[rows]] = f(...)`, computed for all columns and chosen."""
+"""Writes to one class column of each kept row, `loss[rows, label[rows]] = f(...)`, computed for all columns and chosen.
+
+It waits for code like mmdet's `gfocal_loss.py`, whose labels are a guess there, with labels that are known to be tensors.
+"""
 
 from __future__ import annotations
 
