@@ -11,10 +11,11 @@ from typing import cast
 import libcst as cst
 
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import comments, finished, import_edit, line_end
+from syncscope.codemod.layout import comments, finished
+from syncscope.codemod.new_imports import import_edit
 from syncscope.codemod.parsing import parse, stands_alone
 from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
-from syncscope.codemod.text import CannotRewrite
+from syncscope.codemod.text import CannotRewrite, line_end
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 from syncscope.tensors.syntax import walk

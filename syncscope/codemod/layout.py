@@ -1,4 +1,4 @@
-"""What a maintainer sees of a fix: comments that stay, imports in their place, lines no longer than the file's own."""
+"""What a maintainer sees of a fix: comments that stay, and lines no longer than the file's own."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import ast
 import io
 import itertools
 import re
-import sys
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from syncscope.codemod.function import Function
-from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text
+from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text, line_end
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
 from syncscope.tensors.syntax import each_of, statements
 
-PREAMBLE = re.compile(
-    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
-)  # the linter writes c0ding for what it has decoded
-LICENCE = re.compile(rb"(?:#.*\r?\n)+\r?\n")
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"
 ABREAST = re.compile(r"\s*[)\]}]+, [(\[{]+")  # of two parts of many lines, the end of one and the beginning of the next
@@ -279,6 +274,11 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
             return line
     if depth:
         return line
+    targets = _parts(code[: value - 2]) if code[:value].endswith(" =") and not inside else []
+    if len(targets) > 1 and len(indent) + next((a for a, _ in outer if a >= value), len(code)) >= width:
+        names = "\n".join(f"{indent}{STEP}{part}," for part in targets)
+        rest = folded(f"{indent}_ = {code[value:].strip()}", width, beside=beside)
+        return f"{indent}(\n{names}\n{rest.replace('_', ')', 1)}"
     arguments = _parts(code.removesuffix(",")) if listed and not code.endswith((*OPEN, ":")) else []
     if len(arguments) > 1:  # on a line of their own
         return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
@@ -335,69 +335,3 @@ def _parts(body: str) -> list[str]:
             cuts.append(token.start[1] - 1)
     cuts.append(len(body))
     return [part for a, b in itertools.pairwise(cuts) if (part := body[a + 1 : b].strip())]
-
-
-def import_edit(file: Text, text: str) -> Edit:
-    """An import among those at the head of the file, where formatters would have it, else after its docstring."""
-    body = file.tree.body
-    head = list(
-        itertools.takewhile(lambda s: not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)), body)
-    )
-    found = [s for s in head if isinstance(s, (ast.Import, ast.ImportFrom))]
-    torch = [s for s in found if _package(s) == "torch"]
-    whole = [s for s in torch if isinstance(s, ast.Import)]
-    ours = [s for s in found if isinstance(s, ast.ImportFrom) and s.level]
-    standard = [s for s in found if _package(s) in sys.stdlib_module_names]
-    after: Sequence[ast.stmt] = [s for s in found if s not in ours]
-    before: Sequence[ast.stmt] = torch or ours
-    if text in ("import math", "import functools"):
-        after = [s for s in standard if _package(s) != "__future__"]
-        before = [] if after else [s for s in found if _package(s) != "__future__"][:1]
-        if after and all(s.col_offset == 0 for s in after):  # `import` before `from`, by name
-            lower = [s for s in after if isinstance(s, ast.Import) and _package(s) < _package_of(text)]
-            if not lower:
-                at = file.starts[after[0].lineno - 1]
-                return Edit(Span(at, at), f"{text}\n")
-            after = lower
-    elif text != "import torch" and torch:
-        after, before = whole or torch, []
-    if before is ours and (others := [s for s in after if s not in standard and s.col_offset == 0]):
-        whole = [s for s in others if isinstance(s, ast.Import) and _package(s) < _package_of(text)]
-        after, before = whole, [] if whole else others[:1]  # among what is installed, where formatters would have it
-    if before and before[0].col_offset == 0:
-        at = file.starts[before[0].lineno - 1]
-        gap = "\n" if _package_of(text) in sys.stdlib_module_names else ""
-        return Edit(Span(at, at), f"{text}\n{gap}")
-    docstring = body[:1] if body and ast.get_docstring(file.tree, clean=False) is not None else []
-    last = next(reversed(after or found or docstring), None)
-    if last is None:
-        at = _preamble(file)
-        return Edit(Span(at, at), f"{text}\n\n" if LICENCE.search(file.code, 0, at) else f"{text}\n")
-    at = line_end(file, last)
-    newline = "\n" if at and not file.code[:at].endswith(b"\n") else ""
-    return Edit(Span(at, at), f"{newline}{text}\n")
-
-
-def _preamble(file: Text) -> int:
-    """The end of `#!` and the encoding, which must stay on the first two lines, and of a licence, which an empty line ends."""
-    found = PREAMBLE.match(file.code)
-    assert found is not None  # it takes nothing, too
-    licence = LICENCE.match(file.code, found.end())
-    return licence.end() if licence else found.end()
-
-
-def _package_of(text: str) -> str:
-    return text.split()[1].partition(".")[0]
-
-
-def _package(statement: ast.Import | ast.ImportFrom) -> str:
-    if isinstance(statement, ast.ImportFrom):
-        return "" if statement.level else (statement.module or "").partition(".")[0]
-    return statement.names[0].name.partition(".")[0]
-
-
-def line_end(file: Text, statement: ast.stmt) -> int:
-    """Where the line ends on which a statement does."""
-    end = file.span(statement).end
-    newline = file.code.find(b"\n", end)
-    return len(file.code) if newline < 0 else newline + 1

@@ -166,6 +166,13 @@ class Text:
         return f"`{text}`" if len(text) <= LONGEST else f"`{text[: LONGEST - 3]}...`"
 
 
+def line_end(file: Text, statement: ast.stmt) -> int:
+    """Where the line ends on which a statement does."""
+    end = file.span(statement).end
+    newline = file.code.find(b"\n", end)
+    return len(file.code) if newline < 0 else newline + 1
+
+
 def meanings(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The names that the imports among some nodes bind, and what they stand for."""
     found = {}

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS, needs_number, tensor_read
+from syncscope.codemod.patterns.reads import STAYS, needs_number, tensor_read, without_gradient
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -62,7 +62,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if which not in ("max", "min") or function.constant(other) is None or needs_number(function, call):
         return None
     bound = "min" if which == "max" else "max"
-    cut = "" if site.fact.dtype in (Dtype.INT, Dtype.BOOL) else ".detach()"  # as the number was
+    whole = site.fact.dtype in (Dtype.INT, Dtype.BOOL) or without_gradient(function, tensor)
+    cut = "" if whole else ".detach()"  # as the number was
     draft = Draft(function)
     if used is read:
         draft.replace(call, f"{{t}}{cut}.clamp({bound}={{c}})", t=tensor, c=other)

@@ -103,15 +103,33 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
         draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
     loader = loader_around(function, statement) or loader_of_file(function, statement)
     pinned = loader is not None or PINS.search(function.file.code) is not None
+    changes, safety = CHANGES, Safety.UNSAFE
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
         pin(draft, function, loader)
-    changes = CHANGES if pinned else f"{CHANGES}; {NOT_PINNED}"
+        changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
+        safety = Safety.SUGGEST if of_tensors(function, loader) else Safety.UNSAFE
+    if not pinned:
+        changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None
         changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
-    fix = draft.fix("copy while the host goes on", Safety.UNSAFE if pinned else Safety.SUGGEST, changes)
-    return calls, fix
+    return calls, draft.fix("copy while the host goes on", safety, changes)
+
+
+def of_tensors(function: Function, loader: ast.Call) -> bool:
+    """Whether a loader's dataset is made of tensors, perhaps of the device: `TensorDataset(x)`, `Own(td)` of a `td.device`."""
+    named = [k.value for k in loader.keywords if k.arg == "dataset"]
+    made = next((function.value(d) for d in (*loader.args[:1], *named)), None)
+    if not isinstance(made, ast.Call):
+        return False
+    asked = {ast.unparse(n.value) for n in function.every(ast.Attribute) if n.attr in ("device", "is_cuda")}
+    facts = [function.fact(a) for a in made.args]
+    if any(f.is_tensor and f.device is not Device.HOST for f in facts) or any(
+        ast.unparse(a) in asked for a in made.args
+    ):
+        return True
+    return name_of(made.func) == "TensorDataset" and not all(f.device is Device.HOST for f in facts)
 
 
 def pin(draft: Draft, function: Function, loader: ast.Call) -> None:

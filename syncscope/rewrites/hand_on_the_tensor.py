@@ -7,7 +7,7 @@ import re
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import detached, needs_number, tensor_read, undone_between
+from syncscope.codemod.patterns.reads import detached, needs_number, tensor_read, undone_between, without_gradient
 from syncscope.codemod.sharing import VIEWS
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -75,7 +75,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if definition is not None and not new(function, tensor) and undone_between(function, tensor, definition, uses[-1]):
         return None
-    cut = "" if site.fact.dtype is Dtype.INT else ".detach()"
+    whole = site.fact.dtype is Dtype.INT or without_gradient(function, tensor)
+    cut = "" if whole else ".detach()"
     draft = Draft(function)
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
     return draft.fix("hand the tensor on", Safety.SUGGEST, CHANGES.format(", ".join(sorted(takers))))

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between
+from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between, without_gradient
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -105,7 +105,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if definition is not None and undone_between(function, tensor, definition, uses[-1]):
         return None
-    cut = "" if site.fact.dtype is Dtype.INT else ".detach()"
+    whole = site.fact.dtype is Dtype.INT or without_gradient(function, tensor)
+    cut = "" if whole else ".detach()"
     draft = Draft(function)
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
     changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS

@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host, target
 from syncscope.codemod.patterns.numbers import counts
+from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -145,6 +146,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     made = made_on_host(function, move.func.value)
     if made is None or any(_is_another(function, where, call, move) for call in made.calls):
         return None
+    kept = function.statement(move)
+    if made.shared and isinstance(kept, ast.Assign) and any(written_after(function, t, kept) for t in kept.targets):
+        return None  # elements that share their memory cannot be written, where the copy that was sent could be
     draft = Draft(function)
     there = {call: _made_there(draft, function, call, where) for call in made.calls}
     inside: dict[ast.expr, Part] = {c: new for c, new in there.items() if any(n is move for n in function.around(c))}

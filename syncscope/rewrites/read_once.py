@@ -101,6 +101,8 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     definition = function.reaching_definition(tensor)
     reads = [s for s in function.sites if s.op is site.op and function.same(s.node, site.node)]
     nodes = [s.node for s in reads if isinstance(s.node, ast.Call) and s.node.end_lineno is not None]
+    if any(s.hot for s in reads) and sum(s.hot for s in reads) < 2:
+        return None  # the one that every step makes stays
     if len(nodes) < 2 or definition is None or function.captured(tensor.id):
         return None
     first = nodes[0]

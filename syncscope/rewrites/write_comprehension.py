@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import import_edit
+from syncscope.codemod.new_imports import import_edit
 from syncscope.codemod.patterns.masked import Masked
 from syncscope.codemod.proofs import is_mask
 from syncscope.codemod.text import CannotRewrite

@@ -343,3 +343,14 @@ def test_a_name_is_taken_where_it_could_be_meant(beside: str, name: str) -> None
     inner = f"    {code}".replace("\n    ", "\n        ")
     around = f"def outer(good_index):\n{inner}    return kept, good_index\n"
     assert "kept_good_index = good.nonzero" in fixed(HEAD + around, allowed=FIXES)
+
+
+def test_many_new_names_stand_in_brackets_one_a_line() -> None:
+    names = [f"{word}_loss_of_the_decoder" for word in ("first", "second", "third", "fourth")]
+    given = ", ".join(f"{name}: torch.Tensor" for name in names)
+    notes = "\n".join(f'            "{name}": {name}.mean().item(),' for name in names)
+    code = f"def f(info, {given}):  # noqa: E501\n    info.update(\n        {{\n{notes}\n        }}\n    )\n"
+    after = fixed(HEAD + code, allowed=FIXES)
+    wanted = "\n".join(f"        {name}_mean," for name in names)
+    assert f"    (\n{wanted}\n    ) = torch.stack(" in after
+    compile(after, "after", "exec")

@@ -113,6 +113,25 @@ def detached(function: Function, tensor: ast.expr) -> ast.expr:
     return detached(function, found["t"]) if found is not None else tensor
 
 
+NO_GRADIENT = set("eq ne gt ge lt le isnan isinf isfinite argmax argmin bool long int count_nonzero nonzero".split())
+KEEP_THAT = set("float double half to type sum mean any all clamp view reshape flatten cpu".split())
+
+
+def without_gradient(function: Function, tensor: ast.expr) -> bool:
+    """Whether a value is made of a comparison, or of whole numbers: no gradient goes through, and none is to be cut off."""
+    node = function.value(tensor)
+    match node:
+        case ast.Compare():
+            return True
+        case ast.UnaryOp(operand=inner) | ast.Subscript(value=inner):
+            return without_gradient(function, inner)
+        case ast.BinOp(left=left, right=right):
+            return all(function.constant(n) is not None or without_gradient(function, n) for n in (left, right))
+        case ast.Call(func=ast.Attribute(value=inner, attr=word)) if function.dotted(node.func) is None:
+            return word in NO_GRADIENT or (word in KEEP_THAT and without_gradient(function, inner))
+    return False
+
+
 def known(site: Site, function: Function) -> bool:
     """Whether a read is known well enough to change code: surely, or because `.backward()` is called on what it is made of."""
     tensor = tensor_read(function, site.node)

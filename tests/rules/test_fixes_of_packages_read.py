@@ -1,0 +1,61 @@
+"""Classes of fixes that a strict reader of packages would not have merged: each is mended, or only suggested."""
+
+import pytest
+from rules.driver import findings, fixed
+
+from syncscope.model.finding import Safety
+
+HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n\n\n"
+FIXES = {Safety.SAFE, Safety.UNSAFE}
+
+
+def test_what_shares_its_elements_is_not_made_on_the_device_where_it_is_written() -> None:
+    code = (
+        "def f(pose: torch.Tensor, n: int):\n    pad = torch.eye(4)[None].expand(n, 4, 4).to(pose.device)\n"
+        "    pad[:, :3, :3] = pose\n    return pad\n"
+    )
+    assert (
+        fixed(HEAD + code, allowed=FIXES) == HEAD + code
+    )  # one element of memory stands for many: an error on the device
+    read = code.replace("    pad[:, :3, :3] = pose\n", "")
+    assert "torch.eye(4, device=pose.device)[None].expand(n, 4, 4)" in fixed(HEAD + read, allowed=FIXES)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "safety"),
+    [
+        ("TensorDataset(x, x)", Safety.SUGGEST),
+        ("Rows(x)", Safety.SUGGEST),  # `x.device` is asked for
+        ("Rows(root, train=True)", Safety.UNSAFE),
+        ("data", Safety.UNSAFE),
+    ],
+)
+def test_a_loader_of_tensors_that_may_be_on_the_device_is_not_pinned_by_command(dataset: str, safety: Safety) -> None:
+    code = (
+        f"{HEAD}def train(model, x, root, data):\n    loader = DataLoader({dataset}, batch_size=8)\n"
+        "    for batch in loader:\n        batch = batch.to(x.device)\n        model(batch).sum().backward()\n"
+    )
+    fixes = [f.fix for f in findings(code, "blocking-upload") if f.fix is not None]
+    assert {fix.safety for fix in fixes} == {safety}
+    assert all("on the host, or it cannot be pinned" in fix.changes for fix in fixes)
+
+
+def test_what_no_gradient_goes_through_is_not_detached() -> None:
+    code = (
+        "def f(x: torch.Tensor, heat: torch.Tensor):\n    found = heat.eq(1).float().sum().item()\n"
+        "    return x.sum() / max(found, 1)\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "found = heat.eq(1).float().sum()\n" in after
+    assert ".detach()" in fixed(HEAD + code.replace("heat.eq(1)", "heat.exp()"), allowed=FIXES)
+
+
+def test_a_read_is_not_kept_for_another_that_few_steps_make() -> None:
+    code = (
+        "def train(loader, model, optimizer, show, log):\n    for step, batch in enumerate(loader):\n"
+        "        loss = model(batch).mean()\n        loss.backward()\n        optimizer.step()\n"
+        "        show(loss.item())\n        if step % 100 == 0:\n            log(loss.item())\n"
+    )
+    assert not any(f.fix and f.fix.rewrite == "read_once" for f in findings(HEAD + code, "host-read"))
+    often = code.replace("if step % 100 == 0", "if log is not None")
+    assert any(f.fix and f.fix.rewrite == "read_once" for f in findings(HEAD + often, "host-read"))
