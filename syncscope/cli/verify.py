@@ -145,6 +145,8 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
         raise UserError("two versions have no fixes to choose from", "leave out --line, --rule, --write and --stale")
     if said["stale"] and (said["write"] or said["rules"]):
         raise UserError("--stale makes no fixes", "leave out --write and --rule")
+    if said["write"]:
+        _must_not_be_libraries(said["lines"])
     if said["rules"]:  # before the program is run, which may take minutes
         from syncscope.linter.run import Files
         from syncscope.verify.plan import must_be_known
@@ -152,6 +154,22 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
         must_be_known(said["rules"], [Files([]).config(os.curdir if program.module else program.target)])
     found = verified(program, other, said)
     return finished(found, said)
+
+
+def _must_not_be_libraries(lines: tuple[Place, ...]) -> None:
+    """That none of these is a line of an installed package: what is tried there is tried in a copy, and others use it, too.
+
+    Raises:
+        UserError: one is.
+    """
+    from syncscope.tracers.places import LIBRARY, kind_of_file
+
+    for place in lines:
+        if kind_of_file(place.path) == LIBRARY:
+            raise UserError(
+                f"{os.path.relpath(place.path)} is a library's, and no library is written to",
+                "-o fixes.patch keeps what is found, for those who maintain it",
+            )
 
 
 def programs(arguments: tuple[str, ...], said: dict[str, Any]) -> tuple[Program, Program | None]:

@@ -301,11 +301,13 @@ def left_in(folder: Path) -> list[str]:
         (("--rule", "host-raed", "train.py"), "hint: did you mean 'host-read'?"),
         (("--budget", "soon", "train.py"), "is no time; write 90s or 10m"),
         (("--stale", "--write", "train.py"), "--stale makes no fixes"),
+        (("--write", "--line", "site-packages/lib.py:1", "train.py"), "is a library's, and no library is written to"),
         (("-o", "what", "train.py"), "does not say what to write"),
     ],
 )
 def test_usage_is_explained(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    for name in ("train.py", "notes.ipynb"):
+    (tmp_path / "site-packages").mkdir()
+    for name in ("train.py", "notes.ipynb", "site-packages/lib.py"):
         (tmp_path / name).write_text("")
     process = verify(tmp_path, *arguments)
     _, err = process.communicate(timeout=60)
