@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import pyopencl as cl
 import torch
+from torch.types import Device
 
 from syncscope.errors import UserError
 from syncscope.kernels import generator, memory, queue, storage
@@ -48,7 +48,7 @@ def current_device() -> int:
     return 0
 
 
-def set_device(device: Any) -> None:
+def set_device(device: Device) -> None:
     """Accepts the one device there is.
 
     Raises:
@@ -60,18 +60,18 @@ def set_device(device: Any) -> None:
 
 
 @contextlib.contextmanager
-def device(which: Any) -> Iterator[None]:
+def device(which: Device) -> Iterator[None]:
     """A region in which `which` is the current device: there is only one."""
     set_device(which)
     yield
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: Device = None) -> str:
     """The name the driver gives it."""
     return str(info().name)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device = None) -> None:
     """Waits until the device has run everything queued."""
     queue.finish()
 
@@ -81,17 +81,17 @@ def empty_cache() -> None:
     memory.empty_cache()
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: Device = None) -> int:
     """Bytes in live storages."""
     return memory.in_use
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device = None) -> int:
     """The most bytes that were in live storages at once."""
     return memory.peak
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: Device = None) -> int:
     """Bytes held from the driver, in use or pooled."""
     return memory.held
 
@@ -121,7 +121,7 @@ def initial_seed() -> int:
     return generator.default.initial_seed()
 
 
-def get_rng_state(device: Any = None) -> torch.Tensor:
+def get_rng_state(device: Device = None) -> torch.Tensor:
     """The state of the random numbers, a CPU byte tensor."""
     return generator.default.get_state()
 
@@ -131,7 +131,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
     return [generator.default.get_state()]
 
 
-def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
+def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """Restores a state of the random numbers."""
     generator.default.set_state(new_state)
 
@@ -160,7 +160,7 @@ def _is_in_bad_fork() -> bool:
     return queue.in_bad_fork()
 
 
-def _lazy_call(call: Any) -> None:
+def _lazy_call(call: Callable[[], object]) -> None:
     call()
 
 
@@ -173,7 +173,7 @@ class Event:
         if enable_timing:
             queue.keep_times()
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: Stream | None = None) -> None:
         """Puts the point behind everything queued so far; returns at once."""
         self._marker = queue.marker()
 
@@ -186,7 +186,7 @@ class Event:
         if self._marker is not None:
             self._marker.wait()
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: Stream | None = None) -> None:
         """Nothing to do: one queue, in order."""
 
     def elapsed_time(self, end: Event) -> float:
@@ -209,7 +209,7 @@ class Event:
 class Stream:
     """The one in-order queue, for code that names streams."""
 
-    def __init__(self, device: Any = None, priority: int = 0) -> None:
+    def __init__(self, device: Device = None, priority: int = 0) -> None:
         self.device = storage.device()
 
     def synchronize(self) -> None:
@@ -234,13 +234,13 @@ class Stream:
         """Nothing to do: one queue, in order."""
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device = None) -> Stream:
     """The one queue."""
     return Stream()
 
 
 @contextlib.contextmanager
-def stream(which: Any) -> Iterator[None]:
+def stream(which: Stream | None) -> Iterator[None]:
     """A region on a stream: there is only one."""
     yield
 
@@ -248,12 +248,12 @@ def stream(which: Any) -> Iterator[None]:
 _pinned: set[int] = set()  # addresses of CPU storages that were "pinned": bookkeeping, since we stage uploads anyway
 
 
-def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+def is_pinned(self: torch.Tensor, device: Device = None) -> bool:
     """Whether `pin_memory` made this CPU tensor."""
     return self.untyped_storage().data_ptr() in _pinned
 
 
-def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+def _pin_memory(self: torch.Tensor, device: Device = None) -> torch.Tensor:
     copy = torch.empty_like(self).copy_(self)
     address = copy.untyped_storage().data_ptr()
     _pinned.add(address)

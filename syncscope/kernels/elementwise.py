@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyopencl as cl
 import torch
+from torch.types import Number
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import is_gpu
@@ -24,6 +25,9 @@ WIDE = (
     4 if is_gpu else 1
 )  # neighbours that an item takes where all tensors are of floats; a CPU's compiler makes its own vectors
 _RANKS = (4, 12)  # collapsed dimensions that strided kernels walk: few, because each is a kernel to compile
+
+
+Operand: TypeAlias = torch.Tensor | float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,7 +49,7 @@ class Plan(NamedTuple):
     kernel: cl.Kernel
     size: tuple[int, ...]
     tail: tuple[int, ...]
-    convert: Callable[[Any], Any]
+    convert: Callable[[Number], Number]
     layout: storage.Layout | None = None  # of the result, where it is new
 
 
@@ -72,8 +76,8 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
 def apply(
     op: Pointwise,
     out: torch.Tensor | None,
-    tensors: Sequence[Any],
-    numbers: Sequence[Any] = (),
+    tensors: Sequence[Operand],
+    numbers: Sequence[Number] = (),
     dtype: torch.dtype | None = None,
     infer: Callable[[], storage.Layout] | None = None,
 ) -> Any:
@@ -125,7 +129,7 @@ def apply(
     return out
 
 
-def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | None) -> Plan:
+def _plan(op: Pointwise, out: Any, tensors: Sequence[Operand], dtype: torch.dtype | None) -> Plan:
     inside = dtype or promoted(op, tensors)
     compute = compute_dtype(inside)
     if not storable(out.dtype):
@@ -141,7 +145,9 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | 
         return Plan(None, (), (), convert)
     layouts = [tuple(out.stride())] + [broadcast_stride(x, out.shape) for x in buffers]
     sizes, strides = collapse(tuple(out.shape), layouts)
-    types = [out.dtype] + [x.dtype if any(x is b for b in buffers) else None for x in tensors]
+    types = [out.dtype] + [
+        x.dtype if isinstance(x, torch.Tensor) and any(x is b for b in buffers) else None for x in tensors
+    ]
     flat = not sizes or (len(sizes) == 1 and all(s[0] == 1 for s in strides))
     rank = 0 if flat else next(r for r in _RANKS if r >= len(sizes))
     wide = WIDE if flat and all(t is None or t.is_floating_point for t in types) else 1
@@ -157,7 +163,7 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | 
     return Plan(kernel, (-(-count // (wide * GROUP[0])) * GROUP[0],), tuple(tail), convert)
 
 
-def _float32(value: Any) -> float:
+def _float32(value: Number) -> float:
     x = float(value)
     if (
         -3.4028235677973366e38 < value < 3.4028235677973366e38
@@ -166,16 +172,16 @@ def _float32(value: Any) -> float:
     return x if x != x else float("inf") if x > 0 else float("-inf")
 
 
-def _wrapped(value: Any, bits: int, signed: bool) -> int:
+def _wrapped(value: Number, bits: int, signed: bool) -> int:
     """A number as an integer of so many bits holds it: as on the CPU, 300 in uint8 is 44."""
     half = 1 << (bits - 1) if signed else 0
     return ((int(value) + half) & ((1 << bits) - 1)) - half
 
 
-_CONVERT: dict[torch.dtype, Callable[[Any], Any]] = {torch.float32: _float32, torch.float64: float}
+_CONVERT: dict[torch.dtype, Callable[[Number], Number]] = {torch.float32: _float32, torch.float64: float}
 
 
-def promoted(op: Pointwise, tensors: Sequence[Any]) -> torch.dtype:
+def promoted(op: Pointwise, tensors: Sequence[Operand]) -> torch.dtype:
     """The dtype that PyTorch would compute in: masks and conditions do not count."""
     parts = [x for x, name in zip(tensors, op.tensors, strict=True) if name not in ("condition", "mask")]
     dtype = functools.reduce(_promote, parts[1:], _kind(parts[0]))[0]
@@ -184,11 +190,11 @@ def promoted(op: Pointwise, tensors: Sequence[Any]) -> torch.dtype:
     return dtype
 
 
-def _kind(x: Any) -> tuple[torch.dtype, Any]:
+def _kind(x: Operand) -> tuple[torch.dtype, Any]:
     return (x.dtype if isinstance(x, torch.Tensor) else torch.result_type(x, x), x)
 
 
-def _promote(known: tuple[torch.dtype, Any], x: Any) -> tuple[torch.dtype, Any]:
+def _promote(known: tuple[torch.dtype, Any], x: Operand) -> tuple[torch.dtype, Any]:
     """Folds one more operand in, keeping an example operand of the weakest kind that still decides the same."""
     _, example = known
     dtype = torch.result_type(example, x)
@@ -365,7 +371,7 @@ def assign_where(mask: torch.Tensor, value: torch.Tensor, target: torch.Tensor) 
     return result
 
 
-def result_shape(tensors: Iterable[Any]) -> Sequence[int]:
+def result_shape(tensors: Iterable[Operand]) -> Sequence[int]:
     """The shape that inputs broadcast to; PyTorch's own function for it takes longer than a launch."""
     shapes: list[Sequence[int]] = [x.shape for x in tensors if isinstance(x, torch.Tensor)]
     longest = max(shapes, key=len)
@@ -384,7 +390,7 @@ def result_shape(tensors: Iterable[Any]) -> Sequence[int]:
     return tuple(made)
 
 
-def layout(op: Pointwise, tensors: Sequence[Any]) -> storage.Layout:
+def layout(op: Pointwise, tensors: Sequence[Operand]) -> storage.Layout:
     """What an expression wants to make: broadcast shape, promoted dtype, and the first input's layout if it is dense."""
     shape = result_shape(tensors)
     dtype = torch.bool if op.kind == "compare" else promoted(op, tensors)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from typing import TypeVar
 
 Known = TypeVar("Known")
 MOST = 4096  # calls of different looks: a loss that selects by a mask has another shape on every step
 
 
-class Memo(dict[Any, Known]):
+class Memo(dict[Hashable, Known]):
     """A dictionary of at most 4,096 entries: one more, and it begins anew."""
 
-    def __setitem__(self, key: Any, value: Known) -> None:
+    def __setitem__(self, key: Hashable, value: Known) -> None:
         if len(self) >= MOST:
             self.clear()
         super().__setitem__(key, value)

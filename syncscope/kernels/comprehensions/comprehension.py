@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from syncscope.errors import UserError
+from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.expressions import Poly
 from syncscope.kernels.comprehensions.gradient import gradient, gradient_of, tidied
 from syncscope.kernels.comprehensions.notation import INTEGERS, parse
@@ -54,7 +55,7 @@ class Comprehension(Runner):
     def __repr__(self) -> str:
         return self.__doc__ or ""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Argument) -> Any:
         """The result, or a tuple of them. Nothing waits for the device."""
         if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in args):
             made = _Differentiable.apply(self, *args)
@@ -95,13 +96,13 @@ class Comprehension(Runner):
             parts.forward.forget()
             parts.backward.forget()
 
-    def explain(self, *args: Any) -> str:
+    def explain(self, *args: Argument) -> str:
         """Which statements became which kernel, over which ranges, and how near to the device's limits each of them is."""
         from syncscope.kernels.comprehensions.explain import explain
 
         return explain(self, args)
 
-    def source(self, *args: Any) -> str:
+    def source(self, *args: Argument) -> str:
         """The OpenCL C of these arguments' kernels; that of products is the device's own."""
         plan = self.made(args).plan
         if plan is None:
@@ -109,7 +110,7 @@ class Comprehension(Runner):
             raise UserError(message, "they run through torch; give tensors on ocl")
         return "\n".join(ready.source for ready in plan.units if ready.source)
 
-    def tune(self, *args: Any, seconds: float = 30, quiet: bool = False) -> str:
+    def tune(self, *args: Argument, seconds: float = 30, quiet: bool = False) -> str:
         """Searches for faster kernels on this device for about `seconds`, and keeps them for arguments of this size.
 
         Ctrl-C ends the search and keeps what was found. Gives a line for each kernel: how many times as fast it became.
@@ -144,7 +145,7 @@ class Comprehension(Runner):
 
 class _Differentiable(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, made: Comprehension, *args: Any) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, made: Comprehension, *args: Argument) -> tuple[Tensor, ...]:
         ctx.made = made
         if made._backward is not None:
             return _kept(ctx, args, made.results(args))

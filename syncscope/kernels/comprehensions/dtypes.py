@@ -14,6 +14,7 @@ DTYPES = {"half": torch.float16, "double": torch.float64} | {
     name: getattr(torch, name) for name in TYPES if name not in ("half", "double", "float", "int")
 }
 BOOL, INT, FLOAT = range(3)
+Argument = torch.Tensor | float  # of a comprehension's call: a tensor, or a number
 _LEAST = {"same": INT, "float": FLOAT}
 
 # What an expression is: a dtype that it insists on, if any, and what it is at least.

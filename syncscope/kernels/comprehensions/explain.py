@@ -6,11 +6,12 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from syncscope.kernels import queue
+from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.expressions import Apply, reads, walk
 from syncscope.kernels.comprehensions.on_ocl import Plan, Ready
 from syncscope.kernels.comprehensions.products import Product
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
 
 
-def explain(made: Runner, args: Sequence[Any]) -> str:
+def explain(made: Runner, args: Sequence[Argument]) -> str:
     """Ranges of all statements, then on `ocl` the kernels with what they move and compute, measured."""
     found = made.made(args)
     lines = []
@@ -49,7 +50,7 @@ def explain(made: Runner, args: Sequence[Any]) -> str:
     return "\n".join((head, *lines, f"the limits are {limit}"))
 
 
-def seconds(ready: Ready, known: dict[str, Any], enough: float = math.inf) -> float:
+def seconds(ready: Ready, known: dict[str, Argument], enough: float = math.inf) -> float:
     """Of a unit: the best of three measurements, or the first where it is much slower than `enough`."""
     run = functools.partial(ready.enqueue, known)
     run()
@@ -60,7 +61,7 @@ def seconds(ready: Ready, known: dict[str, Any], enough: float = math.inf) -> fl
     return min(_timed(run, times) for _ in range(3))
 
 
-def _timed(run: Callable[[], Any], times: int) -> float:
+def _timed(run: Callable[[], object], times: int) -> float:
     """Seconds of one run, of several that are waited for together."""
     queue.finish()
     begin = perf_counter()
@@ -75,7 +76,7 @@ def limits() -> tuple[float, float]:
     """Operations in a second of a product of matrices, and bytes in a second of a copy; float32, measured."""
     side, count = (4096, 1 << 26) if is_gpu else (512, 1 << 22)
     a, x, y = torch.ones(side, side, device="ocl"), torch.ones(count, device="ocl"), torch.empty(count, device="ocl")
-    runs: tuple[Callable[[], Any], ...] = (lambda: a @ a, lambda: y.copy_(x))
+    runs: tuple[Callable[[], object], ...] = (lambda: a @ a, lambda: y.copy_(x))
     for run in runs:
         run()
     product, copy = (min(_timed(run, 3) for _ in range(3)) for run in runs)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.comprehensions import schedules
+from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.fuse import Nest, Strides, Unit, fused
 from syncscope.kernels.comprehensions.nests import Schedule, Written
 from syncscope.kernels.comprehensions.products import Product, contraction
@@ -21,7 +22,7 @@ from syncscope.kernels.generate.ir import Contraction
 from syncscope.kernels.operators import NotNative
 from syncscope.kernels.storage import contiguous_stride
 
-Known = dict[str, Any]  # tensors and numbers by name
+Known = dict[str, Argument]  # tensors and numbers by name
 Enqueue = Callable[[Known], None]
 _UNITS = int(device.max_compute_units)
 _WANTED = _UNITS * (2 if is_gpu else 4)  # points that fill the device

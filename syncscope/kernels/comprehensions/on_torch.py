@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels.comprehensions.dtypes import DTYPES
+from syncscope.kernels.comprehensions.dtypes import DTYPES, Argument
 from syncscope.kernels.comprehensions.expressions import Apply, Name, Node, Number, Poly, Read, factors, interval
 from syncscope.kernels.comprehensions.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehensions.program import Program, Step
@@ -30,7 +30,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-def run(program: Program, tensors: Mapping[str, Any]) -> dict[str, Tensor]:
+def run(program: Program, tensors: Mapping[str, Argument]) -> dict[str, Tensor]:
     """Everything that the program writes; `tensors` are its arguments by name."""
     known = dict(tensors)
     device = next((x.device for x in known.values() if isinstance(x, Tensor)), torch.device("cpu"))
@@ -42,7 +42,7 @@ def run(program: Program, tensors: Mapping[str, Any]) -> dict[str, Tensor]:
 class _Space:
     """What a statement runs over: a dimension for each variable, those on the left first; absent ones have size one."""
 
-    def __init__(self, step: Step, known: Mapping[str, Any], device: torch.device) -> None:
+    def __init__(self, step: Step, known: Mapping[str, Argument], device: torch.device) -> None:
         self.step, self.known, self.device = step, known, device
         self.names, self.sizes = tuple(step.ranges), [*map(step.size, step.ranges)]
         self.shape, self.reduced = self.sizes[: len(step.out)], tuple(range(len(step.out), len(self.sizes)))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels.comprehensions.dtypes import DTYPES, INT, category, kind, settled
+from syncscope.kernels.comprehensions.dtypes import DTYPES, INT, Argument, category, kind, settled
 from syncscope.kernels.comprehensions.expressions import (
     Apply,
     Name,
@@ -98,7 +98,7 @@ class Program:
         return settled(kind(node, self.dtypes, self.numbers))
 
 
-def bind(f: Function, args: Sequence[Any]) -> Program:
+def bind(f: Function, args: Sequence[Argument]) -> Program:
     """The program for these arguments, of which only shapes, dtypes and integer numbers are looked at.
 
     Raises:
@@ -116,7 +116,7 @@ def bind(f: Function, args: Sequence[Any]) -> Program:
     return replace(program, steps=tuple(_Binder(f, s, given, program).step() for s in f.statements))
 
 
-def _sizes(f: Function, args: Sequence[Any]) -> dict[str, Poly]:
+def _sizes(f: Function, args: Sequence[Argument]) -> dict[str, Poly]:
     """The numbers of sizes and integer parameters."""
     given: dict[str, Poly] = {}
     first: dict[str, str] = {}
@@ -138,7 +138,7 @@ def _sizes(f: Function, args: Sequence[Any]) -> dict[str, Poly]:
     return given
 
 
-def _misfit(p: Parameter, x: Any) -> str:
+def _misfit(p: Parameter, x: Argument) -> str:
     """What is wrong with an argument, if anything."""
     number = p.dims is None and p.type in INTEGERS
     if not isinstance(x, Tensor):

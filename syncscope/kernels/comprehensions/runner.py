@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels.comprehensions import on_torch
+from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.notation import INTEGERS
 from syncscope.kernels.comprehensions.program import Program, bind
 from syncscope.kernels.comprehensions.statements import Function
@@ -38,7 +39,7 @@ class Runner:
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
 
-    def results(self, args: Sequence[Any], line: str = "") -> tuple[Tensor, ...]:
+    def results(self, args: Sequence[Argument], line: str = "") -> tuple[Tensor, ...]:
         """The results in order, without a gradient; `line` is whose they are, for whoever observes, else the caller's own."""
         if not any(isinstance(x, Tensor) and x.device.type == "ocl" for x in args):
             return self._computed(*args)
@@ -56,12 +57,12 @@ class Runner:
                 observer(name, begin, queue.AS_KNOWN, tuple(args), {}, results)
         return results
 
-    def _computed(self, *args: Any) -> tuple[Tensor, ...]:
+    def _computed(self, *args: Argument) -> tuple[Tensor, ...]:
         found, known = self.made(args), dict(zip(self.names, args, strict=True))
         made = on_torch.run(found.program, known) if found.plan is None else found.plan(known)
         return tuple(made[name] for name in self.function.results)
 
-    def made(self, args: Sequence[Any]) -> Bound:
+    def made(self, args: Sequence[Argument]) -> Bound:
         """What runs these arguments, and any others that are like them."""
         key = tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
         found = self._made.get(key)
@@ -71,7 +72,7 @@ class Runner:
             found = self._made[key] = self._bound(args)
         return found
 
-    def _bound(self, args: Sequence[Any]) -> Bound:
+    def _bound(self, args: Sequence[Argument]) -> Bound:
         program = bind(self.function, args)
         tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
         if len({x.device for x in tensors.values()}) > 1:
@@ -91,7 +92,7 @@ class Runner:
         self._made.clear()
 
 
-def _like(type_: str, x: Any) -> Any:
+def _like(type_: str, x: Argument) -> Argument:
     """What of an argument its plan depends on."""
     if isinstance(x, Tensor):
         return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, x.device

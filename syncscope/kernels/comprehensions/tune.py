@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 import torch
 
 from syncscope.errors import UserError
 from syncscope.kernels.comprehensions import on_ocl, schedules
+from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.explain import seconds as measured
 from syncscope.kernels.comprehensions.fuse import Nest
 from syncscope.kernels.comprehensions.nests import Schedule
@@ -30,7 +31,7 @@ _BETTER = 0.97  # of the default's time, below which a schedule is worth keeping
 _FIRST = 16  # schedules at random, before those near the best
 
 
-def tune(made: Runner, args: Sequence[Any], budget: float, quiet: bool) -> str:
+def tune(made: Runner, args: Sequence[Argument], budget: float, quiet: bool) -> str:
     """Searches, keeps what is faster, and says for each unit how many times as fast it is now."""
     found = made.made(args)
     if found.plan is None:
@@ -74,7 +75,7 @@ def _product(ready: on_ocl.Ready, share: float) -> float:
     return best.gain
 
 
-def _nest(ready: on_ocl.Ready, plan: on_ocl.Plan, known: dict[str, Any], default: float, share: float) -> float:
+def _nest(ready: on_ocl.Ready, plan: on_ocl.Plan, known: dict[str, Argument], default: float, share: float) -> float:
     """How many times as fast a nest became."""
     nest, end = ready.unit, perf_counter() + share
     assert isinstance(nest, Nest)
@@ -117,7 +118,7 @@ def _apart(a: Schedule, b: Schedule) -> int:
     return sum(x != y for x, y in zip(astuple(a), astuple(b), strict=True))
 
 
-def _same(known: dict[str, Any], expected: dict[str, torch.Tensor]) -> bool:
+def _same(known: dict[str, Argument], expected: dict[str, torch.Tensor]) -> bool:
     """Whether a schedule's results are those of the default, up to the order of sums."""
     for name, right in expected.items():
         a, b = known[name].cpu().double(), right.cpu().double()
