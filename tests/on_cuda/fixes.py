@@ -214,6 +214,7 @@ def main() -> None:
         for row in said["rows"]:
             print(f"{row['before']} | {row['after']} | {row['safety']} | {row['rewrite']}, {row['example']}")
         return
+    torch.ones(1, device="cuda", requires_grad=True).sum().backward()  # first of all: autograd asks once where CUDA is
     warnings.simplefilter("always")
     torch.set_warn_always(True)
     warnings.showwarning = heard
