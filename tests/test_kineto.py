@@ -407,3 +407,20 @@ def test_a_place_that_stands_twice_in_a_file_keeps_its_function(tmp_path):
     kineto.save(trace, tmp_path / "run.json")
     read = kineto.read(tmp_path / "run.json")
     assert {read.function(code) for code in read.place.tolist()} == {"step"}
+
+
+def test_what_only_our_files_say_is_one_value_in_those_of_others_and_large_numbers_stay_whole():
+    other = kineto.read(
+        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"correlation": 7}}]}'
+    )
+    assert other.column.tolist() == [-1]
+    assert other.flags.tolist() == [0]
+    assert not other.column.flags.writeable
+    assert other.correlation.tolist() == [7]
+    large = kineto.read(
+        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"correlation": 5000000000}}]}'
+    )
+    assert large.correlation.tolist() == [5_000_000_000]
+    again = kineto.read(kineto.write(large))
+    assert again.correlation.tolist() == [5_000_000_000]
+    assert again.column.tolist() == [-1]

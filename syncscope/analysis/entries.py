@@ -71,23 +71,34 @@ class HostOrder(Sequence[Entry]):
 
     def __init__(self) -> None:
         self._launches: tuple[array[Any], ...] = tuple(array(code) for code in COLUMNS)
+        self._add = tuple(column.append for column in self._launches)
         self._others: list[Run | Hold] = []
         self._positions: list[int] = []  # of the others
 
     def append(self, entry: Entry) -> None:
         """Add one as the last."""
         if isinstance(entry, Launch):
-            for column, value in zip(self._launches, entry, strict=True):
-                column.append(value)
+            self.launch(*entry)
         else:
             self._positions.append(len(self))
             self._others.append(entry)
+
+    def launch(self, *entry: Any) -> None:
+        """Add a `Launch` of these as the last."""
+        for add, value in zip(self._add, entry, strict=True):
+            add(value)
 
     def __len__(self) -> int:
         return len(self._launches[0]) + len(self._others)
 
     def __iter__(self) -> Iterator[Entry]:
-        launches = map(Launch._make, zip(*self._launches, strict=True))
+        return self._in_order(map(Launch._make, zip(*self._launches, strict=True)))
+
+    def unnamed(self) -> Iterator[Run | Hold | tuple[Any, ...]]:
+        """The same, launches as plain tuples: a replay takes them apart at once, and this takes half the time."""
+        return self._in_order(zip(*self._launches, strict=True))
+
+    def _in_order(self, launches: Iterator[Any]) -> Iterator[Any]:
         begin = 0
         for position, entry in zip(self._positions, self._others, strict=True):
             yield from islice(launches, position - begin)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.analysis.entries import Entry, Hold, Launch, Run
+from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
@@ -238,8 +238,8 @@ def _entry_rows(graph: Graph) -> list[dict[str, Any]]:
     return rows
 
 
-def _entries(rows: list[dict[str, Any]]) -> list[Entry]:
-    found: list[Entry] = []
+def _entries(rows: list[dict[str, Any]]) -> HostOrder:
+    found = HostOrder()
     for row in rows:
         n, moves = row["numbers"], row["moves"]
         if row["kind"] == ENTRIES[Run]:

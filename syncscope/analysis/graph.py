@@ -7,10 +7,10 @@ and a replay of a recording costs as many steps as it has waits, not launches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncscope.analysis.entries import Entry, Hold, HostOrder, Launch, Run
+from syncscope.analysis.entries import Hold, HostOrder, Run
 from syncscope.model.report import Read, Step
 
 NEVER = -1e18  # a time that bounds nothing
@@ -27,7 +27,7 @@ class Graph:
     what belongs to one changes where any of them is taken out, and number n of them goes on after the reads.
     """
 
-    stream: Sequence[Entry]
+    stream: HostOrder
     queues: int
     reads: tuple[Read, ...]
     holds: tuple[tuple[int, ...], ...]
@@ -93,10 +93,8 @@ class Fold:
             host_gap = self.flush(keep_host=True)
             self._count += 1
             meets, known = self._meets.get(number, -1), self._number(number)
-            self.stream.append(
-                Launch(
-                    host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read, left, spare
-                )
+            self.stream.launch(
+                host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read, left, spare
             )
             return
         if queue in self._numbers or self._folded == self._longest:

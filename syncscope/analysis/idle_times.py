@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.intervals import Intervals, covered, minus, union
+from syncscope.analysis.intervals import Intervals, covered, distinct, minus, union
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.reads import MODULE, carries
 from syncscope.analysis.steps import window
@@ -124,7 +124,7 @@ def _idle(trace: Trace, rows: NDArray[np.intp], calls: NDArray[np.intp], since: 
     call = np.append(calls[ending], -1)
     kept = end > start
     start, end, call = start[kept], end[kept], call[kept]
-    bounds = np.unique(np.concatenate([start, end, cuts]))
+    bounds = distinct(np.concatenate([start, end, cuts]))
     of = np.searchsorted(start, bounds, side="right") - 1
     inside = (of >= 0) & (bounds < end[of]) if len(start) else np.zeros(len(bounds), bool)
     at = np.flatnonzero(inside)

@@ -45,7 +45,7 @@ def replay(
     full = 0  # how far in `begun` the launches are that must have begun by now
     done: dict[int, float] = {}
     ends: list[float] = []
-    for position, entry in enumerate(graph.stream):
+    for position, entry in enumerate(graph.stream.unnamed()):
         if isinstance(entry, Run):
             advance, moves, count, last, lasting = entry
             for queue, alpha, beta, number in moves:

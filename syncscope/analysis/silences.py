@@ -29,7 +29,7 @@ Times = NDArray[np.float64]
 
 
 def unrecorded_waits(
-    trace: Trace, lanes: Iterable[int], waits: NDArray[np.intp], work: tuple[Times, Times, Times, NDArray[np.intp]]
+    trace: Trace, lanes: Iterable[int], waits: NDArray[np.intp], work: tuple[Times, Times, Times, NDArray[np.int32]]
 ) -> dict[int, tuple[Times, Times]]:
     """By lane: begin and end (ns of the trace) of the silences that ended as the device was done; none where it may be chance.
 

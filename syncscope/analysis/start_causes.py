@@ -89,7 +89,8 @@ class DeviceWork:
         self.row, self.item, self.start, known = launched.row[order], item[order], start[order], known[order]
         self.duration = trace.duration[self.row].astype(float)
         self.end = self.start + self.duration
-        names, self.queue = np.unique(trace.lane[self.row], return_inverse=True)
+        names, queue = np.unique(trace.lane[self.row], return_inverse=True)
+        self.queue = queue.astype(np.int32)
         self.lanes = [trace.lanes[lane] for lane in names.tolist()]
         self.queues = len(self.lanes)
         self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
@@ -128,7 +129,7 @@ class DeviceWork:
         self.source, self.lag = np.full(count, -1, np.intp), np.zeros(count)
         self.assumed = 0
         self.free = np.full(max(1, self.queues), NEVER)
-        self.cause = np.where(bound | chained, Cause.QUEUE, Cause.LAUNCH)
+        self.cause = np.where(bound | chained, Cause.QUEUE, Cause.LAUNCH).astype(np.int8)
         launch_ready = np.where(chained | ~known, NEVER, began + call + self.usual)
         self.ready = np.where(known | follows, np.maximum(launch_ready, before + self.usual_gap), self.start)
         ordinary = np.where(chained, ODD, call + np.where(idle, longest, 3 * self.usual + ODD))

@@ -128,8 +128,10 @@ def command(
     from syncscope import api
     from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
+    from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
 
+    return_large_arrays()
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
         _left_behind.offer()
 

@@ -49,6 +49,7 @@ _TYPES: dict[str, type[np.generic]] = {
     **dict.fromkeys(("name", "lane", "place", "column", "detail", "at"), np.int32),
     **dict.fromkeys(("start", "duration", "correlation", "external", "bytes"), np.int64),
 }
+SAID_BY_US = {"column": -1, "flags": 0}  # what only our own files say, and what it is in those of others
 GROWTH = 1.25  # of the columns when they are full: memory that is grown is moved page by page, not copied
 FIRST = 1 << 16  # rows
 _NO_ARGS = Args()
@@ -63,6 +64,11 @@ class _Kinds(dict[Any, int]):
             kind = Kind.CALL if name.endswith(("_runtime", "_driver")) else Kind.OTHER
         self[category] = kind
         return kind
+
+
+def _narrow(numbers: Column) -> Column:
+    """Numbers that tell events apart, in half the memory where they are small: nobody counts with them."""
+    return numbers.astype(np.int32) if len(numbers) and numbers.max() < 2**31 and numbers.min() >= -(2**31) else numbers
 
 
 class Columns:
@@ -161,8 +167,6 @@ class Columns:
             found["at"] = integers([a.at for a in args]).astype(np.int32)
         else:
             self._others.update(events[row].cat for row in np.flatnonzero(kind == Kind.OTHER).tolist())
-            found["column"] = np.full(len(kind), -1, np.int32)
-            found["flags"] = np.zeros(len(kind), np.uint8)
         found["kind"] = kind
         # Kineto has nothing to say of calls and frames beyond their columns: most events need not be looked at
         telling = range(len(kind)) if own else np.flatnonzero((kind != Kind.CALL) & (kind != Kind.PYTHON)).tolist()
@@ -244,8 +248,11 @@ class Columns:
         head = self._head
         self.lost += sum(len(stack) for stack in self._open.values())
         columns: dict[str, Any] = self._filled
-        if not len(columns["at"]):  # of a file of others, where each event would have -1
-            del columns["at"]
+        absent = [
+            name for name in SAID_BY_US if not len(columns[name])
+        ]  # of a file of others: one value stands for all
+        for name in (*absent, *(["at"] if not len(columns["at"]) else [])):
+            del columns[name]
         for column in columns.values():
             column.resize(self._count, refcheck=False)
         start, duration = columns["start"], columns["duration"]
@@ -257,6 +264,8 @@ class Columns:
             del start, duration
             for name in columns:
                 columns[name] = columns[name][order]
+        for name in absent:
+            columns[name] = np.broadcast_to(_TYPES[name](SAID_BY_US[name]), self._count)
         told = Allocations.together(self._memory) if self._memory else None
         names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
         details: list[Any] = [tables.detail(key) for key in self._details]
@@ -298,8 +307,8 @@ class Columns:
             lane=columns["lane"],
             start=columns["start"],
             duration=columns["duration"],
-            correlation=columns["correlation"],
-            external=columns["external"],
+            correlation=_narrow(columns.pop("correlation")),
+            external=_narrow(columns.pop("external")),
             bytes=columns["bytes"],
             place=columns["place"],
             column=columns["column"],

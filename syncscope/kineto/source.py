@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 
 from syncscope.errors import UserError
 
-PIECE = 1 << 18  # bytes read from the file at once; unpacked they are about 4 MB of JSON
+PIECE = 1 << 16  # bytes read from the file at once; unpacked they are about 1 MB of JSON
 GZIP = b"\x1f\x8b"
 
 

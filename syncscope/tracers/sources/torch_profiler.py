@@ -242,7 +242,7 @@ def add_trace(
     part = trace.take(kept)
     block = {column: getattr(part, column) for column in COLUMNS}
     block["start"] = clock.to_host(part.start)
-    block["correlation"] = np.where(part.correlation >= 0, part.correlation + OFFSET, -1)
+    block["correlation"] = np.where(part.correlation >= 0, part.correlation.astype(np.int64) + OFFSET, -1)
     known = {(lane.process, lane.thread): lane for lane in builder.tables["lanes"] if lane.device < 0}
     lanes = [_ours(lane, known, aliases) if lane.device < 0 else lane for lane in part.lanes]
     for column, values in {**{c: getattr(part, table) for c, table in TABLES.items()}, "lane": lanes}.items():
