@@ -70,9 +70,11 @@ def beside_others(
     """
     pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
     pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
+    along = taken_along(pairs)
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
     for finding, site in pairs:
-        found = next((s for s in drained_by(view, site) if leaves_nothing(finding, site, s, states, view)), None)
+        others = (s for s in drained_by(view, site) if id(s) not in along)
+        found = next((s for s in others if leaves_nothing(finding, site, s, states, view)), None)
         if found is not None:
             before[id(site)] = found
     beside = dict(before)  # ... or waits after it
@@ -88,6 +90,13 @@ def beside_others(
     return [
         cooled(f, said[id(s)]) if f.heat.whole and id(s) in said else f for f, s in zip(findings, sites, strict=True)
     ]
+
+
+def taken_along(pairs: Sequence[tuple[Finding, Site]]) -> set[int]:
+    """The numbers, by the `id` of their sites, that are put at positions which the fix of another no longer looks for."""
+    written = [(f, s) for f, s in pairs if s.op is Op.NUMBER_WRITE and f.fix is None]
+    gone = [edit.span for f, _ in pairs if f.fix is not None for edit in f.fix.edits] if written else []
+    return {id(s) for f, s in written if any(at.start < f.span.end and f.span.start < at.end for at in gone)}
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:

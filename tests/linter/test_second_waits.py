@@ -316,3 +316,11 @@ def test_a_wait_in_a_function_of_another_file_counts(tmp_path: Path) -> None:
     reasons = {f.place.line: f.heat.words for f in found if not f.heat.whole}
     assert reasons[10] == "line 7 of elsewhere.py has just waited: nothing is in flight"
     assert reasons[15] == "line 21 of elsewhere.py waits right after, and stays"
+
+
+def test_a_number_that_goes_away_with_the_positions_hides_nothing_after_it() -> None:
+    path = Path(__file__).parents[2] / "samples" / "segmentation.py"
+    found = check_file(str(path), Config())
+    whole = ["nonzero", "unique", "boolean-mask-read", "boolean-mask-read"]
+    assert [f.rule for f in found.findings] == whole
+    assert [f.rule for f in found.also] == ["number-at-positions"]
