@@ -116,13 +116,12 @@ def answer(recording: Path) -> dict[str, Any]:
     return {key: said.get(key) for key in KEYS}
 
 
-def made(names: list[str], given: argparse.Namespace, folder: Path) -> None:
-    """Recordings and times of each loop, in the folder."""
+def made(names: list[str], given: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """Recordings and times of each loop, in the folder; its name once they are there."""
     import torch  # noqa: F401  once, for all processes that are made from here; no device is touched in this one
 
     processes = multiprocessing.get_context("fork")
     begin = time.monotonic()
-    begun: list[str] = []
     works: list[tuple[str, Any, Any]] = []
     for name in names:
         for number in range(max(TIMES, given.truths)):
@@ -135,18 +134,19 @@ def made(names: list[str], given: argparse.Namespace, folder: Path) -> None:
                 )
     ahead = AHEAD if (os.cpu_count() or 2) > 2 * AHEAD else 1
     for place, (name, process, go) in enumerate(works):
-        if name not in begun:
-            if begun:
-                print(f"{time.monotonic() - begin:4.0f} s  {begun[-1]}", file=sys.stderr, flush=True)
-            if given.limit and time.monotonic() > begin + given.limit:
-                print(f"no time for {', '.join(names[len(begun) :])}", file=sys.stderr)
-                break
-            begun.append(name)
         for _, soon, _ in works[place : place + ahead]:
             if soon.pid is None:
                 soon.start()
         go.set()
         process.join()
+        if place + 1 < len(works) and works[place + 1][0] == name:
+            continue
+        yield name
+        print(f"{time.monotonic() - begin:4.0f} s  {name}", file=sys.stderr, flush=True)
+        rest = names[names.index(name) + 1 :]
+        if rest and given.limit and time.monotonic() > begin + given.limit:
+            print(f"no time for {', '.join(rest)}", file=sys.stderr)
+            break
 
 
 def measured(names: list[str], folder: Path) -> dict[str, Any]:
@@ -207,10 +207,12 @@ def _words(true: dict[str, float], said: dict[str, Any]) -> str:
 def machine(kind: str) -> str:
     """The machine, in words."""
     cores = len(os.sched_getaffinity(0))
-    if kind == "cuda":
-        import torch
-
-        return f"{torch.cuda.get_device_name()}, {cores} cores, torch {torch.__version__}"
+    if kind == "cuda":  # asked in another process: in one that has begun CUDA nothing can be forked that uses it
+        ask = "import torch; print(torch.cuda.get_device_name(), torch.__version__, sep=', torch ')"
+        words = subprocess.run(
+            [sys.executable, "-c", ask], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout.strip()
+        return f"{words}, {cores} cores"
     return f"{'PoCL' if kind == 'ocl' else kind} on {cores} cores, {platform.machine()}"
 
 
@@ -248,19 +250,19 @@ def main() -> None:
         for _ in range(given.load):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(busy.kill)
-        before = os.getloadavg()[0]
-        if not given.again:
-            made(given.names or list(loops), given, folder)
-        found = measured(given.names or list(loops), given.again or folder)
+        names = given.names or list(loops)
         beside = f"{given.load} busy processes" if given.load else ""
         run = {"machine": machine(given.device), "date": date.today().isoformat(), "beside": beside}
-        run |= {"load": [round(before, 1), round(os.getloadavg()[0], 1)], "loops": found}
+        run |= {"load": [round(os.getloadavg()[0], 1)], "loops": {}}
+        runs = json.loads(given.out.read_text()) if given.out and given.out.exists() else []
+        for name in names if given.again else made(names, given, folder):
+            run["loops"] |= measured([name], given.again or folder)
+            run["load"] = [run["load"][0], round(os.getloadavg()[0], 1)]
+            if given.out:  # as it goes: what ends a run early takes one loop
+                whole = given.out.with_suffix(".new")
+                whole.write_text(json.dumps([*runs, run], indent=1) + "\n")
+                whole.replace(given.out)
     print(*table(run), sep="\n")
-    if given.out:
-        runs = json.loads(given.out.read_text()) if given.out.exists() else []
-        whole = given.out.with_suffix(".new")
-        whole.write_text(json.dumps([*runs, run], indent=1) + "\n")
-        whole.replace(given.out)
 
 
 if __name__ == "__main__":
