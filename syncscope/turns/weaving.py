@@ -80,15 +80,19 @@ class _Heard(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         """One that others compile is left as it is."""
-        if not any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list):
+        if not _is_compiled(node):
             self.generic_visit(node)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """The same."""
-        if not any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list):
+        if not _is_compiled(node):
             self.generic_visit(node)
         return node
+
+
+def _is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    return any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list)
 
 
 class _Loom:
@@ -170,6 +174,8 @@ class _Loom:
             where = f"{statement.name}()"
         elif isinstance(statement, ast.ClassDef):
             where = f"the body of class {statement.name}"
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)) and _is_compiled(statement):
+            raise CannotTakeTurnsError(f"{statement.name} is compiled by what decorates it")
         named = statement if isinstance(statement, (*LOOPS, *FUNCTIONS)) else None
         return self._blocks(statement, others, where, named)
 

@@ -57,7 +57,7 @@ class OneProcess:
                     times[chosen] = step
         except RunFailedError as error:
             if error.code:
-                raise CannotTakeTurnsError(f"it fails there: {error.why}") from None
+                raise CannotTakeTurnsError(_why(error)) from None
             if not self._turned:
                 raise CannotTakeTurnsError("the program makes too few steps") from None
             return {}
@@ -84,8 +84,7 @@ class OneProcess:
                 folder = Path(said["folder"])
                 found.append(RunResult(folder, json.loads((folder / RESULT).read_text())))
         except RunFailedError as error:
-            why = f"it fails there: {error.why}" if error.code else "the program ends before"
-            raise NotComparedError(why) from None
+            raise NotComparedError(_why(error) if error.code else "the program ends before") from None
         return found
 
     def _have(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
@@ -118,3 +117,9 @@ class OneProcess:
         said = self._processes.hear()
         self._once = {int(number): why for number, why in said["once"].items()}
         self._processes.starting += said["seconds"]
+
+
+def _why(error: RunFailedError) -> str:
+    if "/torch/_dynamo/" in error.said:  # which cannot read what asks for the version
+        return "torch.compile has compiled some of the program"
+    return f"it fails there: {error.why}"

@@ -291,6 +291,14 @@ class Search:
 
     # values
 
+    def begin_anew(self, foreseen: Sequence[Set]) -> None:
+        """Other versions are to take turns in one process."""
+        self.processes.hush()
+        self.in_one, self.foreseen, self._one_process = True, foreseen, None
+        self.found.why_values = self.found.why_way = ""
+        self.compared.clear()
+        self.beside_it.clear()
+
     def compare(self, versions: Sequence[Set]) -> None:
         """Compares those that have not been with the program as written, in the same steps of one process, if that can be."""
         open_ = [chosen for chosen in versions if chosen not in self.compared]

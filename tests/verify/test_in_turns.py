@@ -3,29 +3,26 @@ and what cannot run so is tried as before.
 """
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from verify.slow_device import DEVICE
+from verify.test_clearing import running_in
 
 from syncscope.cli.verify import command
 from syncscope.verify.timing import Ratio, decides, turns_to_come
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
-DEVICE = """
-import time
-import torch
-
-item = torch.Tensor.item
-
-def slow(tensor):
-    time.sleep(0.01)
-    return item(tensor)
-
-torch.Tensor.item = slow
-"""
 TRAIN = """
 import time
 import torch
@@ -68,7 +65,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def verified(*options: str) -> tuple[int, dict[str, Any]]:
     program = () if options[-1:] == ("after.py",) else ("train.py",)
-    done = CliRunner().invoke(command, [*OPTIONS, *options, *program], standalone_mode=False)
+    own = [option for option in OPTIONS if not (option == "--device=cpu" and "--" in options)]
+    given = [option for option in options if option != "--"]
+    done = CliRunner().invoke(command, [*own, *given, *program], standalone_mode=False)
     assert done.exception is None, done.output
     return done.return_value, json.loads(done.stdout)
 
@@ -113,6 +112,95 @@ def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
     assert found["why_compared_apart"] is None
     assert found["high"] < 1
+
+
+FUNCTION = TRAIN[TRAIN.index("def train(") : TRAIN.index("\n\n\nprint(")]
+NAMES = "(model, loader, optimizer)"
+CLOSED = TRAIN.replace(
+    FUNCTION,
+    f"def made{NAMES}:\n" + textwrap.indent(FUNCTION.replace(NAMES, "()"), "    ") + "\n    return train",
+).replace(f"train{NAMES})", f"made{NAMES}())")
+SCRIPTED = """
+@torch.jit.script
+def scaled(x: torch.Tensor):
+    return x * 2
+"""
+LATER = """
+def twice(x: torch.Tensor):
+    return x * 2
+
+scaled = torch.compile(twice, backend="eager")
+"""
+
+
+def test_a_closure_takes_turns(project: Path) -> None:
+    (project / "train.py").write_text(CLOSED)
+    code, found = verified()
+    assert (code, found["way"], found["values"]) == (0, "one process", "equal")
+    assert found["why_compared_apart"] is None
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (SCRIPTED, "train.py: scaled is compiled by what decorates it"),
+        (LATER, "torch.compile has compiled some of the program"),
+    ],
+)
+def test_what_others_compile_has_processes_and_the_result_says_so(project: Path, function: str, why: str) -> None:
+    before = TRAIN.replace("def train", f"{function}\n\ndef train").replace('device("cuda")', 'device("cpu")')
+    before = before.replace("model(x).square()", "scaled(model(x)).square()")
+    (project / "train.py").write_text(before)
+    (project / "after.py").write_text(before.replace("x * 2", "x + x"))
+    _, found = verified("--", "--precision=30%", "train.py", "after.py")  # in a dry run nothing is compiled
+    assert (found["way"], found["values"]) == ("processes", "equal")
+    assert found["why_processes"] == why
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_it_while_versions_take_turns_finds_all_as_it_was(project: Path, ended_by: int) -> None:
+    written = TRAIN.replace("time.sleep(0.01)", "time.sleep(0.01)\n        open('checkpoint.pt', 'w').write('now')")
+    (project / "train.py").write_text(written.replace("range(400)", "range(4000)"))
+    command = [
+        sys.executable,
+        "-m",
+        "syncscope",
+        "verify",
+        "--device=cpu",
+        "--steps=12",
+        "--precision=0.001%",
+        "train.py",
+    ]
+    process = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end, seen = time.monotonic() + 200, Path("none")
+    while time.monotonic() < end and not turns_of(seen):
+        time.sleep(0.2)
+        seen = next((place for place in temporary() if turns_of(place)), Path("none"))
+    assert turns_of(seen), "versions never took turns"
+    while time.monotonic() < end and (project / "checkpoint.pt").read_text() != "now":
+        time.sleep(0.05)
+    assert (project / "checkpoint.pt").read_text() == "now"
+    process.send_signal(ended_by)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if ended_by == signal.SIGINT else -ended_by), err
+    while time.monotonic() < end and (running_in(project) or seen.exists()):  # after SIGKILL another process clears up
+        time.sleep(0.2)
+    assert not running_in(project)
+    assert not seen.exists()
+    assert (project / "checkpoint.pt").read_text() == "of yesterday"
+    assert sorted(os.listdir(project)) == ["checkpoint.pt", "train.py"]
+    if ended_by == signal.SIGINT:
+        assert "Interrupted: nothing is decided" in out
+
+
+def temporary() -> list[Path]:
+    return [*Path(tempfile.gettempdir()).glob("syncscope-verify-*")]
+
+
+def turns_of(folder: Path) -> list[Path]:
+    """The versions that take turns in a run below this folder."""
+    return [*folder.glob("*/*/version1")]
 
 
 ROLLOUTS = """

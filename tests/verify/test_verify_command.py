@@ -16,29 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from verify.slow_device import DEVICE
 
 pytest.importorskip("torch")
 
-DEVICE = """
-import time
-import torch
-
-_item, _to, _ones = torch.Tensor.item, torch.Tensor.to, torch.ones
-
-def item(self):
-    time.sleep(0.01)
-    return _item(self)
-
-def to(self, *args, **kwargs):
-    if self.numel() == 3:
-        time.sleep(0.01)
-    return _to(self, *args, **kwargs)
-
-def ones(*size, **options):
-    return _ones(*size, **options) * (1.001 if options else 1.0)
-
-torch.Tensor.item, torch.Tensor.to, torch.ones = item, to, ones
-"""
 TRAIN = """
 import sys, time
 import torch
