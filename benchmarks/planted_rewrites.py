@@ -322,8 +322,7 @@ def judged(rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False) -> 
                 search.failed.pop(OTHER, None)
                 if in_one:
                     search.begin_anew([OTHER])
-                    search.compare([OTHER])
-                    if OTHER in search.beside_it:
+                    if search.is_equal_beside(OTHER):
                         yield rewrite, EQUAL, "in one process"
                         continue
                 try:

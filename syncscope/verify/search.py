@@ -102,6 +102,7 @@ class Search:
     beside: bool = True  # whether versions run side by side; two may not, for want of memory or of a port
     in_one: bool = False  # whether versions take turns inside of one process
     compared: dict[Set, Difference] = field(default_factory=dict)  # in one process
+    alongside: dict[Set, tuple[Values, Values]] = field(default_factory=dict)  # what was: as written, and the version
     beside_it: dict[Set, Values] = field(
         default_factory=dict
     )  # the same steps as written, of those that are equal there
@@ -264,11 +265,17 @@ class Search:
     def pieces(self, chosen: Set) -> tuple[PieceOf, PieceOf]:
         """To which piece of text a line as written belongs, and one of this version."""
         if self.other is not None and min(chosen, default=-1) >= 0:
-            both = pieces_of_two(self.program.target, self.other.target)
-            return pieces_of_woven(*both, self.other.target) if chosen in self.beside_it else both
+            return pieces_of_two(self.program.target, self.other.target)
         version = self.plan.version(chosen) if self.plan is not None and min(chosen, default=-1) >= 0 else {}
-        both = pieces(self.plan.before if self.plan else {}, version)
-        return pieces_of_woven(*both) if chosen in self.beside_it else both
+        return pieces(self.plan.before if self.plan else {}, version)
+
+    def both(self, chosen: Set) -> tuple[Values, Values, PieceOf, PieceOf]:
+        """What the program and a version compute, in whole runs or else in one process, and how their lines meet."""
+        as_written, rewritten = self.pieces(chosen)
+        if chosen in self.values:
+            return self.values[AS_WRITTEN], self.values[chosen], as_written, rewritten
+        path = self.other.target if self.other else ""
+        return *self.alongside[chosen], *pieces_of_woven(as_written, rewritten, path)
 
     def recording(self) -> Trace | None:
         """A short recording of the program as written; None where there is no device, or it cannot be made."""
@@ -297,7 +304,7 @@ class Search:
         self.in_one, self.foreseen, self._one_process = True, foreseen, None
         self.found.why_values = self.found.why_way = ""
         self.compared.clear()
-        self.beside_it.clear()
+        self.alongside.clear()
 
     def compare(self, versions: Sequence[Set]) -> None:
         """Compares those that have not been with the program as written, in the same steps of one process, if that can be."""
@@ -320,22 +327,18 @@ class Search:
             where = f", most at {noise.where}" if noise.where else ""
             self.found.why_values = f"the same steps as written twice differ by {noise.largest:.1e}{where}"
             return
-        self.found.noise, self.found.compared_steps = self.found.noise or noise, one.steps
         for chosen, its in zip(open_, others, strict=True):
-            self.beside_it[chosen] = one
-            self.compared[chosen] = difference(one, its, *self.pieces(chosen), loose)
-            if self.compared[chosen].largest:
-                del self.beside_it[chosen]  # whether it is more than it may be, whole runs say
-            else:
-                self.values[chosen] = its
+            self.alongside[chosen] = one, its
+            self.compared[chosen] = difference(*self.both(chosen), loose)
+
+    def is_equal_beside(self, chosen: Set) -> bool:
+        """Whether a version changes no bit in the same steps of one process: it says nothing of the program's first steps."""
+        self.compare([chosen])
+        return chosen in self.compared and not self.compared[chosen].largest
 
     def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
-        """Whether a version computes what the program does, and why not. `rounds`: its last bits may be others."""
-        self.compare([chosen])
-        if chosen in self.beside_it:
-            return EQUAL, "", self.compared[chosen]
+        """Whether a version computes in a whole run what the program does, and why not. `rounds`: last bits may be others."""
         if chosen not in self.values and chosen not in self.failed:
-            self.own_noise()
             try:
                 self.values[chosen] = values_of(self._run("values", chosen))
             except RunFailedError as error:
@@ -343,6 +346,9 @@ class Search:
         if chosen in self.failed:
             return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)
+        if apart.largest and self.found.noise is None:
+            self.own_noise()  # else both were the same bit for bit, and so is the program twice
+            apart = self._difference(chosen)
         only_held = replace(apart, held=0.0).largest == 0.0 < apart.held
         if only_held and not safe and apart.held <= BITS * (self.fewer or self.found.steps) * LAST_BIT:
             return WITHIN, f"by {apart.held:.1e} of what names hold, as rounding may", apart
@@ -614,5 +620,5 @@ class Search:
         found = self.found
         found.ratio = self.ratio(chosen)
         found.before, found.after = self.step(AS_WRITTEN), self.step(chosen)
-        if chosen in self.values:
-            found.reads_after = self.values[chosen].reads_a_step
+        if chosen in self.values or chosen in self.alongside:
+            found.reads_after = self.both(chosen)[1].reads_a_step

@@ -31,6 +31,7 @@ class Fixes:
         self.search = search
         self.found = search.found
         self.tried: dict[int, TriedFix] = {}
+        self._equal: Set = NONE  # all together, where these change no bit
 
     def run(self, recording: Trace | None) -> None:
         """Tries all there is; `search.found` grows meanwhile.
@@ -150,7 +151,9 @@ class Fixes:
                 continue
             chosen = self.plan.closed({candidate.number})
             self.search.tell(f"what {fix.finding.rule} of {fix.path}:{fix.line} computes")
-            fix.values, why, fix.difference = self._judge(chosen)
+            fix.values, why, fix.difference = EQUAL, "", self.search.compared.get(chosen)
+            if not self.search.is_equal_beside(chosen):
+                fix.values, why, fix.difference = self._judge(chosen)
             if fix.values == CHANGED:
                 fix.why = why
                 self.found.refused = True
@@ -160,22 +163,20 @@ class Fixes:
 
     def _equal_together(self) -> list[int]:
         """All fixes, where with all of them at once every bit is the same: one run instead of one for each. What stays of them
-        in the end is compared again by itself.
+        in the end is compared again by itself, in one process if that can be.
 
         None, where that is not so: then each is asked for by itself.
         """
         open_ = [number for number, fix in self.tried.items() if not fix.why]
         together = self.plan.closed(open_)
         made = self.plan.version(together)
-        if len(open_) < 2 or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
+        if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
         self.search.tell("what all fixes together compute")
-        self.search.compare([together])
-        if (apart := self.search.compared.get(together)) and apart.largest:
-            return []
         values, _, apart = self._judge(together)
         if values != EQUAL:
             return []
+        self._equal = together
         for number in open_:
             self.tried[number].values, self.tried[number].difference = EQUAL, apart
         return open_
@@ -194,6 +195,10 @@ class Fixes:
 
     def _harmless(self, kept: Set) -> Set:
         """The set without those that together change what each alone does not."""
+        if kept < self._equal and self.search.is_equal_beside(kept):  # together with others it is in a whole run
+            self.found.values, self.found.difference = EQUAL, self.search.compared[kept]
+            self.found.compared_steps = self.search.alongside[kept][0].steps
+            return kept
         while kept:
             values, why, apart = self._judge(kept)
             self.found.values, self.found.difference = values, apart
@@ -361,10 +366,8 @@ class Fixes:
                 self._keep(NONE)
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
-        if recording is None or chosen not in self.search.values:
+        if recording is None or (chosen not in self.search.values and chosen not in self.search.alongside):
             return
-        before = self.search.beside_it.get(chosen, self.search.values[AS_WRITTEN])
-        after = self.search.values[chosen]
         members = [self.plan.candidates[number] for number in chosen]
         plain = {
             Place(one.path, line)
@@ -372,7 +375,7 @@ class Fixes:
             for line in range(one.line, one.end_line + 1)
             if one.fix.adds is not Adds.ROWS
         }
-        self.found.promise(foretold(recording, before, after, *self.search.pieces(chosen), plain))
+        self.found.promise(foretold(recording, *self.search.both(chosen), plain))
 
 
 def _worth(ratio: Ratio | None) -> float:

@@ -77,8 +77,7 @@ def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Pa
     assert (code, found["way"], found["why_processes"], found["values"]) == (0, "one process", None, "equal")
     assert found["low"] <= found["ratio"] <= found["high"] < 1
     assert found["ratio"] < 0.8  # half of it is the wait
-    assert found["runs"] <= 3  # as written, and the one of values and turns, which may begin twice
-    assert (found["why_compared_apart"], found["compared_steps"]) == (None, 18)
+    assert found["runs"] <= 4  # as written, rewritten, and the one of turns, which may begin twice
     assert (project / "train.py").read_text() == TRAIN
     assert (project / "checkpoint.pt").read_text() == "of yesterday"
 
@@ -110,7 +109,6 @@ def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
     (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach().double()"))
     code, found = verified("train.py", "after.py")
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
-    assert found["why_compared_apart"] is None
     assert found["high"] < 1
 
 
@@ -137,7 +135,6 @@ def test_a_closure_takes_turns(project: Path) -> None:
     (project / "train.py").write_text(CLOSED)
     code, found = verified()
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
-    assert found["why_compared_apart"] is None
 
 
 @pytest.mark.parametrize(
@@ -239,13 +236,27 @@ def test_another_version_that_computes_something_else_is_told(project: Path, wro
     assert (code, found["values"]) == (1, "changed")
 
 
-def test_steps_that_are_not_the_same_twice_are_compared_in_whole_runs_and_the_result_says_why(project: Path) -> None:
-    counted = TRAIN.replace("model(x)", "model(x + next(steps))").replace("import time", "import time, itertools")
+MADE = """
+        shift = torch.zeros(3).to(device)
+        scale = torch.ones(5, 1).to(device)
+        loss = (model(x) * scale + shift)"""
+SEVERAL = TRAIN.replace("\n        loss = model(x)", MADE)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"), [("0", None), ("next(steps)", "the same steps as written twice differ by ")]
+)
+def test_where_one_fix_changes_values_the_others_are_compared_in_one_process_if_that_can_be(
+    project: Path, counts: str, told: str | None
+) -> None:
+    """One of the three is wrong, so that no run has all of them: see `slow_device`."""
+    counted = SEVERAL.replace("model(x)", f"model(x + {counts})").replace("import time", "import time, itertools")
     (project / "train.py").write_text(counted.replace("total = 0.0", "total, steps = 0.0, itertools.count()"))
-    _, found = verified("--precision=30%")
-    assert found["why_compared_apart"].startswith("the same steps as written twice differ by ")
-    assert (found["way"], found["values"]) == ("one process", "equal")
-    assert found["ratio"] < 0.8
+    code, found = verified("--budget=60s", "--precision=30%")
+    assert sorted(fix["values"] for fix in found["fixes"]) == ["changed", "equal", "equal"]
+    assert code == 1
+    why = found["why_compared_apart"]
+    assert why is None if told is None else why.startswith(told)
 
 
 def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
