@@ -20,7 +20,7 @@ import numpy as np
 
 from syncscope.tracers import places
 
-MOST = 1000  # numbers that are looked at in one moment
+MOST = 1000  # values that are looked at in one moment: some milliseconds
 LAST = 32  # of a list, so many at its end
 DEEP = 4  # lists in objects in lists
 PYTHON, TENSOR = 0, 1  # what holds a number
@@ -49,7 +49,10 @@ class NamesHeld:
         before = self._moments[-1] if self._moments else (-1, 0)
         place = END if ends else before[1] + 1 if before[0] == step else 0
         self._moments.append((step, place))
-        for _, (name, by, number) in zip(range(MOST), _of_frames(frame), strict=False):
+        for _, seen in zip(range(MOST), _of_frames(frame), strict=False):
+            if seen is None:
+                continue
+            name, by, number = seen
             known = self._found[name]
             if not known or (known[-1].by, known[-1].number) != (by, number):
                 known.append(HeldNumber((step, place), by, number))
@@ -69,19 +72,20 @@ def held_of(found: Mapping[str, Any]) -> tuple[list[Moment], dict[Name, list[Hel
     return [(step, place) for step, place in found.get("moments", ())], numbers
 
 
-def _of_frames(frame: FrameType | None) -> Iterator[tuple[Name, int, float]]:
+def _of_frames(frame: FrameType | None) -> Iterator[tuple[Name, int, float] | None]:
+    """The numbers of all frames, the innermost first; None for each value that is none."""
     while frame is not None:
         code = frame.f_code
         if places.kind_of_file(code.co_filename) == places.USER:
             path = os.path.realpath(code.co_filename)
             for name, value in list(frame.f_locals.items()):
                 if not name.startswith("__"):
-                    for told, by, number in _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()):
-                        yield (path, told), by, number
+                    for seen in _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()):
+                        yield seen and ((path, seen[0]), seen[1], seen[2])
         frame = frame.f_back
 
 
-def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Iterator[tuple[str, int, float]]:
+def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Iterator[tuple[str, int, float] | None]:
     torch, inside = sys.modules["torch"], above | {id(value)}
     if isinstance(value, bool | int | float | np.generic):
         yield from _number(value, name, PYTHON)
@@ -89,7 +93,7 @@ def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Itera
         if value.numel() == 1 and not _is_captured(value):
             yield from _number(value, name, TENSOR)
     elif depth == DEEP or id(value) in above or isinstance(value, ModuleType | type):
-        return
+        yield None
     elif isinstance(value, list | tuple | deque):
         yield f"len({name})", PYTHON, float(len(value))
         for at in range(max(0, len(value) - LAST), len(value)):
@@ -105,6 +109,8 @@ def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Itera
         for key, part in list(getattr(value, "__dict__", {}).items()):
             if not key.startswith("_"):
                 yield from _of_value(part, f"{name}.{key}", depth + 1, inside)
+    else:
+        yield None
 
 
 def _number(value: Any, name: str, by: int) -> Iterator[tuple[str, int, float]]:

@@ -1,6 +1,7 @@
 """What names hold in two runs, side by side: sums that are lost, reads that are gone, and what only comes later."""
 
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -73,3 +74,12 @@ def test_numbers_are_found_in_frames_lists_and_objects_of_the_programs_own() -> 
     assert not {"history[2]", "torch_own.x", "meter.itself.sum"} & here.keys()
     assert (total, len(history), torch_own.x) == (2.5, 3, 1)
     assert meter.itself is meter
+
+
+def test_a_program_that_holds_much_is_looked_at_in_part() -> None:
+    much = [[[["word"] * 32] * 32] * 32] * 32  # a million values, none of which is a number
+    noted = NamesHeld()
+    began = time.process_time()
+    noted.look(sys._getframe(), 0, ends=False)
+    assert time.process_time() - began < 1
+    assert len(much) == 32
