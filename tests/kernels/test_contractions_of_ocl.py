@@ -208,6 +208,17 @@ def test_tiles_are_copied_while_others_are_multiplied(which, cores):
     assert bench.error(Schedule(32, 32, 8, 4, 4, cores=True, stages=4)) < 1e-6
 
 
+@pytest.mark.parametrize("tf32", [False, True])
+def test_convolutions_in_tf32_copy_their_tiles_where_nobody_tuned(tf32, cores):
+    shape = (64, 256, 28, 28)
+    g = Geometry(shape, (256, 256, 3, 3), shape, (1, 1), (1, 1), (1, 1), 1)
+    chosen = [
+        space.default(gpu.packed(simplified(c)) or simplified(c), 132, search.ALIGNED, torch.float32, tf32)
+        for c in passes(g)
+    ]
+    assert [s.copied for s in chosen] == [tf32, False, tf32]  # not to the weights
+
+
 @FEW
 @given(geometries(), st.data())
 def test_any_legal_schedule_convolves(g, data):
