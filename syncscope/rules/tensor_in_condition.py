@@ -46,6 +46,7 @@ REWRITES = (
     "remember_flag",
     "check_on_device",
     "ask_every_few_passes",
+    "drop_shortcut",
 )
 EXAMPLES = (
     Example(
