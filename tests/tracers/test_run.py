@@ -89,7 +89,7 @@ def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
     if device == "ocl":
         pytest.importorskip("pyopencl")
     (tmp_path / "train.py").write_text(CUDA)
-    done = run("--device", device, "train.py", "--lr", "-m", folder=tmp_path)
+    done = run("--whole", "--device", device, "train.py", "--lr", "-m", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{device} ['--lr', '-m'] True\n"
     trace = recorded(tmp_path)
