@@ -91,9 +91,11 @@ def folder_of(paths: Iterable[str]) -> str:
 
 
 def patch(found: Verification) -> str:
-    """What is kept, as `git apply` and `patch -p1` take it from the working folder, or one above: `folder_of`."""
-    folder = folder_of(found.files)
-    return "".join(unified(os.path.relpath(path, folder), old, new) for path, (old, new) in found.files.items())
+    """What is kept, or open on a processor, as `git apply` and `patch -p1` take it from the working folder, or one above:
+    `folder_of`."""
+    files = found.open_files if found.is_open else found.files
+    folder = folder_of(files)
+    return "".join(unified(os.path.relpath(path, folder), old, new) for path, (old, new) in files.items())
 
 
 def show(found: Verification, written: bool) -> None:
@@ -111,14 +113,16 @@ def show(found: Verification, written: bool) -> None:
         out.print(each(found.fixes))
     out.print()
     out.print(Text(verdict(found), "bold"))
-    if found.files:
+    if files := found.open_files if found.is_open else found.files:
         out.print()
-        color, folder = paints(sys.stdout), folder_of(found.files)
-        for path, (old, new) in found.files.items():
+        color, folder = paints(sys.stdout), folder_of(files)
+        for path, (old, new) in files.items():
             echo(unified(os.path.relpath(path, folder), old, new, color=color), nl=False)
         if folder != os.path.realpath("."):
             out.print(Text(f"\nthe patch is to be applied in {visible(folder)}", "dim"))
-        if not written:
+        if found.is_open:
+            out.print("\nwhat it saves is not decided: -o fixes.patch keeps it, --write does not make it", style="dim")
+        elif not written:
             out.print("\n--write makes these changes, -o fixes.patch keeps them as a patch", style="dim")
 
 
@@ -202,12 +206,24 @@ def each(fixes: list[TriedFix]) -> Table:
     return grid
 
 
+def known_without_time(found: Verification) -> str:
+    """What is known where a processor cannot tell the time."""
+    waits = f"waits {found.reads_before or 0:.3g} to {found.reads_after or 0:.3g} a step"
+    same = "equal, bit for bit" if found.values == "equal" else "as the text of the fixes says"
+    known = found.same is not None and math.isfinite(found.same.half)
+    noise = f" (noise {found.same.half:.0%})" if found.same is not None and known else ""
+    time = f"time is not decidable here{noise}: on a quiet GPU `syncscope verify {visible(found.program)}`"
+    return f"Known is: {waits}, values {same}; {time}."
+
+
 def verdict(found: Verification) -> str:
     """One sentence."""
     ratio = found.ratio
     if found.interrupted:
         known = f" So far the ratio is {interval(ratio)}." if ratio else ""
         return f"Interrupted: nothing is decided.{known}"
+    if found.is_open:
+        return known_without_time(found)
     refused = "A fix was refused, and of the others nothing is decided" if found.refused else "Nothing is decided"
     if ratio is None:
         said = "Every fix was refused" if found.decided else f"{refused}: no step was timed before the end"

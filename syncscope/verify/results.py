@@ -17,6 +17,7 @@ from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
+PROCESSORS = ("cpu", "ocl")
 IN_ONE, PROCESSES = "one process", "processes"
 GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
@@ -93,6 +94,9 @@ class Verification:
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
+    open_files: dict[str, tuple[bytes, bytes]] = field(
+        default_factory=dict
+    )  # the same of what is good, but not decided
     error: UserError | None = None  # why it ended
 
     def promise(self, said: Ratio | str) -> None:
@@ -144,6 +148,12 @@ class Verification:
             return False
         narrow = self.ratio.half <= WIDE or self.ratio.low > 1 - SLIGHT
         return self.ratio.turns >= FEWEST and (self.gains or self.loses or narrow)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all is known of good fixes but what they save, which a processor that does other things cannot tell."""
+        good = self.values in (EQUAL, WITHIN) and not self.refused and bool(self.open_files)
+        return good and self.device in PROCESSORS and not (self.decided or self.interrupted)
 
     @property
     def is_given(self) -> bool:
@@ -203,6 +213,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "left": found.remains.left,
         "lost": found.remains.lost,
         "patch": found.patch,
+        "patch_is_open": found.is_open,
         "fixes": [
             {
                 "path": fix.path,

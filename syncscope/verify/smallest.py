@@ -320,8 +320,11 @@ class Fixes:
                 fix.why = "the step is shorter with it" if len(kept) == 1 else _without(fix.without)
             elif fix.kept:
                 fix.kept, fix.why = False, "what seemed a gain was lost in noise in later turns"
+        self.found.files = self._changed(kept)
+
+    def _changed(self, kept: Set) -> dict[str, tuple[bytes, bytes]]:
         made = self.plan.version(kept) if kept else {}
-        self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
+        return {path: (self.plan.before[path], raw) for path, raw in made.items()}
 
     def _untimed(self, good: Sequence[int]) -> None:
         """Says which of several fixes were neither timed by themselves nor left out of the others."""
@@ -364,6 +367,8 @@ class Fixes:
             self.search.note(self.search.best)
             if self.found.ratio is not None and not self.found.gains:
                 self._keep(NONE)
+            if not self.found.files:
+                self.found.open_files = self._changed(self.search.best)
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or (chosen not in self.search.values and chosen not in self.search.alongside):

@@ -1,5 +1,6 @@
 """What a verification says in the end, and its exit code: 0 a gain, 1 none or a refused fix, 3 not decided."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from syncscope.cli.verify import finished
 from syncscope.errors import UserError
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, TriedFix, Verification, as_object
 from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Difference
 
 SURE, SLIGHT, OPEN, LONGER = (
     Ratio(0.9, 0.88, 0.92, 5), Ratio(0.99, 0.97, 1.01, 5), Ratio(0.96, 0.88, 1.05, 5), Ratio(1.1, 1.05, 1.15, 5)
@@ -100,3 +102,27 @@ def test_nothing_is_written_where_one_of_the_files_changed_meanwhile(tmp_path: P
     with pytest.raises(UserError, match="changed while it was tried: nothing is written"):
         finished(Verification("train.py", files=files, runs=1), said)
     assert one.read_bytes() == b"as it was"
+
+
+def test_on_a_processor_what_is_known_is_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("a\n")
+    changed = {str((tmp_path / "train.py").resolve()): (b"a\n", b"b\n")}
+    found = Verification(
+        "train.py", device="ocl", ratio=OPEN, same=Ratio(1.0, 0.87, 1.15, 5), values=EQUAL,
+        reads_before=5.55, reads_after=1.55, open_files=changed, difference=Difference(),
+    )  # fmt: skip
+    said = (
+        "waits 5.55 to 1.55 a step, values equal, bit for bit; time is not decidable here (noise 14%): on a quiet GPU"
+    )
+    assert said in verdict(found)
+    options = {"format_": "terminal", "output": "fixes.patch", "write": True, "quiet": True}
+    assert finished(found, options) == 3
+    assert "-a\n+b\n" in (tmp_path / "fixes.patch").read_text()
+    assert (tmp_path / "train.py").read_text() == "a\n"
+    assert "--write does not make it" in capsys.readouterr().out
+    assert as_object(found)["patch_is_open"]
+    for decided in ({"device": "cuda"}, {"ratio": SURE}, {"interrupted": True}, {"refused": True}):
+        assert not replace(found, **decided).is_open
