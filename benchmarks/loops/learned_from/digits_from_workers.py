@@ -1,4 +1,4 @@
-"""Pictures of a DataLoader with two workers, loss and accuracy added up as numbers; without, on the device."""
+"""Pictures of a DataLoader with two workers, loss and accuracy added up as numbers; without, on the device, pinned on CUDA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ def loop(torch: Any, device: Any) -> Step:
     pictures = torch.utils.data.TensorDataset(
         torch.randn(64 * batch, 1, side, side), torch.randint(0, 10, (64 * batch,))
     )
-    loader = torch.utils.data.DataLoader(pictures, batch, shuffle=True, num_workers=2, persistent_workers=True)
+    pins = device.type == "cuda"  # elsewhere both versions go through one loader
+    loaders = [
+        torch.utils.data.DataLoader(
+            pictures, batch, shuffle=True, num_workers=2, persistent_workers=True, pin_memory=pinned
+        )
+        for pinned in ([False, True] if pins else [False])
+    ]
     net = nn.Sequential(
         nn.Conv2d(1, channels, 3, padding=1),
         nn.ReLU(),
@@ -23,16 +29,17 @@ def loop(torch: Any, device: Any) -> Step:
         nn.Linear(16 * channels, 10),
     ).to(device)
     optimizer = torch.optim.Adam(net.parameters())
-    batches = iter(())
+    batches = [iter(()) for _ in loaders]
     total = right = 0.0
 
     def run(reads: bool) -> None:
-        nonlocal batches, total, right
-        found = next(batches, None)
+        nonlocal total, right
+        pinned = pins and not reads
+        found = next(batches[pinned], None)
         if found is None:
-            batches = iter(loader)
-            found = next(batches)
-        x, y = found[0].to(device), found[1].to(device)
+            batches[pinned] = iter(loaders[pinned])
+            found = next(batches[pinned])
+        x, y = (part.to(device, non_blocking=pinned) for part in found)
         optimizer.zero_grad()
         out = net(x)
         loss = functional.cross_entropy(out, y)
