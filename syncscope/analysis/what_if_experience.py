@@ -22,6 +22,18 @@ MEASURED = (  # (said, true) parts of a step that went, `benchmarks/what_if_trut
     (0.368, 0.442),  # Transformer: 4 workers
     (0.678, 0.690),  # uploads: pinned
     (0.070, 0.069),  # a classifier that logs: no log
+    (0.687, 0.803),  # ResNet-18, small images: a CUDA graph
+    (0.819, 0.883),  # GCN of PyG: a CUDA graph
+    (0.816, 0.839),  # GraphSAGE of PyG: a CUDA graph
+    (0.783, 0.912),  # LSTM cells over sines: a CUDA graph
+    (0.644, 0.684),  # fast neural style: reduce-overhead
+    (0.781, 0.732),  # vision transformer: reduce-overhead
+    (0.758, 0.701),  # BERT: reduce-overhead
+    (0.381, 0.445),  # EfficientNet without foreach: fused
+    (0.049, 0.058),  # DQN: _foreach_clamp_min_, _foreach_clamp_max_
+    (0.185, 0.145),  # twin critics and their targets: _foreach_lerp_
+    (0.359, 0.233),  # siamese network: 4 workers
+    (0.308, 0.281),  # imagenet: pinned
 )
 
 
