@@ -420,3 +420,10 @@ def test_what_would_help_stands_above_and_has_its_interval(report, show):
     told = rows.first.locator(".reach").get_attribute("title")
     assert told == "2.00 ms (22.2 %) less a step, between 1.50 ms and 2.50 ms, at most 3.00 ms"
     assert rows.first.locator(".advice code").inner_text() == "torch.cuda.graph"
+    assert "changed for real" not in page.locator("#what-if").inner_text()
+
+
+def test_of_how_many_loops_an_interval_comes_is_said_as_in_the_terminal(report, show):
+    told = dataclasses.replace(report, what_if=tuple(dataclasses.replace(one, loops=21) for one in report.what_if))
+    said = "four in five lie between, if yours is like the 21 loops, all on one GPU, that were changed for real"
+    assert said in show(told).locator("#what-if").inner_text()
