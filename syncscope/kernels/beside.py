@@ -23,8 +23,8 @@ from syncscope.kernels.device import device, devices, is_gpu
 # "now": who asks for a kernel waits for it; "ahead": threads build it meanwhile; "beside": processes build it first.
 ENV = "SYNCSCOPE_OCL_BUILDS"
 GIBIBYTE = 1 << 30
-# As many as there are processors, and as contexts fit into an eighth of the device's memory: each takes some .25 GiB.
-BUILDERS = max(1, min(16, os.cpu_count() or 1, device.global_mem_size // (2 * GIBIBYTE)))
+# As many as there are processors, and few beside the device's memory: a context of CUDA's takes a quarter to half a GiB of it.
+BUILDERS = max(1, min(16, os.cpu_count() or 1, device.global_mem_size // (4 * GIBIBYTE)))
 FEW = 40  # programs: the first step of a network takes twice as many, the self-test fewer
 PAYS = 0.1  # seconds from which on a program is worth a process
 _lock = threading.Lock()
