@@ -22,7 +22,6 @@ from syncscope.analysis.event_graph import Changes, EventGraph, event_graph_of
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
-from syncscope.analysis.intervals import covered
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.analysis.window import between
@@ -137,7 +136,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
         saved,
         least,
         most,
-        ground.step - _busy(ground),
+        ground.step - ground.busy,
         lines=ground.dearest(spent),
         advice=how + (first if forbid else ""),
         host=float(spent.sum()) / ground.window.steps,
@@ -151,14 +150,6 @@ def _one_launch(ground: Ground, launches: Truths, most: float = OPERATOR) -> Cha
     gaps[later] -= np.minimum(gaps[later] - np.minimum(ground.loading[later], gaps[later]), most)
     cost[later] = 0.0
     return Changes(gaps=gaps, cost=cost)
-
-
-def _busy(ground: Ground) -> float:
-    """How long the device works in a step, ns."""
-    since = ground.graph.ends[ground.window.first] if ground.window.first >= 0 else 0.0
-    until = ground.graph.ends[ground.window.last] if ground.window.last >= 0 else ground.graph.end
-    span = np.array([since], np.int64), np.array([until], np.int64)
-    return float(covered(ground.event_graph.worked, *span)[0]) / ground.window.steps
 
 
 def _worked(ground: Ground, of: NDArray[np.intp]) -> float:
@@ -209,8 +200,10 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         most = ground.saved(replace(changes, duration=gone, chained=chained))
         spent = np.where(ground.counted(inside), gaps + cost, 0.0)
         host = float(np.minimum(spent, upto + cost).sum()) / ground.window.steps
-        low, bound = ground.saved(changes), max(most, host + _worked(ground, of))
-        yield ground.row(name, likely, low, most, bound, lines=ground.dearest(spent), advice=advice, host=host)
+        low, worked = ground.saved(changes), _worked(ground, of)
+        bound = max(most, host + worked)
+        where = ground.dearest(spent)
+        yield ground.row(name, likely, low, most, bound, lines=where, advice=advice, host=host, device=worked)
 
 
 def _loader(ground: Ground) -> Iterator[WhatIf]:
@@ -301,7 +294,8 @@ def _device(ground: Ground) -> Iterator[WhatIf]:
     else:
         advice = f"the host is what holds it up, up to {LARGER[-1]:g} times the batch"
     everything = saved(0.5, np.ones(len(kernels), bool))
-    yield ground.row("the device is twice as fast", halved, halved, everything, everything, advice=advice)
+    name = "the device is twice as fast"
+    yield ground.row(name, halved, halved, everything, everything, advice=advice, device=ground.busy)
 
 
 WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (

@@ -54,6 +54,14 @@ class Ground:
         return self.window.of(replay(self.graph))
 
     @cached_property
+    def busy(self) -> float:
+        """How long the device works in a step, ns."""
+        since = self.graph.ends[self.window.first] if self.window.first >= 0 else 0.0
+        until = self.graph.ends[self.window.last] if self.window.last >= 0 else self.graph.end
+        span = np.array([since], np.int64), np.array([until], np.int64)
+        return float(covered(self.event_graph.worked, *span)[0]) / self.window.steps
+
+    @cached_property
     def lines(self) -> NumberedLines:
         """The line of each item of the host, and of each piece of the device's work."""
         return NumberedLines(self.trace, self.event_graph)
@@ -139,15 +147,17 @@ class Ground:
         lines: tuple[Place, ...] = (),
         advice: str = "",
         host: float = 0.0,
+        device: float = 0.0,
     ) -> WhatIf:
         """A row whose interval allows for what the replay itself does not understand.
 
-        `host` is the host's time that goes, ns per step: a device that is a processor has it then.
+        `host` is the host's time that goes, ns per step: a device that is a processor has it then. `device` is how much of the
+        device's own work may go, ns per step: no step is shorter than the rest of it.
         """
         doubt = max(self.trusted.error or 0.0, self.trusted.unexplained, self.trusted.silent)
         off = (min(doubt, 1.0) + margin()) * self.step + OF_SAVING * abs(saving)
         more = host if self.event_graph.on_processor else 0.0
-        low, high = min(low, saving - off), min(max(high, saving + off) + more, self.step)
-        return WhatIf(
-            name, saving, low, high, min(self.step, max(bound + more, high)), lines, advice, loops=len(MEASURED)
-        )
+        most = self.step if self.event_graph.on_processor else min(self.step, max(self.step - self.busy, 0.0) + device)
+        low, high = min(low, saving - off), min(max(high, saving + off) + more, most)
+        bound = min(most, max(bound + more, high))
+        return WhatIf(name, min(saving, most), low, high, bound, lines, advice, loops=len(MEASURED))

@@ -93,6 +93,7 @@ def test_a_loader_that_is_never_late():
     truth = length(steps) - length([[("launch", 0, 3 * MS), ("read", 57, 0)]] * 8)
     assert row.saving == pytest.approx(truth, rel=0.05)
     assert not [name for name in found if "own work" in name], "which is not the host's own work besides"
+    assert row.high <= row.bound <= length(steps) - 2.999 * MS, "the device's own work stays, whatever goes"
 
 
 def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
