@@ -133,7 +133,7 @@ def command(
 
     return_large_arrays()
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
-        _left_behind.offer()
+        _left_behind.offer(_left_behind.RECENT)
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
