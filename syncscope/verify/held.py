@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from syncscope.tracers import places
+from syncscope.verify.accumulating import adds_up
 
 MOST = 1000  # values that are looked at in one moment: some milliseconds
 LAST = 32  # of a list, so many at its end
@@ -134,7 +135,7 @@ def names_apart(
     """How far names are apart that hold numbers of Python's in the first and any in the other; 0 is the same.
 
     A name may have its number later than in the first: at some place of a step it must be the same in all steps, or one step
-    later in all.
+    later in all. One that holds only the last of what it is given may be given less.
     """
     in_order = sorted(moments)
     apart: dict[Name, float] = {}
@@ -147,7 +148,16 @@ def names_apart(
             continue
         a, b = _over(mine, in_order), _over(theirs, in_order)
         apart[name] = min(_largest(a, b, place, late) for place in {place for _, place in in_order} for late in (0, 1))
+        if apart[name] and not adds_up(*name):
+            given = {held.moment: held.number for held in theirs}
+            apart[name] = min(apart[name], *(_of_given(a, given, late) for late in (0, 1)))
     return apart
+
+
+def _of_given(a: Mapping[Moment, float], given: Mapping[Moment, float], late: int) -> float:
+    """The largest distance in those moments in which the other version gave the name a number."""
+    both = [distance(a[step - late, place], b) for (step, place), b in given.items() if (step - late, place) in a]
+    return max(both, default=math.inf)
 
 
 def _over(held: list[HeldNumber], moments: Iterable[Moment]) -> dict[Moment, float]:
@@ -164,11 +174,10 @@ def _over(held: list[HeldNumber], moments: Iterable[Moment]) -> dict[Moment, flo
 
 
 def _largest(a: Mapping[Moment, float], b: Mapping[Moment, float], place: int, late: int) -> float:
-    """The largest distance at one place of all steps but two; inf where it is not there in as many."""
+    """The largest distance at one place of all steps in which both are there; inf where that is none."""
     mine = {step: number for (step, at), number in a.items() if at == place}
     both = [distance(number, b[step + late, place]) for step, number in mine.items() if (step + late, place) in b]
-    steps = len({step for step, _ in a})
-    return max(both) if both and len(both) >= steps - 2 else math.inf
+    return max(both, default=math.inf)
 
 
 def distance(a: float, b: float) -> float:

@@ -2,10 +2,12 @@
 
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from syncscope.verify.accumulating import adds_up
 from syncscope.verify.held import END, PYTHON, TENSOR, HeldNumber, NamesHeld, held_of, names_apart
 
 torch = pytest.importorskip("torch")
@@ -37,6 +39,51 @@ SUMS = [step * (step + 1) / 2 for step in range(STEPS)]
 )
 def test_a_name_may_hold_its_number_as_a_tensor_and_later_and_no_other(other, is_same) -> None:
     assert (names_apart(held(SUMS), other, MOMENTS)[NAME] == 0) == is_same
+
+
+PROGRAM = """
+class Meter:
+    def update(self, value):
+        self.sum += value
+        self.last = value
+
+def train(loader):
+    total, history, best, row = 0.0, [], 1e9, {}
+    for step, x in enumerate(loader):
+        d_x = x.item()
+        row["loss"] = d_x
+        total += d_x
+        history.append(d_x)
+        if d_y < best:
+            best = d_y
+        largest = max(largest, x)
+        print(d_x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "adds"),
+    [
+        ("total", True), ("history[3]", True), ("history)", True), ("best", True), ("largest", True),
+        ("meter.sum", True), ("d_x", False), ("row['loss']", False), ("meter.last", False),
+    ],
+)  # fmt: skip
+def test_names_that_add_up_are_told_from_those_that_hold_the_last_value(tmp_path: Path, name: str, adds: bool) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    assert adds_up(str(tmp_path / "train.py"), f"train: {name}") == adds
+    assert adds_up(str(tmp_path / "nowhere.py"), f"train: {name}")
+
+
+@pytest.mark.parametrize(("wrong", "is_same"), [(0, True), (0.5, False)])
+def test_a_name_that_holds_the_last_value_may_be_given_it_once_in_some_steps(
+    tmp_path: Path, wrong: float, is_same: bool
+) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    for name, may in (("d_x", True), ("total", False)):
+        key = (str(tmp_path / "train.py"), f"train: {name}")
+        each = {key: [HeldNumber((step, END), PYTHON, step * 1.5) for step in range(STEPS)]}
+        some = {key: [HeldNumber((step, END), PYTHON, step * 1.5 + wrong) for step in range(0, STEPS, 3)]}
+        assert (names_apart(each, some, MOMENTS)[key] == 0) == (may and is_same)
 
 
 def test_what_was_no_number_as_written_is_not_compared() -> None:
