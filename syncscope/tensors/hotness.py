@@ -16,9 +16,10 @@ from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import by_name, by_place, known_by_name, picks_rows
 from syncscope.tensors.hotness_by_role import by_role
 from syncscope.tensors.loops import LOOPS, NO_GRAD, backward_lines, trains
-from syncscope.tensors.project import Module, ProjectFunction
+from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.reach import called_alone
 from syncscope.tensors.roles import Role
+from syncscope.tensors.scope import ancestry, bases
 from syncscope.tensors.syntax import expressions, name_of, statements, walk
 
 _IN_WORD = re.compile(rb"\w")
@@ -235,6 +236,9 @@ def _by_what_it_is(function: ProjectFunction) -> Heat:
             return Reason.SETTER(name)
     owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
     said = by_name(name, owner, methods)
+    drawn_from = function.cls is not None and _of_distributions(function.cls)
+    if drawn_from and (said.reason is Reason.DATA or name == "__init__"):
+        said = Reason.MAYBE(name)  # made anew in each step, most often
     if said.hot and known_by_name(name, methods):
         package, stem = function.module.package[1:], Path(function.module.path).stem.strip("_")
         if conventions.NO_STEPS.intersection(package) or stem in conventions.EXPORTS:
@@ -263,8 +267,18 @@ def _by_what_it_is(function: ProjectFunction) -> Heat:
             return Reason.NEW_WEIGHTS(name)
         if _keeps_by_hand(function):
             return Reason.KEEPS(name)
-    beside = by_place(function.module.package[1:], Path(function.module.path).stem, name) if said.hot else None
+    placed = said.hot and not drawn_from  # `transforms.py` of distributions is none of data
+    beside = by_place(function.module.package[1:], Path(function.module.path).stem, name) if placed else None
     return beside or said
+
+
+def _of_distributions(cls: Class) -> bool:
+    """Whether a class is a distribution, or what distributions are transformed by, and no transform of data."""
+    kin = ancestry(cls)
+    named = (base.ref for each in kin for base in bases(each))
+    return any("log_abs_det_jacobian" in each.methods for each in kin) or any(
+        isinstance(ref, str) and ref.startswith("torch.distributions.") for ref in named
+    )
 
 
 def on_host(function: ProjectFunction) -> bool:

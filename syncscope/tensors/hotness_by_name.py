@@ -58,7 +58,12 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
         return Reason.ASIDE(min(aside))
     if conventions.ASIDE_WORD.search(stem):
         return Reason.ASIDE(stem)
-    if "update" not in name and name != "forward" and any(map(conventions.is_metric, (*package, stem))):
+    if (
+        "update" not in name
+        and name != "forward"
+        and not conventions.is_loss(name)
+        and any(map(conventions.is_metric, (*package, stem)))
+    ):
         return Reason.METRIC(name)
     return None
 

@@ -781,3 +781,35 @@ class Net(torch.nn.Module):
 """
     assert [s.whole for s in sites(source, "x.py")] == [False]
     assert [s.whole for s in sites(source.replace(b"self.mean = self", b"mean = self"), "x.py")] == [True]
+
+
+DISTRIBUTIONS = b"""
+import torch
+from torch.distributions import Normal
+from torch.distributions.transforms import Transform
+
+class Shuffled(Transform):
+    def __init__(self, order: torch.Tensor):
+        self.first = order.sum().item()  # hot
+
+    def _call(self, x: torch.Tensor):
+        return x * x.sum().item()  # hot
+
+class Crop:
+    def __init__(self, order: torch.Tensor):
+        self.first = order.sum().item()  # cold
+
+class CropTransform:
+    def apply(self, x: torch.Tensor):
+        return x * x.sum().item()  # cold
+
+class ShuffledTransform(Shuffled):
+    def apply(self, x: torch.Tensor):
+        return x * x.sum().item()  # hot
+"""
+
+
+def test_what_distributions_are_transformed_by_is_made_in_each_step_and_is_no_transform_of_data() -> None:
+    lines = enumerate(DISTRIBUTIONS.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(DISTRIBUTIONS, "transforms.py") == marks

@@ -209,6 +209,15 @@ CASES = {
             chosen[found[:n]] = 1  # waits: number_write
             return chosen
     """,
+    "made on the host, and an index of what a module is given": """
+        class Field(nn.Module):
+            def forward(self, x: torch.Tensor, tags: torch.Tensor):
+                rows = torch.arange(x.size(1))
+                return x[0, rows, tags[0]]  # waits: index_host
+
+        def taken(x: torch.Tensor):
+            return x[torch.arange(9)]  # which may be on the host, too
+    """,
     "a flag that takes the way of tensors": """
         def default(given, otherwise):
             return given if given is not None else otherwise

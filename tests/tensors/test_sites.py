@@ -333,7 +333,7 @@ def test_the_sample_loops_hazards_are_seen_and_its_fixed_form_is_clean() -> None
                 return self.criterion(kept, target[keep])
         """
     )
-    assert [site.op for site in hazards] == ["nonzero", "unique", "mask_read", "mask_read"]
+    assert [site.op for site in hazards] == ["nonzero", "number_write", "unique", "mask_read", "mask_read"]
     fixed = found(
         """
         class FixedLoss(nn.Module):

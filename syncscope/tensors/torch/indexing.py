@@ -36,6 +36,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.scope import instance
 from syncscope.tensors.syntax import each_of, last_word
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -143,6 +144,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
+                known = max(known, 2) if fact.ndim and fact.confidence == 3 and _in_a_module(frame) else known
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
             elif base.kind is NOTHING_KNOWN:
                 _host_positions(frame, node, part, fact)
@@ -212,6 +214,11 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         shape = DYNAMIC if dynamic else base.shape
         return Indexed(None, None, like(base, node if single else (), shape=shape, ndim=ndim))
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _in_a_module(frame: Frame) -> bool:
+    """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
+    return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
 
 
 def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
