@@ -4,7 +4,7 @@
 | --- | --- |
 | *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it |
 | *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
-| *try* | anything between: to measure it settles it |
+| *try* | anything between, and all that would be *fix* where others have the device: to measure it settles it |
 | *unknown* | no figure: the recording says nothing of it |
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.experience import Experience, experience, kind_of
+from syncscope.analysis.experience import BUSY, Experience, experience, kind_of
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices, timed_part
@@ -161,6 +161,21 @@ def of_all(
             found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
         )
     return _not_left(found, waits / step)
+
+
+def beside_others(found: Answer, others: float) -> Answer:
+    """The answer where the device is a processor that `others` had for this part of its time: no `fix`.
+
+    A host that waits leaves its processor to the device. One that does not takes it, and where none is free the step may
+    become longer.
+    """
+    if found.decision is not Decision.FIX or others <= BUSY:
+        return found
+    why = (
+        f"others had the processors, which are the device, for {others:.0%} of its time: a host that waits no longer takes "
+        "them, too, and a step may become longer; measure it"
+    )
+    return replace(found, decision=Decision.TRY, why=why)
 
 
 def _not_left(found: Answer, waits: float) -> Answer:

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
-from syncscope.analysis.answer import adding_lines, doubt_of, experience_of, of_all, of_line, without_figure
+from syncscope.analysis.answer import (
+    adding_lines,
+    beside_others,
+    doubt_of,
+    experience_of,
+    of_all,
+    of_line,
+    without_figure,
+)
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.brought_together import staying
@@ -186,6 +194,8 @@ def _priced(
     known = experience_of(report, event_graph)
     doubt = doubt_of(event_graph, graph, everything, costs.step)
     whole = of_all(report, costs, waits.saving, (low, high), known, adding, bool(unknown), doubt, trusted.open)
+    others = crowded(event_graph)
+    whole = beside_others(whole, others)
     if not trusted.enough:
         return replace(report, answer=whole)
     between = _between(waits, graph, members, left, (low, high))
@@ -196,13 +206,13 @@ def _priced(
         else advised(line, costs.step, n in costs.left, event_graph.kept(rows), _pause(report, event_graph, rows))
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
-    lines = tuple(
-        replace(
-            line,
-            answer=of_line(line, whole, of, known, n, n in adding, event_graph.kept(members[n]), doubt, trusted.open),
-        )
+    decided = [
+        of_line(line, whole, of, known, n, n in adding, event_graph.kept(members[n]), doubt, trusted.open)
         for n, line in enumerate(lines)
         for of in [costs if n in adding else firm]
+    ]
+    lines = tuple(
+        replace(line, answer=beside_others(found, others)) for line, found in zip(lines, decided, strict=True)
     )
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in going[n]} - left

@@ -7,6 +7,7 @@ from drawn import Device
 
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import _figures as figures
+from syncscope.model.answer import Decision
 
 MS = 1_000_000
 
@@ -33,6 +34,17 @@ def test_the_shortest_half_that_follow_one_another_are_counted():
     assert report.step == pytest.approx(7 * MS, rel=0.1)
     assert report.answer.share == pytest.approx(2 / 7, abs=0.03)
     assert figures.counted(report) == "12 counted: in the other 14 other programs had more of the processors"
+
+
+def test_beside_others_nothing_is_told_to_be_fixed():
+    """A host that waits no longer takes processors that the device works with."""
+    report = summarize(recorded([5] * 20))
+    assert report.answer.decision is Decision.TRY
+    assert report.answer.why.startswith("others had the processors, which are the device, for 40% of its time")
+    assert report.lines[0].answer.decision is Decision.TRY
+    assert "settles it" in report.verdict
+    for quiet in ({"others": 0.05}, {"processor": False}):
+        assert summarize(recorded([5] * 20, **quiet)).answer.decision is Decision.FIX
 
 
 @pytest.mark.parametrize("told", [{"others": 0.05}, {"processor": False}, {"rare": 8}])
