@@ -28,7 +28,7 @@ OF_OTHERS = {
     "kineto/write.py": {"Input type"},  # keys of a recording
     "native.py": {"error: "},  # a compiler's
     "kernels/comprehensions/explain.py": {" where "},  # of the notation
-    "codemod/layout.py": {"import math", "import functools", "import torch"},  # code
+    "codemod/new_imports.py": {"import math", "import functools", "import torch"},  # code
 }
 
 
