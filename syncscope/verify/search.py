@@ -171,6 +171,8 @@ class Search:
         try:
             return self._run("values", chosen)
         except RunFailedError as error:
+            if chosen not in (AS_WRITTEN, AGAIN):
+                self.own_noise()  # it may be the program, which runs only once
             raise cannot_run(program, error, again=chosen == AGAIN) from None
 
     def as_written(self, twice: bool = True) -> list[str]:
@@ -336,13 +338,27 @@ class Search:
         self.compare([chosen])
         return chosen in self.compared and not self.compared[chosen].largest
 
-    def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
-        """Whether a version computes in a whole run what the program does, and why not. `rounds`: last bits may be others."""
+    def _whole_run(self, chosen: Set) -> None:
+        """Has what a version computes, or that it fails, in `values` or `failed`."""
         if chosen not in self.values and chosen not in self.failed:
             try:
                 self.values[chosen] = values_of(self._run("values", chosen))
             except RunFailedError as error:
+                self.own_noise()  # it may be the program, which runs only once
                 self.failed[chosen] = error
+
+    def is_equal(self, chosen: Set) -> bool:
+        """Whether a version changes no bit in a whole run: then nothing needs to be known of how far two runs are apart."""
+        self._whole_run(chosen)
+        return chosen in self.values and not self._difference(chosen).largest
+
+    def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
+        """Whether a version computes in a whole run what the program does, and why not. `rounds`: last bits may be others.
+
+        Raises:
+            UserError: the program itself does not run a second time.
+        """
+        self._whole_run(chosen)
         if chosen in self.failed:
             return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)

@@ -173,9 +173,9 @@ class Fixes:
         if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
         self.search.tell("what all fixes together compute")
-        values, _, apart = self._judge(together)
-        if values != EQUAL:
+        if not self.search.is_equal(together):
             return []
+        _, _, apart = self._judge(together)
         self._equal = together
         for number in open_:
             self.tried[number].values, self.tried[number].difference = EQUAL, apart

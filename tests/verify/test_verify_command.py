@@ -74,6 +74,10 @@ def train(model, loader, optimizer):
         total += loss.item()
     return total
 """  # a fix, without which nothing would be run
+TRAINED = """
+model = torch.nn.Linear(4, 3).cuda()
+train(model, [torch.randn(5, 4) for _ in range(14)], torch.optim.SGD(model.parameters(), 0.1))
+"""
 
 
 def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -222,8 +226,8 @@ def test_another_version_that_fails_when_it_is_timed_cannot_be_run(tmp_path: Pat
 
 def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
     once = "import os\nif os.path.exists(os.environ['RUNS']):\n    raise OSError('the port is taken')\n"
-    (tmp_path / "train.py").write_text(OFFERS + once + DRAWN)
-    process = verify(tmp_path, "--steps=12", "train.py")
+    (tmp_path / "train.py").write_text(f"{once}open(os.environ['RUNS'], 'w').close()\nimport torch\n{OFFERS}{TRAINED}")
+    process = verify(tmp_path, "--steps=12", "--device=cpu", "train.py")
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "cannot be run: OSError: the port is taken\n hint: it ran once, and fails the second time" in err
