@@ -47,6 +47,8 @@ def test_what_no_gradient_goes_through_is_not_detached() -> None:
     )
     after = fixed(HEAD + code, allowed=FIXES)
     assert "found = heat.eq(1).float().sum()\n" in after
+    called = code.replace("heat.eq(1).float().sum()", "torch.sum(heat > 0).float()")
+    assert "found = torch.sum(heat > 0).float()\n" in fixed(HEAD + called, allowed=FIXES)
     assert ".detach()" in fixed(HEAD + code.replace("heat.eq(1)", "heat.exp()"), allowed=FIXES)
 
 
@@ -59,3 +61,16 @@ def test_a_read_is_not_kept_for_another_that_few_steps_make() -> None:
     assert not any(f.fix and f.fix.rewrite == "read_once" for f in findings(HEAD + code, "host-read"))
     often = code.replace("if step % 100 == 0", "if log is not None")
     assert any(f.fix and f.fix.rewrite == "read_once" for f in findings(HEAD + often, "host-read"))
+
+
+@pytest.mark.parametrize(("slow", "count"), [("d, 2", 0), ("d, 2, batch_first=True", 1)])
+def test_layers_that_each_branch_makes_without_a_fast_path_are_not_asked_for_their_mask(slow: str, count: int) -> None:
+    code = (
+        f"{HEAD}class Net(torch.nn.Module):\n    def __init__(self, d, wide):\n        super().__init__()\n        if wide:\n"
+        f"            layer = torch.nn.TransformerEncoderLayer({slow})\n        else:\n"
+        "            layer = torch.nn.TransformerEncoderLayer(d, 2)\n"
+        "        self.encoder = torch.nn.TransformerEncoder(layer, 2)\n"
+        "\n    def forward(self, x: torch.Tensor, pad: torch.BoolTensor):\n"
+        "        return self.encoder(x, src_key_padding_mask=pad)\n"
+    )
+    assert len(findings(code, "transformer-mask-check")) == count

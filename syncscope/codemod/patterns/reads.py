@@ -127,7 +127,8 @@ def without_gradient(function: Function, tensor: ast.expr) -> bool:
             return without_gradient(function, inner)
         case ast.BinOp(left=left, right=right):
             return all(function.constant(n) is not None or without_gradient(function, n) for n in (left, right))
-        case ast.Call(func=ast.Attribute(value=inner, attr=word)) if function.dotted(node.func) is None:
+        case ast.Call(func=ast.Attribute(value=inner, attr=word), args=args):
+            inner = args[0] if args and (function.dotted(node.func) or "").startswith("torch.") else inner
             return word in NO_GRADIENT or (word in KEEP_THAT and without_gradient(function, inner))
     return False
 
