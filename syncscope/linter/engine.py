@@ -33,7 +33,7 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
-from syncscope.linter.worth import beside_others, cooled, is_idle, waits_beside
+from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Reason
@@ -179,6 +179,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             for f, g in zip(findings, result.findings, strict=True)
         ]
         findings = [f if s is None else replace(f, why=s.fact.why) for f, s in zip(findings, of_sites, strict=True)]
+        findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states)]
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]
             findings = [f for f in findings if not f.short]

@@ -70,10 +70,9 @@ def beside_others(
     """
     pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
     pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
-    along = taken_along(pairs)
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
     for finding, site in pairs:
-        others = (s for s in drained_by(view, site) if id(s) not in along)
+        others = (s for s in drained_by(view, site) if not goes_along(s, states))
         found = next((s for s in others if leaves_nothing(finding, site, s, states, view)), None)
         if found is not None:
             before[id(site)] = found
@@ -92,11 +91,13 @@ def beside_others(
     ]
 
 
-def taken_along(pairs: Sequence[tuple[Finding, Site]]) -> set[int]:
-    """The numbers, by the `id` of their sites, that are put at positions which the fix of another no longer looks for."""
-    written = [(f, s) for f, s in pairs if s.op is Op.NUMBER_WRITE and f.fix is None]
-    gone = [edit.span for f, _ in pairs if f.fix is not None for edit in f.fix.edits] if written else []
-    return {id(s) for f, s in written if any(at.start < f.span.end and f.span.start < at.end for at in gone)}
+def goes_along(site: Site, states: Mapping[int, Finding]) -> bool:
+    """Whether it is a number put at positions which the fix of another no longer looks for: told with that one alone."""
+    own = states.get(id(site))
+    if site.op is not Op.NUMBER_WRITE or own is None or own.fix is not None:
+        return False
+    gone = (edit.span for f in states.values() if f.fix is not None for edit in f.fix.edits)
+    return any(at.start < own.span.end and own.span.start < at.end for at in gone)
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:

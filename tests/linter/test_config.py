@@ -98,7 +98,10 @@ def test_a_mistake_on_the_command_line_names_no_file(door):
 
 
 def test_per_file_ignores_are_patterns_of_gitignore(door):
-    door.write("pyproject.toml", table('per-file-ignores = {"scripts/**" = ["host-read"], "loss.py" = ["nonzero"]}'))
+    door.write(
+        "pyproject.toml",
+        table('per-file-ignores = {"scripts/**" = ["host-read"], "loss.py" = ["nonzero", "number-at-positions"]}'),
+    )
     for name in ("scripts/deep/train.py", "src/train.py"):
         door.write(name, READS)
     door.write("src/loss.py", MASKS)
