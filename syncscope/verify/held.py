@@ -74,16 +74,29 @@ def held_of(found: Mapping[str, Any]) -> tuple[list[Moment], dict[Name, list[Hel
 
 
 def _of_frames(frame: FrameType | None) -> Iterator[tuple[Name, int, float] | None]:
-    """The numbers of all frames, the innermost first; None for each value that is none."""
+    """The numbers of all frames, the innermost first, and of objects of the program's own that a library's frame holds, as a
+    trainer holds a model, the first one of each class; None for each value that is no number."""
+    classes: set[type] = set()
     while frame is not None:
         code = frame.f_code
-        if places.kind_of_file(code.co_filename) == places.USER:
+        kind = places.kind_of_file(code.co_filename)
+        if kind == places.USER:
             path = os.path.realpath(code.co_filename)
             for name, value in list(frame.f_locals.items()):
                 if not name.startswith("__"):
-                    for seen in _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()):
-                        yield seen and ((path, seen[0]), seen[1], seen[2])
+                    yield from _in_file(path, _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()))
+        elif kind == places.LIBRARY:
+            for value in list(frame.f_locals.values()):
+                if (path := _file_of(type(value))) and type(value) not in classes:
+                    classes.add(type(value))
+                    name = f"{type(value).__qualname__}: self"
+                    yield from _in_file(os.path.realpath(path), _of_value(value, name, 0, frozenset()))
         frame = frame.f_back
+
+
+def _in_file(path: str, numbers: Iterator[tuple[str, int, float] | None]) -> Iterator[tuple[Name, int, float] | None]:
+    for seen in numbers:
+        yield seen and ((path, seen[0]), seen[1], seen[2])
 
 
 def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Iterator[tuple[str, int, float] | None]:
@@ -106,7 +119,7 @@ def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Itera
         for key in list(value)[-LAST:]:
             if isinstance(key, str | int):
                 yield from _of_value(value[key], f"{name}[{key!r}]", depth + 1, inside)
-    elif _is_own(type(value)):
+    elif _file_of(type(value)):
         for key, part in list(getattr(value, "__dict__", {}).items()):
             if not key.startswith("_"):
                 yield from _of_value(part, f"{name}.{key}", depth + 1, inside)
@@ -124,9 +137,10 @@ def _is_captured(tensor: Any) -> bool:
     return bool(tensor.is_cuda and sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
-def _is_own(kind: type) -> bool:
+def _file_of(kind: type) -> str:
+    """The file of a class of the program's own; "" of any other."""
     path = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return isinstance(path, str) and places.kind_of_file(path) == places.USER
+    return path if isinstance(path, str) and places.kind_of_file(path) == places.USER else ""
 
 
 def names_apart(

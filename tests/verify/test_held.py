@@ -4,6 +4,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,15 @@ def test_a_program_that_holds_much_is_looked_at_in_part() -> None:
     noted.look(sys._getframe(), 0, ends=False)
     assert time.process_time() - began < 1
     assert len(much) == 32
+
+
+def test_an_object_of_the_programs_own_is_seen_where_a_library_holds_it(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "trainer.py"
+    library.parent.mkdir()
+    library.write_text("def fit(model, look):\n    look()\n")
+    names: dict[str, Any] = {}
+    exec(compile(library.read_text(), library, "exec"), names)
+    noted = NamesHeld()
+    names["fit"](Meter(), lambda: noted.look(sys._getframe(1), 0, ends=True))
+    _, found = held_of(noted.found(1))
+    assert [one.number for one in found[__file__, "Meter: self.sum"]] == [3.5]
