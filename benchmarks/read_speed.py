@@ -1,6 +1,7 @@
 """Reading a large trace, and the whole report of it, beside orjson and Meta's HTA on the same file.
 
     python benchmarks/read_speed.py TRACE.json.gz --times 15
+    python benchmarks/read_speed.py TRACE.json.gz --times 15 --pairs 7     only orjson and the command line, in turns
 
 The trace is repeated with shifted times and correlations to the size of a long recording (15 times the A100 training trace
 of 34 MB is 526 MB), written plain and packed, and each reader runs in a process of its own: CPU seconds (user and system)
@@ -16,8 +17,11 @@ import json
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
+PEERS = {"orjson": ["orjson"], "hta": ["HolisticTraceAnalysis", "pandas<3", "setuptools<81"]}
 REPORT = """
 import sys
 from syncscope import kineto
@@ -125,15 +129,15 @@ def per_event(source: Path, times: int, folder: Path) -> tuple[float, float] | N
     return each, more - each * many
 
 
-def peers(folder: Path) -> dict[str, Path]:
+def peers(folder: Path, wanted: Sequence[str] = tuple(PEERS)) -> dict[str, Path]:
     """The interpreter of an environment for each peer that can be installed."""
     found = {}
-    for name, packages in {"orjson": ["orjson"], "hta": ["HolisticTraceAnalysis", "pandas<3", "setuptools<81"]}.items():
+    for name in wanted:
         home = folder / f"venv-{name}"
         python = home / "bin" / "python"
         if not (home / "installed").exists():
             venv.create(home, with_pip=True)
-            done = subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=False)
+            done = subprocess.run([python, "-m", "pip", "install", "-q", *PEERS[name]], check=False)
             if done.returncode:
                 print(f"{name} cannot be installed here: left out")
                 continue
@@ -142,17 +146,38 @@ def peers(folder: Path) -> dict[str, Path]:
     return found
 
 
+def in_turns(plain: Path, orjson: Path, pairs: int) -> None:
+    """The command line beside `orjson.loads`, one after the other: a machine's pace drifts, and meets both."""
+    ratios, most = [], 0.0
+    for _ in range(pairs):
+        theirs, ours = measured(orjson, ORJSON, str(plain)), measured(Path(sys.executable), CLI, str(plain))
+        if theirs is None or ours is None:
+            raise SystemExit("one of them failed")
+        ratios.append(ours[0] / theirs[0])
+        most = max(most, ours[1])
+        print(
+            f"orjson.loads {theirs[0]:6.2f} CPU s, syncscope report {ours[0]:6.2f} CPU s: {ratios[-1]:.2f}", flush=True
+        )
+    print(
+        f"syncscope report / orjson.loads: {median(ratios):.2f} in the median of {pairs} pairs, {most:.0f} MB at most"
+    )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("trace", type=Path)
     options.add_argument("--times", type=int, default=15)
     options.add_argument("--work", type=Path, default=Path("build/benchmarks"))
     options.add_argument("--no-peers", action="store_true")
+    options.add_argument("--pairs", type=int, metavar="N", help="only the command line beside orjson, N times in turns")
     given = options.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     plain, packed = repeated(given.trace, given.times, given.work.absolute())
     size = plain.stat().st_size / 1e6
     print(f"{plain.name}: {size:.0f} MB of JSON, {packed.stat().st_size / 1e6:.0f} MB packed\n")
+    if given.pairs:
+        in_turns(plain, peers(given.work.absolute(), ["orjson"])["orjson"], given.pairs)
+        return
     if (taken := per_event(given.trace, given.times, given.work.absolute())) is not None:
         print(f"reading takes {taken[0]:.0f} bytes an event and {taken[1] / 1e6:.0f} MB besides, at most\n")
     here = Path(sys.executable)

@@ -152,11 +152,14 @@ class TakenOut:
         trace, found = self._trace, dict[int, float]()
         rows = trace.rows(Kind.OP)
         new = (trace.flags[rows] & Flag.ANEW) != 0
-        asking = sorted(self.fetching | self.counting, key=lambda number: int(trace.end[self._reads[number].row]))
-        if not new.any() or new.all() or not asking:
+        if not new.any() or new.all():
+            return found
+        ended = trace.end
+        asking = sorted(self.fetching | self.counting, key=lambda number: int(ended[self._reads[number].row]))
+        if not asking:
             return found
         known = rows[~new]
-        over = trace.end[[self._reads[number].row for number in asking]]
+        over = ended[[self._reads[number].row for number in asking]]
         optimizing = Nesting(trace, Kind.ANNOTATION)
         reach = dict[int, int]()  # by thread: when the last of them was over, for those within are its own
         for row in rows[new].tolist():
@@ -164,7 +167,7 @@ class TakenOut:
             last = int(np.searchsorted(over, start, side="right")) - 1
             if start < reach.get(lane, 0) or last < 0:
                 continue
-            reach[lane] = int(trace.end[row])
+            reach[lane] = int(ended[row])
             number, following = asking[last], self._reads[asking[last + 1]] if last + 1 < len(asking) else None
             step = self._steps.get(self._reads[number].step)
             within = following is not None and trace.start[following.row] <= start
