@@ -43,7 +43,7 @@ EXAMPLES = (
         import torch
 
         def clipped(x: torch.Tensor, limit: float):
-            scale = min(1, math.sqrt(limit / x.square().sum()))  # !
+            scale = min(1, math.sqrt(limit / (x.square().sum() + 1e-6)))  # !
             return x * scale
         """,
         """
@@ -51,7 +51,7 @@ EXAMPLES = (
         import torch
 
         def clipped(x: torch.Tensor, limit: float):
-            scale = (limit / x.square().sum()).detach().sqrt().clamp(max=1)
+            scale = (limit / (x.square().sum() + 1e-6)).detach().sqrt().clamp(max=1)
             return x * scale
         """,
         Safety.UNSAFE,
@@ -81,8 +81,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     whole = limit.node if limit is not None and limited else call
     if needs_number(function, whole) or compared_by_callers(function, call) or caught(function, call):
         return None
-    draft = Draft(function)
+    draft, stays = Draft(function), ""
     if limit is not None and limited:  # where Python compares it would be read again
+        stays = "; a NaN stays one, where Python's comparison may give the bound"
         bound = "max" if function.file.text(limit.node).startswith("min") else "min"
         draft.replace(limit.node, f"{{t}}.detach().{name}().clamp({bound}={{c}})", t=call.args[0], c=limit.parts["c"])
     else:
@@ -90,7 +91,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "compute it on the device",
         Safety.UNSAFE,
-        "it is a tensor of the tensor's own dtype, no Python float; NaN or inf comes where math raises an error",
+        "it is a tensor of the tensor's own dtype, no Python float; NaN or inf comes where math raises an error"
+        + stays,
     )
 
 
