@@ -97,7 +97,7 @@ def goes_along(site: Site, states: Mapping[int, Finding]) -> bool:
     if site.op is not Op.NUMBER_WRITE or own is None or own.fix is not None:
         return False
     gone = (edit.span for f in states.values() if f.fix is not None for edit in f.fix.edits)
-    return any(at.start < own.span.end and own.span.start < at.end for at in gone)
+    return any(at.start <= own.span.start and own.span.end <= at.end for at in gone)
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
