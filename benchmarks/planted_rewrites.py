@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from syncscope.verify.compared import Compared
 from syncscope.verify.processes import Processes, RunFailedError
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, EQUAL, Verification
-from syncscope.verify.search import Search, Settings
+from syncscope.verify.runs import Runs, Settings
 from syncscope.verify.two import OTHER
 from syncscope.verify.values import values_of
 
@@ -310,28 +311,29 @@ def judged(rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False) -> 
             long = partial(re.sub, r"(STEPS, EACH = |for step in range\()1[46]", r"\g<1>400") if in_one else str
             path.write_text(long((FOLDER / f"{name}.py").read_text()))
             program = Program(str(path), device="cpu")
-            search = Search(program, Settings(3600, seed=seed), processes, lambda what: None, Verification(name))
-            search.as_written()
+            runs = Runs(program, Settings(3600, seed=seed), processes, lambda what: None, Verification(name))
+            compared = Compared(runs)
+            compared.as_written()
             for number, rewrite in enumerate(rewrites):
                 if rewrite.program != name:
                     continue
                 other = Path(folder, f"{name}_{number}.py")
                 other.write_text(long(rewrite.made()))
-                search.other = Program(str(other), device="cpu")
-                search.values.pop(OTHER, None)
-                search.failed.pop(OTHER, None)
+                runs.other = Program(str(other), device="cpu")
+                compared.values.pop(OTHER, None)
+                runs.failed.pop(OTHER, None)
                 if in_one:
-                    search.begin_anew([OTHER])
-                    if search.is_equal_beside(OTHER):
+                    compared.begin_anew([OTHER])
+                    if compared.is_equal_beside(OTHER):
                         yield rewrite, EQUAL, "in one process"
                         continue
                 try:
-                    search.values[OTHER] = values_of(search._run("values", OTHER))
+                    compared.values[OTHER] = values_of(runs.run("values", OTHER))
                 except RunFailedError as error:
                     yield rewrite, CHANGED, f"it fails: {error.why}"
                     continue
-                values, why, _ = search.judge(OTHER, rounds=True, safe=False)
-                yield rewrite, values, " ".join(filter(None, (why, search.found.why_values, search.found.why_way)))
+                values, why, _ = compared.judge(OTHER, rounds=True, safe=False)
+                yield rewrite, values, " ".join(filter(None, (why, runs.found.why_values, runs.found.why_way)))
 
 
 def main() -> int:

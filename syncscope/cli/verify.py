@@ -209,7 +209,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     from syncscope.verify.failing import CannotRunError
     from syncscope.verify.processes import Processes, TimeIsUpError
     from syncscope.verify.results import Verification
-    from syncscope.verify.search import Search, Settings
+    from syncscope.verify.runs import Runs, Settings
+    from syncscope.verify.search import Search
 
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
@@ -225,13 +226,13 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             must_offer(program, found, settings.only, settings.rules, recording, budget)
         until = time.monotonic() + budget
         with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn) as processes:
-            search = Search(program, settings, processes, tell, found, other=other)
+            search = Search(Runs(program, settings, processes, tell, found, other=other))
             try:
                 _try(search, recording, said["stale"])
                 if search.is_short:
-                    found.notes.append(f"the budget does not hold the turns that decide: {search.shortage()}")
+                    found.notes.append(f"the budget does not hold the turns that decide: {search.budget.shortage()}")
             except TimeIsUpError:
-                found.notes.append(f"the budget was spent before everything was tried: {search.shortage()}")
+                found.notes.append(f"the budget was spent before everything was tried: {search.budget.shortage()}")
                 search.told()
             except KeyboardInterrupt:
                 found.interrupted = True
@@ -257,7 +258,7 @@ def _try(search: Search, recording: Trace | None, stale: bool) -> None:
 
     if stale:
         late.measure(search)
-    elif search.other is not None:
+    elif search.runs.other is not None:
         compare(search, recording)
     else:
         Fixes(search).run(recording)

@@ -2,7 +2,10 @@
 
 ```text
     plan           which fixes there are, which need which, and the files with some of them made
-      search       what is run, in which order, and which fixes stay: the smallest set that gives the gain
+      smallest     which fixes stay: the smallest set that gives the gain
+      search       how long the steps of versions take, in turns; budget tells what is left of the time
+      compared     what versions compute, in whole runs and in one process
+      runs         what each run is asked, and which files stand in for others
         processes  runs of the program, each in a process of its own that ends after so many steps
           clearing the end of all that runs have started, also where we are killed
           trial    such a process: the program under an overlay, and what is noted of it

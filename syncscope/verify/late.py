@@ -24,13 +24,13 @@ def measure(search: Search) -> None:
     Raises:
         UserError: nothing waits there, or the program makes too few steps.
     """
-    found = search.found
-    found.stale, search.least = True, 3
-    search.as_written(twice=False)
+    runs, found = search.runs, search.found
+    found.stale, search.budget.least = True, 3
+    search.compared.as_written(twice=False)
     if found.device == "cpu":
         raise UserError(
-            f"{search.program} works on the CPU, where no sync waits for a device",
-            "have it ask for cuda" if search.program.device == "ocl" else "--device ocl gives it one",
+            f"{runs.program} works on the CPU, where no sync waits for a device",
+            "have it ask for cuda" if runs.program.device == "ocl" else "--device ocl gives it one",
         )
     pairs: list[tuple[float, float]] = []
     same: list[tuple[float, float]] = []
@@ -39,27 +39,27 @@ def measure(search: Search) -> None:
     fetching: list[float] = []
     answered = steps = 0
     try:
-        while len(pairs) < FEWEST or not timing.narrow(found.ratio, search.settings.precision, FEWEST):
-            search.tell("syncs answered with the value of the step before, in turns")
+        while len(pairs) < FEWEST or not timing.narrow(found.ratio, runs.settings.precision, FEWEST):
+            runs.tell("syncs answered with the value of the step before, in turns")
             try:
-                run = search.run_late(search.settings.steps or MOST)
+                run = runs.run_late(runs.settings.steps or MOST)
             except RunFailedError as error:
                 raise UserError(
-                    f"{search.program} fails where syncs are answered late: {error.why}",
+                    f"{runs.program} fails where syncs are answered late: {error.why}",
                     "--line answers those of one line only",
                 ) from None
             blocks = blocks_of(run.found["lengths"], run.found["late"])
             if not blocks:
                 raise UserError(
-                    f"{search.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
+                    f"{runs.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
                     "let it make more, and set --steps",
                 )
             answered += run.found["answered"]
             fetching.append(run.found["fetching"])
             if not answered:
-                at = " at the lines that are named" if search.settings.only else ""
+                at = " at the lines that are named" if runs.settings.only else ""
                 raise UserError(
-                    f"no single value is read in a step of {search.program}{at}",
+                    f"no single value is read in a step of {runs.program}{at}",
                     "what selects or copies many cannot be late",
                 )
             steps += sum(run.found["late"])
@@ -68,7 +68,7 @@ def measure(search: Search) -> None:
             before += [a for a, _ in blocks]
             after += [b for _, b in blocks]
             note(found, pairs, same, before, after)
-            if search.spent() > 1 or search.processes.count > RUNS:
+            if search.budget.spent() > 1 or runs.processes.count > RUNS:
                 break
     finally:
         if answered:

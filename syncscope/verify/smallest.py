@@ -10,11 +10,13 @@ from syncscope.model.finding import Adds, Finding, Safety
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.tracers.places import LIBRARY, kind_of_file
+from syncscope.verify.compared import ELSEWHERE
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import RunFailedError
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
-from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, Search, Set
+from syncscope.verify.runs import AS_WRITTEN, Set
+from syncscope.verify.search import Search
 from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import SHOWN, Difference
 
@@ -29,7 +31,7 @@ class Fixes:
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self.found = search.found
+        self.runs, self.compared, self.found = search.runs, search.compared, search.found
         self.tried: dict[int, TriedFix] = {}
         self._equal: Set = NONE  # all together, where these change no bit
 
@@ -40,21 +42,21 @@ class Fixes:
             UserError: the program cannot be run, or there is nothing to try.
         """
         search = self.search
-        search.in_one = not search.settings.apart
-        files = search.as_written(twice=not search.in_one)
-        named = {place.path for place in search.settings.only}
+        self.runs.in_one = not self.runs.settings.apart
+        files = self.compared.as_written(twice=not self.runs.in_one)
+        named = {place.path for place in self.runs.settings.only}
         if missing := sorted(path for path in named - set(files) if kind_of_file(path) != LIBRARY):
             raise UserError(
-                f"{os.path.relpath(missing[0])} is no source that {search.program} imports",
+                f"{os.path.relpath(missing[0])} is no source that {self.runs.program} imports",
                 "name one of its own files, as it stands in the project",
             )
-        only, rules = search.settings.only, search.settings.rules
-        self.plan = search.plan = Plan(sorted(named) or files, only, rules, self._read, self._called)
+        only, rules = self.runs.settings.only, self.runs.settings.rules
+        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._called)
         self._offer()
         search.turned = self._refresh
         search.told = self._cut_short
         self._foresee([number for number, fix in self.tried.items() if not fix.why])
-        recording = recording or search.recording()  # before versions take turns, so that these go on in one process
+        recording = recording or self.runs.recording()  # before versions take turns, so that these go on in one process
         if good := self._good():
             self._note_values(self.plan.closed(good))
             self.choose(good, recording)
@@ -95,22 +97,22 @@ class Fixes:
                 f"{self.plan.unlisted} more fixes are not listed: --rule and --line try those of one rule or line"
             )
         self.found.fixes += [by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
-        self.search.least += sum(not fix.why for fix in self.tried.values())
+        self.search.budget.least += sum(not fix.why for fix in self.tried.values())
         if not any(not fix.why for fix in self.tried.values()):
             raise UserError(*self._nothing())
 
     def _nothing(self) -> tuple[str, str]:
-        only = self.search.settings.only
+        only = self.runs.settings.only
         named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in only)
         where = f" at {named}" if named else ""
-        said = f"there is no fix to try in {self.search.program}{where}"
+        said = f"there is no fix to try in {self.runs.program}{where}"
         if self.found.fixes:
             first = self.found.fixes[0]
             return (
                 f"{said}: {first.path}:{first.line}, {first.finding.rule}: {first.why}",
                 "--line FILE:LINE tries one all the same",
             )
-        counts = self.search.values[AS_WRITTEN].counts
+        counts = self.compared.values[AS_WRITTEN].counts
         waits = {place for place, _ in counts if place.path in self.plan.before}
         waiting = sorted(waits.intersection(only) if only else waits)
         if not waiting:
@@ -127,11 +129,11 @@ class Fixes:
         return self._read(path, range(finding.place.line, finding.end_line + 1))
 
     def _read(self, path: str, lines: range) -> bool:
-        counts = self.search.values[AS_WRITTEN].counts
+        counts = self.compared.values[AS_WRITTEN].counts
         return any(place.path == path and place.line in lines for place, _ in counts)
 
     def _called(self, path: str, lines: range) -> bool:
-        started = self.search.started
+        started = self.compared.started
         return started is None or not started.get(path, set()).isdisjoint(lines)
 
     # what they compute
@@ -141,7 +143,7 @@ class Fixes:
         good: list[int] = []
         if equal := self._equal_together():
             return equal
-        self.search.compare([self.plan.closed({number}) for number, fix in self.tried.items() if not fix.why])
+        self.compared.compare([self.plan.closed({number}) for number, fix in self.tried.items() if not fix.why])
         for candidate in self.plan.candidates:
             fix = self.tried[candidate.number]
             if fix.why:
@@ -150,9 +152,9 @@ class Fixes:
                 fix.why = "what it needs was left out"
                 continue
             chosen = self.plan.closed({candidate.number})
-            self.search.tell(f"what {fix.finding.rule} of {fix.path}:{fix.line} computes")
-            fix.values, why, fix.difference = EQUAL, "", self.search.compared.get(chosen)
-            if not self.search.is_equal_beside(chosen):
+            self.runs.tell(f"what {fix.finding.rule} of {fix.path}:{fix.line} computes")
+            fix.values, why, fix.difference = EQUAL, "", self.compared.beside.get(chosen)
+            if not self.compared.is_equal_beside(chosen):
                 fix.values, why, fix.difference = self._judge(chosen)
             if fix.values == CHANGED:
                 fix.why = why
@@ -172,8 +174,8 @@ class Fixes:
         made = self.plan.version(together)
         if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
-        self.search.tell("what all fixes together compute")
-        if not self.search.is_equal(together):
+        self.runs.tell("what all fixes together compute")
+        if not self.compared.is_equal(together):
             return []
         _, _, apart = self._judge(together)
         self._equal = together
@@ -184,20 +186,20 @@ class Fixes:
     def _judge(self, chosen: Set) -> tuple[str, str, Difference | None]:
         members = [self.plan.candidates[number] for number in chosen]
         safe = all(candidate.fix.safety is Safety.SAFE for candidate in members)
-        return self.search.judge(chosen, any(candidate.rounds for candidate in members), safe)
+        return self.compared.judge(chosen, any(candidate.rounds for candidate in members), safe)
 
     def _note_values(self, chosen: Set) -> None:
         """What these compute is said from now on, unless it is why they will not stay."""
-        self.search.tell("what all good fixes together compute")
+        self.runs.tell("what all good fixes together compute")
         values, _, apart = self._judge(chosen)
         if values != CHANGED:
             self.found.values, self.found.difference = values, apart
 
     def _harmless(self, kept: Set) -> Set:
         """The set without those that together change what each alone does not."""
-        if kept < self._equal and self.search.is_equal_beside(kept):  # together with others it is in a whole run
-            self.found.values, self.found.difference = EQUAL, self.search.compared[kept]
-            self.found.compared_steps = self.search.alongside[kept][0].steps
+        if kept < self._equal and self.compared.is_equal_beside(kept):  # together with others it is in a whole run
+            self.found.values, self.found.difference = EQUAL, self.compared.beside[kept]
+            self.found.compared_steps = self.compared.alongside[kept][0].steps
             return kept
         while kept:
             values, why, apart = self._judge(kept)
@@ -228,7 +230,7 @@ class Fixes:
         """Says which versions may be timed; of these each fix by itself."""
         together = self.plan.closed(numbers)
         alone = [self.plan.closed({number}) for number in numbers]
-        self.search.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
+        self.runs.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
         return alone
 
     def _time(self, together: Set, good: Sequence[int]) -> None:
@@ -236,14 +238,14 @@ class Fixes:
         search = self.search
         alone = self._foresee(good)
         different = [chosen for chosen in alone if chosen != together]
-        if different and not search.in_one and search.runs_left(EACH) < FEWEST * (len(different) + 3):
+        if different and not self.runs.in_one and search.budget.runs_left(EACH) < FEWEST * (len(different) + 3):
             different = []  # what is left of the budget goes to what is without each
         for _ in range(search.most_turns):
-            open_ = [c for c in different if c not in search.failed and not search.is_known(c)]
+            open_ = [c for c in different if c not in self.runs.failed and not search.is_known(c)]
             whole = [together] if not search.is_known(together) else []
             gains = self.found.is_gain(search.ratio(together))
             until = EACH if gains and len(good) > 1 else ALL if gains else 1.0
-            if not (open_ or whole) or search.spent() > until:
+            if not (open_ or whole) or search.budget.spent() > until:
                 return
             search.turn([*whole, *open_])
 
@@ -263,7 +265,7 @@ class Fixes:
                 self.tried[number].why = "another fix of the same lines is made"
                 kept = rest
                 continue
-            spent = search.spent()
+            spent = search.budget.spent()
             short = self._as_short(rest, start, spent + (ALL - spent) / (len(leaves) - at))
             gains = self.found.is_gain(search.ratio(rest))  # else what all give together would be given away
             if short is None and gains and alone[number] is not None and not self.found.is_gain(alone[number]):
@@ -283,7 +285,7 @@ class Fixes:
             return None
         if beside.low > 1.0:
             return one.ratio - other.ratio <= SLIGHT
-        slight = max(2 * self.search.settings.precision, PART * (1 - other.ratio))
+        slight = max(2 * self.runs.settings.precision, PART * (1 - other.ratio))
         return True if beside.high <= 1 + slight else None
 
     def _best_of(self, together: Set, gaining: Set) -> Set:
@@ -331,9 +333,9 @@ class Fixes:
         open_ = [self.tried[n] for n in good if not (_known(self.tried[n].ratio) or _known(self.tried[n].without))]
         if open_ and len(good) > 1:
             named = ", ".join(f"{fix.finding.rule} of {fix.path}:{fix.line}" for fix in open_)
-            each = self.search.least + 3 * FEWEST * len(open_)
+            each = self.search.budget.least + 3 * FEWEST * len(open_)
             self.found.notes.append(
-                f"not timed by themselves: {named}; --budget {self.search.minutes(each)}m may hold that"
+                f"not timed by themselves: {named}; --budget {self.search.budget.minutes(each)}m may hold that"
             )
 
     def _cut_short(self) -> None:
@@ -362,7 +364,7 @@ class Fixes:
             ):
                 fix.why = "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
             if not fix.kept and not fix.why:
-                fix.why = _no_gain(fix.ratio, fix.values, self.search.failed.get(self.plan.closed({number})))
+                fix.why = _no_gain(fix.ratio, fix.values, self.runs.failed.get(self.plan.closed({number})))
         if self.search.best is not None:
             self.search.note(self.search.best)
             if self.found.ratio is not None and not self.found.gains:
@@ -371,7 +373,7 @@ class Fixes:
                 self.found.open_files = self._changed(self.search.best)
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
-        if recording is None or (chosen not in self.search.values and chosen not in self.search.alongside):
+        if recording is None or (chosen not in self.compared.values and chosen not in self.compared.alongside):
             return
         members = [self.plan.candidates[number] for number in chosen]
         plain = {
@@ -380,7 +382,7 @@ class Fixes:
             for line in range(one.line, one.end_line + 1)
             if one.fix.adds is not Adds.ROWS
         }
-        self.found.promise(foretold(recording, *self.search.both(chosen), plain))
+        self.found.promise(foretold(recording, *self.compared.both(chosen), plain))
 
 
 def _worth(ratio: Ratio | None) -> float:

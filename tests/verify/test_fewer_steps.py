@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from syncscope.verify.compared import Compared
 from syncscope.verify.processes import Processes
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, Verification
-from syncscope.verify.search import Search, Settings
+from syncscope.verify.runs import Runs, Settings
 from syncscope.verify.two import OTHER
 from syncscope.verify.values import values_of
 
@@ -40,8 +41,9 @@ def test_a_change_is_told_where_runs_still_have_something_in_common(tmp_path: Pa
     one.write_text(CHAOS)
     found = Verification("one.py")
     with Processes(time.monotonic() + 600, lambda line: None) as processes:
-        search = Search(Program(str(one), device="cpu"), Settings(600, steps=110), processes, lambda what: None, found)
-        search.as_written()
+        runs = Runs(Program(str(one), device="cpu"), Settings(600, steps=110), processes, lambda what: None, found)
+        compared = Compared(runs)
+        compared.as_written()
         assert found.steps == 110
         assert 2 <= found.fewer_steps < 80
         assert found.noise is not None
@@ -50,9 +52,9 @@ def test_a_change_is_told_where_runs_still_have_something_in_common(tmp_path: Pa
         assert not any("nothing in common in the end" in note for note in found.notes)
         for change, is_same in (("w * x * 1.01", False), ("x * w", True)):
             other.write_text(CHAOS.replace("w * x)", f"{change})"))
-            search.other = Program(str(other), device="cpu")
-            search.values[OTHER] = values_of(search.runs(OTHER, search.other))
-            values, why, _ = search.judge(OTHER, rounds=True, safe=False)
+            runs.other = Program(str(other), device="cpu")
+            compared.values[OTHER] = values_of(compared.must_run(OTHER, runs.other))
+            values, why, _ = compared.judge(OTHER, rounds=True, safe=False)
             assert (values != CHANGED) == is_same, why
 
 
@@ -61,9 +63,8 @@ def test_what_has_nothing_in_common_from_the_first_step_is_said_to_prove_nothing
     one.write_text(CHAOS.replace("* 1e-20", "* 1e-10"))
     found = Verification("one.py")
     with Processes(time.monotonic() + 600, lambda line: None) as processes:
-        Search(
-            Program(str(one), device="cpu"), Settings(600, steps=12), processes, lambda what: None, found
-        ).as_written()
+        runs = Runs(Program(str(one), device="cpu"), Settings(600, steps=12), processes, lambda what: None, found)
+        Compared(runs).as_written()
     assert found.fewer_steps == 0
     assert found.noise is not None
     assert found.noise.largest > 0.1

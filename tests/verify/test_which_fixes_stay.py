@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from syncscope.verify.results import EQUAL, TriedFix, Verification
-from syncscope.verify.search import Search, Settings
+from syncscope.verify.runs import Runs, Settings
+from syncscope.verify.search import Search
 from syncscope.verify.smallest import Fixes
 from syncscope.verify.timing import Ratio
 
@@ -25,11 +26,11 @@ def tried(worth: dict[int, float], runs: int, spread: float, seed: int) -> Verif
     processes.left = lambda: BUDGET * (1 - processes.count / runs)
     found = Verification("train.py", values=EQUAL)
     program: Any = SimpleNamespace(target="train.py")
-    search: Any = Search(program, Settings(BUDGET), processes, lambda _: None, found)
+    search: Any = Search(Runs(program, Settings(BUDGET), processes, lambda _: None, found))
     plan: Any = SimpleNamespace(closed=frozenset, version=lambda chosen: {"train.py": repr(sorted(chosen)).encode()})
     plan.candidates = [SimpleNamespace(needs=frozenset(), path="train.py", line=n) for n in range(4)]
     plan.before = {"train.py": b""}
-    search.plan = plan
+    search.runs.plan = plan
 
     def times_of(order: list[frozenset[int]]) -> dict[frozenset[int], float]:
         processes.count += len(order)
@@ -37,8 +38,8 @@ def tried(worth: dict[int, float], runs: int, spread: float, seed: int) -> Verif
             raise TimeIsUp
         return {chosen: draw.gauss(1 - sum(worth.get(n, 0) for n in chosen), spread) for chosen in order}
 
-    search._times_of, search.judge = times_of, lambda *_: (EQUAL, "", None)
-    search.runs_left = lambda part: (part - search.spent()) * runs
+    search._times_of, search.compared.judge = times_of, lambda *_: (EQUAL, "", None)
+    search.budget.runs_left = lambda part: (part - search.budget.spent()) * runs
     fixes: Any = Fixes(search)
     fixes.plan, fixes._judge = plan, lambda _: (EQUAL, "", None)
     for number in range(4):

@@ -1,0 +1,51 @@
+"""The time that a verification may take: how much of it is spent, on what, and how much is enough."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from syncscope.verify import timing
+from syncscope.verify.failing import STEP
+from syncscope.verify.runs import Runs
+
+
+class Budget:
+    """What is spent by some runs of the time that the user gave them."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self.least = 3 + 3 * timing.FEWEST  # runs by which something can be decided
+
+    def spent(self) -> float:
+        """The part of the budget."""
+        return 1 - self.runs.processes.left() / self.runs.settings.budget
+
+    def shortage(self) -> str:
+        """What the budget went to, and how much is enough for the `least` number of runs."""
+        found, runs = self.runs.found, max(1, self.runs.processes.count)
+        found.seconds = time.monotonic() - self.runs.began
+        spent = f"imports took {found.importing:.0f} s"
+        if not found.steps:
+            last = f". It printed last: {printed}" if (printed := self.runs.processes.printed) else ""
+            if not self.runs.processes.stepped:
+                return f"{spent}, and the first run had not ended a single step by then: {STEP}{last}"
+            return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer{last}"
+        each, first = (found.seconds - found.importing) / runs, found.starting / runs
+        if runs >= self.least:
+            return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"
+        return (
+            f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
+            f"least that decides: --budget {self.minutes(self.least)}m may hold them"
+        )
+
+    def minutes(self, runs: int) -> int:
+        """The budget that may hold so many runs."""
+        importing = self.runs.processes.importing
+        each = (time.monotonic() - self.runs.began - importing) / max(1, self.runs.processes.count)
+        return math.ceil((importing + runs * each) / 60)
+
+    def runs_left(self, part: float) -> float:
+        """How many more runs fit into this part of the budget, as long as they were so far."""
+        each = (time.monotonic() - self.runs.began) / max(1, self.runs.processes.count)
+        return (part - self.spent()) * self.runs.settings.budget / each
