@@ -97,6 +97,7 @@ COMPARISON = {
 }
 RANK = {"symptom": 1e6, "late": 2, "imposed": 3e6, "cause": "host work", "saved_alone": 5e5}
 MEET = {"key": "0//all_reduce", "late": 1, "imposed": 3e6, "skew": 3e6, "cause": "host work", "transfer": 1e5}
+CELL = '<!doctype html><html lang="en"><meta charset="utf-8"><title>cell</title>'  # in UTF-8, as notebooks are
 JOB = {
     "step": 9e6,
     "ranks": [{"number": n, "blocked": 2e6, **RANK} for n in range(3)],
@@ -114,7 +115,7 @@ def pages(whole, tmp_path):
         "file": html.page(model, events),
         "comparison": html.page(model | {"comparison": COMPARISON}, events),
         "ranks": html.page(html.job_page("job", "Rank 1 comes last.", ["a note"], JOB), ""),
-        "notebook": f'<!doctype html><html lang="en"><title>cell</title><main>{html.notebook(whole)}</main></html>',
+        "notebook": f"{CELL}<main>{html.notebook(whole)}</main></html>",
     }
     for name, text in of.items():
         (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
