@@ -10,7 +10,8 @@ queue              [=====a=======]                              [==b==]
 While the host waits it sends the device nothing. Had it gone on, it would have been as far ahead as it was blocked, so of the
 idle time that follows, so much is the wait's: its credit, which the newest wait gives first, and which lasts until it is used
 up. What is left goes to what the host did then: it loaded data, was in calls that launch, or did something else, named by the
-user's function or region around it. What began late for no recorded reason stays unexplained.
+user's function or region around it. What began late for no recorded reason stays unexplained, and so does the time in which a
+queue was still busy with what was enqueued before the recording.
 
 This is the one account of idle time: what a step goes to, what a wait and what a line leave the device idle are sums of it.
 """
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.graph import NEVER
 from syncscope.analysis.intervals import Intervals, covered, distinct, minus, union
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.reads import MODULE, carries
@@ -42,6 +44,7 @@ OURS = re.compile(
 )  # regions that say nothing of the user's code
 LOOKED_UP = 3_000  # idle times that are given a function, the longest first
 UNNAMED = "what was not recorded"
+EARLIER = "work that was enqueued before the recording"
 SHORT = "in many short pauses"
 Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -142,7 +145,9 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     built = trace.rows(Kind.COMPILE)
     builds = union(trace.start[built], trace.end[built])
     building = covered(builds, idle.start, idle.end).astype(float)
-    unknown = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
+    earlier = covered(minus(_earlier(event_graph, origin), builds), idle.start, idle.end).astype(float)
+    late = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
+    unknown = np.maximum(earlier, late)
     waits = _together((r.start, r.end) for r in event_graph.reads)
     loads = loading_times(trace, event_graph)
     calls = _of(trace, working_threads(trace, event_graph.launched), None, Kind.CALL)
@@ -169,8 +174,9 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     parts[Use.WAIT] = parts[Use.WAIT] + lent
     parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
     credit += _returning(event_graph.reads, idle, returned)
-    built_in = np.flatnonzero(building > 0)
+    built_in, before = np.flatnonzero(building > 0), np.flatnonzero(earlier > 0)
     names = (
+        NamedTimes(Use.UNEXPLAINED, (EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
         _calls(trace, idle, parts[Use.LAUNCH]),
         _functions(trace, idle, begun, parts[Use.HOST]),
         NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
@@ -194,6 +200,12 @@ def _late(event_graph: EventGraph, origin: int) -> Intervals:
     start = np.concatenate([late.start for late in found]).astype(np.int64) + origin
     end = np.concatenate([late.end for late in found]).astype(np.int64) + origin
     return union(start, end)
+
+
+def _earlier(event_graph: EventGraph, origin: int) -> Intervals:
+    """Until when a queue was busy with what was enqueued before the recording, ns of the trace."""
+    until = max((time for time in event_graph.device_work.free.tolist() if time > NEVER), default=0.0)
+    return _together([(origin, origin + int(until))] if until > 0 else [])
 
 
 def _together(spans: Iterable[tuple[int, int]]) -> Intervals:

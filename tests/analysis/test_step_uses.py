@@ -53,6 +53,18 @@ def test_idle_time_after_a_wait_is_the_waits_as_far_as_it_was_blocked():
     assert sum(found.values()) == 20.0
 
 
+def test_what_was_enqueued_before_the_recording_is_no_fault_of_launches():
+    trace = timeline("""
+        steps 1==================|
+        host  ab.................
+        gpu   ............AAABBBBB
+    """)
+    assert uses(trace) == {"compute": 8.0, "unexplained": 12.0}
+    assert list(behind(trace, Use.UNEXPLAINED)) == ["work that was enqueued before the recording"]
+    words = summarize(trace, prices=False).uses.words
+    assert words.startswith("For 60% of a step the device had work that was enqueued before the recording")
+
+
 def test_a_short_wait_does_not_explain_a_long_pause():
     found = uses(
         timeline("""
