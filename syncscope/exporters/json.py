@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncscope.exporters import _figures as figures
-from syncscope.exporters._diff import of_fix
+from syncscope.exporters._findings import finding, with_diff
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import ms
-from syncscope.model.finding import CONFIDENCE, Finding, Fix
-from syncscope.model.heat import FOLLOWS, Reason
+from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 
@@ -108,7 +107,7 @@ def as_object(report: Report) -> dict[str, Any]:
             }
             for group in report.groups
         ],
-        "findings": [{**finding(f), "fix": fix(f, report), "ran": id(f) not in unseen} for f in report.findings],
+        "findings": [{**finding(f), "fix": with_diff(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
     }
 
@@ -352,65 +351,5 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "answer": of_lines(lines),
         "advice": next((line.advice for line in lines if line.advice), None),
         "why": next((line.why for line in lines if line.why), None),
-        "fix": fix(found, report) if found else None,
+        "fix": with_diff(found, report) if found else None,
     }
-
-
-def finding(found: Finding) -> dict[str, Any]:
-    """A finding of the linter. Lines and columns begin at 1; `cell` is there in notebooks only."""
-    return {
-        "path": found.place.path,
-        **({"cell": found.cell} if found.cell else {}),
-        "line": found.place.line,
-        "column": found.column,
-        "end_line": found.end_line,
-        "end_column": found.end_column,
-        "rule": found.rule,
-        "confidence": CONFIDENCE[found.confidence],
-        "severity": found.severity,
-        "hot": found.hot,
-        "heat": found.heat.words,
-        "worth": worth(found),
-        "function": found.function,
-        "message": found.message,
-        "why": list(found.why),
-        "fingerprint": found.fingerprint,
-        "fix": offered(found),
-    }
-
-
-def worth(found: Finding) -> dict[str, Any] | None:
-    """Whether it is the first to wait, waits beside another, or once in so many steps; None where it is in no step."""
-    reason, about = found.heat.reason, found.heat.about
-    if not found.hot:
-        return None
-    if reason is Reason.SOMETIMES:
-        return {"kind": "once_in", "steps": int(about[1])}
-    if reason in FOLLOWS:
-        return {"kind": "follows", "line": int(about[0]) if about else found.place.line}
-    return {"kind": "first"}
-
-
-def offered(found: Finding) -> dict[str, Any] | None:
-    """The rewrite that a finding offers; its edits are UTF-8 byte offsets."""
-    return None if found.fix is None else of_fix_alone(found.fix)
-
-
-def of_fix_alone(fix: Fix) -> dict[str, Any]:
-    """A rewrite, and beside it the other way to the same, if there is one."""
-    return {
-        "title": fix.title,
-        "safety": fix.safety.value,
-        "changes": fix.changes,
-        **({"adds": fix.adds.name.lower()} if fix.adds.value else {}),
-        "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in fix.edits],
-        **({} if fix.also is None else {"also": of_fix_alone(fix.also)}),
-    }
-
-
-def fix(found: Finding, report: Report) -> dict[str, Any] | None:
-    """The rewrite with its diff, which is null where the source is not at hand."""
-    if found.fix is None:
-        return None
-    source = report.sources.get(found.source_name)
-    return {**(offered(found) or {}), "diff": None if source is None else of_fix(found.fix, found.source_name, source)}

@@ -31,7 +31,7 @@ def cannot_run(program: Program, error: RunFailedError, again: bool = False) -> 
         hint = f"it made {error.steps} steps before that, and --steps {error.steps - 1} ends it earlier"
     if error.code == 0:
         hint = f"{STEP}; those of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
-    if "EOFError" in error.why:
+    if error.raised == "EOFError":
         hint = "its standard input is empty here: give it what it asks for as an argument, or in a file"
     if RANKS.search(error.said):
         hint = f"as one rank: {ONE_RANK} syncscope verify ..."

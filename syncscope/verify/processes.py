@@ -36,6 +36,11 @@ class RunFailedError(Exception):
         self.code, self.said, self.steps = code, said, steps
 
     @property
+    def raised(self) -> str:
+        """The name of the exception, `ValueError`; "" where none is known."""
+        return self.why.partition(":")[0].rpartition(".")[2] if self.code else ""
+
+    @property
     def why(self) -> str:
         """In one line: that of the exception, which may say more in others."""
         if self.code == 0:

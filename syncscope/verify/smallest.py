@@ -13,12 +13,12 @@ from syncscope.tracers.places import LIBRARY, kind_of_file
 from syncscope.verify.compared import ELSEWHERE
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Plan
-from syncscope.verify.processes import RunFailedError
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
 from syncscope.verify.runs import AS_WRITTEN, Set
 from syncscope.verify.search import Search
 from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import SHOWN, Difference
+from syncscope.verify.why_kept import is_timed, why_it_goes, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
@@ -319,7 +319,7 @@ class Fixes:
         for number, fix in self.tried.items():
             if number in kept:
                 fix.kept = True
-                fix.why = "the step is shorter with it" if len(kept) == 1 else _without(fix.without)
+                fix.why = "the step is shorter with it" if len(kept) == 1 else why_it_stays(fix.without)
             elif fix.kept:
                 fix.kept, fix.why = False, "what seemed a gain was lost in noise in later turns"
         self.found.files = self._changed(kept)
@@ -330,7 +330,7 @@ class Fixes:
 
     def _untimed(self, good: Sequence[int]) -> None:
         """Says which of several fixes were neither timed by themselves nor left out of the others."""
-        open_ = [self.tried[n] for n in good if not (_known(self.tried[n].ratio) or _known(self.tried[n].without))]
+        open_ = [self.tried[n] for n in good if not (is_timed(self.tried[n].ratio) or is_timed(self.tried[n].without))]
         if open_ and len(good) > 1:
             named = ", ".join(f"{fix.finding.rule} of {fix.path}:{fix.line}" for fix in open_)
             each = self.search.budget.least + 3 * FEWEST * len(open_)
@@ -359,12 +359,12 @@ class Fixes:
                 and not fix.kept
                 and not fix.why
                 and fix.ratio is None
-                and _known(whole)
+                and is_timed(whole)
                 and not self.found.is_gain(whole)
             ):
                 fix.why = "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
             if not fix.kept and not fix.why:
-                fix.why = _no_gain(fix.ratio, fix.values, self.runs.failed.get(self.plan.closed({number})))
+                fix.why = why_it_goes(fix.ratio, fix.values, self.runs.failed.get(self.plan.closed({number})))
         if self.search.best is not None:
             self.search.note(self.search.best)
             if self.found.ratio is not None and not self.found.gains:
@@ -387,32 +387,3 @@ class Fixes:
 
 def _worth(ratio: Ratio | None) -> float:
     return 1.0 if ratio is None else ratio.ratio
-
-
-def _known(ratio: Ratio | None) -> bool:
-    return ratio is not None and ratio.turns >= FEWEST
-
-
-def _without(ratio: Ratio | None) -> str:
-    """Why one of several fixes stays."""
-    if ratio is None or not _known(ratio):
-        return "it was not tried to leave it out"
-    if ratio.loses:
-        return "the step is longer without it"
-    return "whether the step is longer without it is open"
-
-
-def _no_gain(ratio: Ratio | None, values: str | None, failed: RunFailedError | None) -> str:
-    if values is None:
-        return "it was not tried before the end"
-    if failed:
-        return f"it fails: {failed.why}"
-    if ratio is None:
-        return "it was not timed before the end"
-    if ratio.turns < FEWEST:
-        return f"it was timed in {ratio.turns} turn{'s' * (ratio.turns != 1)} only"
-    if ratio.loses:
-        return "it makes the step longer"
-    if ratio.gains:
-        return "that it gains by itself may be chance, or is as little as two equal versions differ by"
-    return "whether it gains is open" if ratio.half > WIDE else "it does not gain"

@@ -1,0 +1,38 @@
+"""Why a fix that was tried stays, or goes, in words."""
+
+from __future__ import annotations
+
+from syncscope.verify.processes import RunFailedError
+from syncscope.verify.results import WIDE
+from syncscope.verify.timing import FEWEST, Ratio
+
+
+def is_timed(ratio: Ratio | None) -> bool:
+    """Whether it ran in so many turns that something can be said."""
+    return ratio is not None and ratio.turns >= FEWEST
+
+
+def why_it_stays(ratio: Ratio | None) -> str:
+    """Why one of several fixes stays."""
+    if ratio is None or not is_timed(ratio):
+        return "it was not tried to leave it out"
+    if ratio.loses:
+        return "the step is longer without it"
+    return "whether the step is longer without it is open"
+
+
+def why_it_goes(ratio: Ratio | None, values: str | None, failed: RunFailedError | None) -> str:
+    """Why a fix does not stay; `failed`: its version does not run."""
+    if values is None:
+        return "it was not tried before the end"
+    if failed:
+        return f"it fails: {failed.why}"
+    if ratio is None:
+        return "it was not timed before the end"
+    if ratio.turns < FEWEST:
+        return f"it was timed in {ratio.turns} turn{'s' * (ratio.turns != 1)} only"
+    if ratio.loses:
+        return "it makes the step longer"
+    if ratio.gains:
+        return "that it gains by itself may be chance, or is as little as two equal versions differ by"
+    return "whether it gains is open" if ratio.half > WIDE else "it does not gain"
