@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everybody calls it
 
-from changed_loops.steps import Changed, Step, images, supervised
+from changed_loops.steps import Changed, Step, images, supervised, trained
 
 
 def language_model(device: torch.device, changed: bool) -> Step:
@@ -20,14 +20,7 @@ def language_model(device: torch.device, changed: bool) -> Step:
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, **({"fused": True} if changed else {}))
     tokens = torch.randint(0, 8000, (4, 128), device=device)
 
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = net(input_ids=tokens, labels=tokens).loss
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return trained(optimizer, lambda: net(input_ids=tokens, labels=tokens).loss)
 
 
 class Autoencoder(nn.Module):  # type: ignore[misc]
@@ -112,14 +105,7 @@ def super_resolution(device: torch.device, changed: bool) -> Step:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01, **({"fused": True} if changed else {}))
     small, large = torch.rand(4, 1, 85, 85, device=device), torch.rand(4, 1, 255, 255, device=device)
 
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = F.mse_loss(net(small), large)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return trained(optimizer, lambda: F.mse_loss(net(small), large))
 
 
 def efficient(device: torch.device, changed: bool) -> Step:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everybody calls it
 
-from changed_loops.steps import Changed, Step, captured, images, supervised
+from changed_loops.steps import Changed, Step, captured, images, supervised, trained
 
 
 def resnet_small(device: torch.device, changed: bool) -> Step:
@@ -172,14 +172,7 @@ def style(device: torch.device, changed: bool) -> Step:
     if changed:
         net = torch.compile(net, mode="reduce-overhead")
 
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = F.mse_loss(net(pictures), pictures)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return trained(optimizer, lambda: F.mse_loss(net(pictures), pictures))
 
 
 def vision(device: torch.device, changed: bool) -> Step:
@@ -207,14 +200,7 @@ def bert(device: torch.device, changed: bool) -> Step:
     if changed:
         net = torch.compile(net, mode="reduce-overhead")
 
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = net(input_ids=tokens, labels=tokens).loss
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return trained(optimizer, lambda: net(input_ids=tokens, labels=tokens).loss)
 
 
 ROW = "launches cost nothing"

@@ -22,20 +22,29 @@ class Changed(NamedTuple):
     make: Make  # as written (False), or changed
 
 
-def supervised(
-    net: nn.Module, optimizer: torch.optim.Optimizer, batch: Callable[[], Batch], to_none: bool = True
-) -> Step:
-    """A step of training on what `batch` gives."""
+def trained(optimizer: torch.optim.Optimizer, loss_of: Callable[[], torch.Tensor], to_none: bool = True) -> Step:
+    """A step of training on the loss that a call gives."""
 
     def step() -> object:
-        inputs, targets = batch()
         optimizer.zero_grad(set_to_none=to_none)
-        loss = F.cross_entropy(net(inputs), targets)
+        loss = loss_of()
         loss.backward()
         optimizer.step()
         return loss
 
     return step
+
+
+def supervised(
+    net: nn.Module, optimizer: torch.optim.Optimizer, batch: Callable[[], Batch], to_none: bool = True
+) -> Step:
+    """A step of training on what `batch` gives."""
+
+    def loss_of() -> torch.Tensor:
+        inputs, targets = batch()
+        return F.cross_entropy(net(inputs), targets)
+
+    return trained(optimizer, loss_of, to_none)
 
 
 def images(device: torch.device, count: int, side: int, classes: int) -> Callable[[], Batch]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from analysis.drawn import COLUMN
+from verify.programs import TRAIN
 
 from syncscope import kineto
 from syncscope.model.source import Place
@@ -22,18 +23,6 @@ import os
 if os.environ.get("TOUCHED"):
     open(os.environ["TOUCHED"], "w").close()
 """  # in place of torch
-READS = """
-import torch
-
-def train(model, loader, optimizer):
-    total = 0.0
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
-"""
 BY_HAND = """
 import torch
 import steps
@@ -115,7 +104,7 @@ def waits_at(path: Path, line: int) -> Trace:
 def test_lines_of_libraries_that_waited_in_a_recording_are_in_the_list(project: Path) -> None:
     library = project / "site-packages" / "trainer.py"
     library.parent.mkdir()
-    library.write_text(READS + READS.replace("train", "evaluate"))
+    library.write_text(TRAIN + TRAIN.replace("train", "evaluate"))
     kineto.save(waits_at(library, 10), project / "trace.json.gz")
     done = verify(project, "--trace=trace.json.gz", "train.py")
     assert done.returncode == 2
@@ -125,7 +114,7 @@ def test_lines_of_libraries_that_waited_in_a_recording_are_in_the_list(project: 
 
 
 def test_a_fix_in_a_file_that_is_imported_is_worth_a_run(project: Path) -> None:
-    (project / "steps.py").write_text(READS)
+    (project / "steps.py").write_text(TRAIN)
     done = verify(project, "train.py")
     assert (project / "touched").exists()
     assert "nothing was run" not in done.stderr

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from verify.programs import TRAIN
 
 from syncscope.errors import UserError
 from syncscope.verify import plan as plans
@@ -13,18 +14,6 @@ MOST = 4  # as if no more were tried
 COPY = """
 def shift{0}(device):
     return torch.zeros({0}).to(device)
-"""
-TRAIN = """
-import torch
-
-def train(model, loader, optimizer):
-    total = 0.0
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
 """
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from verify.programs import OFFERS
 from verify.slow_device import DEVICE
 
 pytest.importorskip("torch")
@@ -64,16 +65,6 @@ for step in range(14):
     time.sleep(0.01)
     loss.item()
 """
-OFFERS = """
-def train(model, loader, optimizer):
-    total = 0.0
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
-"""  # a fix, without which nothing would be run
 TRAINED = """
 model = torch.nn.Linear(4, 3).cuda()
 train(model, [torch.randn(5, 4) for _ in range(14)], torch.optim.SGD(model.parameters(), 0.1))
