@@ -38,7 +38,8 @@ class RunFailedError(Exception):
     @property
     def raised(self) -> str:
         """The name of the exception, `ValueError`; "" where none is known."""
-        return self.why.partition(":")[0].rpartition(".")[2] if self.code else ""
+        name = self.why.partition(":")[0].rpartition(".")[2]
+        return name if name.isidentifier() else ""
 
     @property
     def why(self) -> str:
