@@ -15,6 +15,9 @@ from syncscope.tensors.project import Class, Interpreter, Module, ProjectFunctio
 from syncscope.tensors.syntax import dotted
 
 
+_ONE_NUMBER = frozenset([Op.INT, Op.FLOAT, Op.ITEM])
+
+
 class Emitted(NamedTuple):
     """A Site before it is asked for: what `emit` was told."""
 
@@ -43,6 +46,7 @@ class Frame:
         "nested",
         "on_host",
         "outer",
+        "read_whole",
         "returns",
         "seen",
         "table",
@@ -72,6 +76,7 @@ class Frame:
         self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
         self.heat: Heat | None = None  # what the surrounding block says
+        self.read_whole: set[str] = set()  # names of what was read as one number: it has one element
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
         self.used: dict[str, int] = {}
@@ -118,6 +123,8 @@ class Frame:
             return  # what makes a size, and is only guessed to be a tensor, is a number
         if op is Op.CPU and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
             return  # objects are set up on the host: most often it is there
+        if op in _ONE_NUMBER:
+            self.read_whole.add(dotted(operand))
         self.waits[(id(node), op)] = Emitted(
             op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.heat
         )

@@ -188,6 +188,13 @@ CASES = {
             there = grid(n, n, device=x.device).to(x.device)
             return there + grid(n, n).to(x.device)  # waits: to_device
     """,
+    "the pointer of a ring, which is read whole and then written": """
+        def enqueue(queue: torch.Tensor, queue_ptr: torch.LongTensor, keys: torch.Tensor):
+            ptr = int(queue_ptr)  # waits: int
+            queue[ptr] = 0
+            queue_ptr[0] = (ptr + 1) % len(queue)  # waits: number_write
+            keys[0] = 1.0
+    """,
     "numbers at positions that another function looked for": """
         def pairs(labels: torch.Tensor):
             same = labels[:, None] == labels[None]

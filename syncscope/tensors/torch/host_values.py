@@ -27,7 +27,7 @@ from syncscope.tensors.facts import (
     element,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.syntax import each_of, name_of, walk
+from syncscope.tensors.syntax import dotted, each_of, name_of, walk
 from syncscope.tensors.torch.indexing import mask_like
 
 
@@ -38,6 +38,9 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
     """
     if base.kind is not TENSOR or base.device is HOST or not (fact.kind is SCALAR or _host_number(fact)):
         return
+    path = dotted(target.value)
+    if base.ndim is None and path and path in frame.read_whole:
+        base = base.but(ndim=1)  # one element, and an index takes it: a ring's pointer, `torch.zeros(1)`
     found = _positions(frame, target.slice, base)
     if found is not None:
         frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, max(_certainty(base), 2)))
