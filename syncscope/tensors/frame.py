@@ -14,7 +14,6 @@ from syncscope.tensors.facts import DEVICE, HOST, INT, TENSOR, tensor
 from syncscope.tensors.project import Class, Interpreter, Module, ProjectFunction
 from syncscope.tensors.syntax import dotted
 
-
 _ONE_NUMBER = frozenset([Op.INT, Op.FLOAT, Op.ITEM])
 
 
