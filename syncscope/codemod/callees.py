@@ -6,8 +6,9 @@ import ast
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
-from syncscope.tensors.project import ProjectFunction
-from syncscope.tensors.scope import Instance, find_method, member
+from syncscope.project.modules import ProjectFunction
+from syncscope.project.names import find_method, member
+from syncscope.tensors.instances import Instance
 
 NOT_AT_ONCE = (ast.Yield, ast.YieldFrom, ast.Await)
 AS_WRITTEN = {"staticmethod", "classmethod", "no_grad"}  # decorators below which a function runs as it stands

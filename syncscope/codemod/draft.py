@@ -18,7 +18,7 @@ from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
 from syncscope.codemod.text import CannotRewrite, line_end
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 HOLE = re.compile(r"\{(\w+)\}")
 BLANK = re.compile(rb"(?:[ \t]*\r?\n)*")

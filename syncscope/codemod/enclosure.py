@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from syncscope.codemod.text import Text
-from syncscope.tensors.syntax import parents
+from syncscope.project.syntax import parents
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
-from syncscope.tensors.syntax import children
+from syncscope.project.syntax import children
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 KEPT = (ast.Call, ast.BinOp, *LEAVES)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
-from syncscope.tensors.syntax import each_of, statements, walk
+from syncscope.project.syntax import each_of, statements, walk
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FREE_OF_EFFECTS = (

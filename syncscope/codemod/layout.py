@@ -15,7 +15,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text, line_end
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
-from syncscope.tensors.syntax import each_of, statements
+from syncscope.project.syntax import each_of, statements
 
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span, line_starts
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 CODE = re.compile(r"[\w.,|\[\] ]{1,200}")  # what an annotation consists of
 

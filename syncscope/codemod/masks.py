@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
 from syncscope.model.fact import Site
-from syncscope.tensors.syntax import each_of
+from syncscope.project.syntax import each_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from syncscope.codemod.calls import INERT
 from syncscope.codemod.function import Function
 from syncscope.model.fact import Value
-from syncscope.tensors.syntax import each_of, walk
+from syncscope.project.syntax import each_of, walk
 
 VIEWS = frozenset(
     """Buffer H Parameter T Tensor adjoint alias align_as align_tensors align_to alpha_dropout as_strided as_subclass

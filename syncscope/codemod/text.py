@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from syncscope.model.source import Span, line_starts
-from syncscope.tensors.syntax import held, statements, walk
+from syncscope.project.syntax import held, statements, walk
 
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import Text
 from syncscope.model.fact import Site
+from syncscope.project.modules import ProjectFunction
 from syncscope.tensors.interpret import waits_of
-from syncscope.tensors.project import ProjectFunction
 
 
 class View(Text):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import one_device
 from syncscope.model.fact import Device
-from syncscope.tensors.syntax import statements
+from syncscope.project.syntax import statements
 from syncscope.tensors.torch.signatures import FACTORIES
 
 MOVES = {"to", "cuda", "cpu", "type_as"}

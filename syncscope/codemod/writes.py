@@ -13,7 +13,7 @@ from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.sharing import CARRY, DESCRIBE, VIEWS, roots, selects, sharing
 from syncscope.model.fact import Value
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 MUTATE = frozenset("append clear extend insert pop popitem remove reverse setdefault sort update".split())
 """Methods of Python's own containers that change them."""

@@ -20,14 +20,24 @@ import msgspec
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.heat.reach import Reach
+from syncscope.heat.steps import Steps
 from syncscope.linter import engine
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config
-from syncscope.tensors.reach import Reach
-from syncscope.tensors.steps import Steps
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
-ROOMS = ("linter", "opencl_c", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on
+ROOMS = (
+    "linter",
+    "opencl_c",
+    "rules",
+    "rewrites",
+    "codemod",
+    "tensors",
+    "heat",
+    "project",
+    "model",
+)  # what an answer hangs on
 LARGEST = 100_000  # files in one cache
 
 

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.files import regular
+from syncscope.heat.steps import Steps
 from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.own_moves import has_own_move, moves_its_own
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
-from syncscope.linter.scripted import is_scripted
 from syncscope.linter.source import (
     C_SUFFIXES,
     DEEPEST,
@@ -36,14 +35,14 @@ from syncscope.linter.source import (
 from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Safety
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Reason, Role
 from syncscope.model.source import Place, Span
+from syncscope.project.compiled import is_scripted
+from syncscope.project.modules import Module
+from syncscope.project.own_moves import has_own_move, moves_its_own
+from syncscope.project.syntax import statements
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
-from syncscope.tensors.project import Module
-from syncscope.tensors.roles import Role
-from syncscope.tensors.steps import Steps
-from syncscope.tensors.syntax import statements
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 MENTION = b"torch"  # a file without it is never parsed

@@ -13,19 +13,13 @@ from syncscope.files import regular
 from syncscope.linter import globs
 from syncscope.linter.globs import Pattern
 from syncscope.linter.source import C_SUFFIXES
+from syncscope.project.folders import NEVER
 
 if TYPE_CHECKING:
     from syncscope.linter.config import Config
 
 LARGEST = 1 << 20  # bytes of a .gitignore
 SUFFIXES = (".py", ".pyw", ".ipynb", *C_SUFFIXES)
-NEVER = frozenset(
-    """
-    .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
-    __pycache__ __pypackages__ _build buck-out build dist node_modules site-packages venv
-    """.split()
-)
-"""Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from syncscope.model.finding import Finding, Safety
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
+from syncscope.project.syntax import statements
 from syncscope.rules import Function, View
-from syncscope.tensors.syntax import statements
 
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
 DRAINED = {

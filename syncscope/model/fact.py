@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from syncscope.model.heat import Heat
 from syncscope.model.ops import Op
@@ -171,6 +172,17 @@ def _words(said: tuple[str, ...] | str | ast.AST) -> tuple[str, ...]:
 
 
 UNKNOWN = Fact()
+
+
+class Emitted(NamedTuple):
+    """A Site before it is asked for: what was seen where the host would wait, and what the block around it says of its heat."""
+
+    op: Op
+    node: ast.AST
+    operand: ast.expr | None
+    fact: Fact
+    confidence: int
+    heat: Heat | None
 
 
 @dataclass(frozen=True, slots=True)

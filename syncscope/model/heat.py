@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 
 class Telling(Enum):
@@ -15,6 +15,20 @@ class Telling(Enum):
 
 
 WHOLE, SHORT, NOT = Telling
+
+
+class Role(StrEnum):
+    """When a function runs, as far as its project says."""
+
+    STEP = "step"  # a step reaches it
+    SHARED = "shared"  # a step reaches it, and files that import it
+    CALLED = "called"  # a step calls it, whatever it is called
+    OFFERED = "offered"  # no step of the project speaks of it, but files do: it is for others to call
+    UNREACHED = "unreached"
+    PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
+    OVERRIDDEN = "overridden"  # by all classes that objects are made of
+    NAMESAKE = "namesake"  # nobody imports it: another of its name is the one in use
+    UNUSED = "unused"  # nobody imports it, or speaks of it in its own file
 
 
 class Reason(Enum):

@@ -13,7 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.tensors.syntax import name_of
+from syncscope.project.syntax import name_of
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 EXAMPLES = (

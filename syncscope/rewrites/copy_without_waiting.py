@@ -13,7 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.tensors.syntax import name_of, statements, walk
+from syncscope.project.syntax import name_of, statements, walk
 
 EXAMPLES = (
     Example(

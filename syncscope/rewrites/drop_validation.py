@@ -11,7 +11,7 @@ from syncscope.codemod.patterns.valid_parameters import valid_by_construction
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.tensors.syntax import name_of
+from syncscope.project.syntax import name_of
 
 ASKED = ("log_prob", "cdf")  # what looks into a value
 

@@ -12,7 +12,7 @@ from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.tensors.syntax import each_of
+from syncscope.project.syntax import each_of
 
 EXAMPLES = (
     Example(

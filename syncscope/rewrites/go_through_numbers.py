@@ -15,7 +15,7 @@ from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 STAYS = Stays.FIRST
 EXAMPLES = (

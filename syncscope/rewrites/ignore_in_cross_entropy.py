@@ -15,7 +15,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.tensors.syntax import name_of
+from syncscope.project.syntax import name_of
 
 CROSS_ENTROPY = {
     "torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss",

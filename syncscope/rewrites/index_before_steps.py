@@ -15,7 +15,7 @@ from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
-from syncscope.tensors.syntax import name_of, statements, walk
+from syncscope.project.syntax import name_of, statements, walk
 
 WRITING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
 Mask = ast.Name | ast.Attribute

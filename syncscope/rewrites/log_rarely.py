@@ -12,9 +12,9 @@ from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of
 from syncscope.rewrites.copy_without_waiting import made_of
-from syncscope.tensors import conventions
-from syncscope.tensors.syntax import name_of
 
 LOGGING = frozenset(
     """

@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.numbers import named, new_number, too_large, wri
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Shape, Site, Value
 from syncscope.model.finding import Fix, Safety
-from syncscope.tensors.syntax import each_of
+from syncscope.project.syntax import each_of
 
 EXAMPLES = (
     Example(

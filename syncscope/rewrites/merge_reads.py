@@ -13,7 +13,7 @@ from syncscope.codemod.patterns.reads import by_int, reads_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
-from syncscope.tensors.syntax import each_of
+from syncscope.project.syntax import each_of
 
 STAYS = Stays.LAST
 

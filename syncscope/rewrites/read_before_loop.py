@@ -17,7 +17,7 @@ from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
-from syncscope.tensors.syntax import each_of, walk
+from syncscope.project.syntax import each_of, walk
 
 STAYS = Stays.FIRST
 

@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.reads import read_until_true
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 ZERO, ONE = (0, False), (1, True)
 READS = ("{flag}.item()", "bool({flag})", "int({flag})")

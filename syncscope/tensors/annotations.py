@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.project.modules import Class, Module
+from syncscope.project.names import lookup, member, named
+from syncscope.project.syntax import each_of, name_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     FLOAT,
@@ -23,14 +26,11 @@ from syncscope.tensors.facts import (
     Tag,
     items,
     join,
-    named,
     sequence,
     tensor,
 )
+from syncscope.tensors.instances import instance
 from syncscope.tensors.libraries import jaxtyping
-from syncscope.tensors.project import Class, Module
-from syncscope.tensors.scope import instance, lookup, member
-from syncscope.tensors.syntax import each_of, name_of
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 _PLAIN = {

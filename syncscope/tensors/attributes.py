@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.modules import Class
+from syncscope.project.names import ancestry
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     HOST,
@@ -14,8 +16,7 @@ from syncscope.tensors.facts import (
     join,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.project import Class
-from syncscope.tensors.scope import Bound, Instance, ancestry
+from syncscope.tensors.instances import Bound, Instance
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind

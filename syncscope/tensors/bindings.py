@@ -7,6 +7,7 @@ import ast
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
+from syncscope.project.syntax import dotted
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
@@ -25,9 +26,8 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.instances import Instance
 from syncscope.tensors.operators import binary
-from syncscope.tensors.scope import Instance
-from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.host_values import copied_in, number_written
 from syncscope.tensors.torch.indexing import index
 

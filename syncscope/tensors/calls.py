@@ -10,7 +10,11 @@ from syncscope import discover
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions, libraries
+from syncscope.project import conventions
+from syncscope.project.modules import Class, Module, ProjectFunction
+from syncscope.project.names import find_method, member
+from syncscope.project.syntax import dotted, last_word, name_of
+from syncscope.tensors import libraries
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -38,10 +42,8 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import call_function, call_module, on_host
+from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
-from syncscope.tensors.project import Class, Module, ProjectFunction
-from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
-from syncscope.tensors.syntax import dotted, last_word, name_of
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.methods import tensor_method

@@ -6,10 +6,9 @@ import ast
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import arms
 from syncscope.tensors.facts import BOOL, COMPARED, TENSOR, TRUTH, tensor
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.narrowing import learnt
+from syncscope.tensors.narrowing import learnt, special
 
 
 def condition(frame: Frame, node: ast.expr) -> Fact:
@@ -32,7 +31,7 @@ def _all_asked(frame: Frame, node: ast.BoolOp) -> Fact:
     env, guarded = frame.env, frame.guarded
     for value in node.values:
         condition(frame, value)
-        frame.guarded = frame.guarded or arms.special(value) or one_object(node, value)
+        frame.guarded = frame.guarded or special(value) or one_object(node, value)
         when, otherwise = learnt(frame, value)
         more = when if node.op.__class__ is ast.And else otherwise
         if more:

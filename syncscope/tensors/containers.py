@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.project.syntax import dotted
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -22,8 +23,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import evaluate
-from syncscope.tensors.scope import Instance
-from syncscope.tensors.syntax import dotted
+from syncscope.tensors.instances import Instance
 
 NOTHING_KNOWN = UNKNOWN.kind
 

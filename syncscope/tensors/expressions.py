@@ -8,7 +8,10 @@ from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.modules import Module
+from syncscope.project.names import lookup, member, named
+from syncscope.project.syntax import dotted
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
@@ -44,7 +47,6 @@ from syncscope.tensors.facts import (
     join,
     like,
     listed,
-    named,
     sequence,
     tensor,
 )
@@ -53,11 +55,9 @@ from syncscope.tensors.libraries import numpy, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt, rare_arms
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
-from syncscope.tensors.project import Module
-from syncscope.tensors.scope import lookup, member
 from syncscope.tensors.statements import iterated
-from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.indexing import subscript
+from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
@@ -155,7 +155,9 @@ def used_as(frame: Frame, node: ast.Attribute, path: str) -> Fact:
         cls = frame.cls
         if cls is not None:
             if cls.used_as is None:
-                cls.used_as = cls.module.usage.between(cls.node.lineno, cls.node.end_lineno or cls.node.lineno)
+                cls.used_as = usage_of(cls.module.parsed).between(
+                    cls.node.lineno, cls.node.end_lineno or cls.node.lineno
+                )
             weight = cls.used_as.get(path, 0)
     if weight == 2:
         return tensor(confidence=2, why=f"`{path}` is used as only a tensor can be")
@@ -290,7 +292,7 @@ def _generators(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
         used = frame.used
         if each.kind is NOTHING_KNOWN and used.get(getattr(generator.target, "id", "")) == 2:
             # Its variables live in it alone: how the same name is used elsewhere says nothing of them.
-            frame.used = frame.module.usage.between(node.lineno, node.end_lineno or node.lineno)
+            frame.used = usage_of(frame.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
         bind(frame, generator.target, each)
         frame.used = used
         for test in generator.ifs:

@@ -6,6 +6,7 @@ import ast
 from enum import StrEnum
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape, Value
+from syncscope.project.names import NAMED
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
@@ -50,7 +51,11 @@ COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
 SPREAD = Fact()  # `*values` among arguments: any number of them
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, confidence=3)
 
-_names: dict[str, Fact] = {}
+NAMED.update(
+    (f"torch.{word}", Fact(OTHER, dtype, confidence=3, ref=Tag.DTYPE))
+    for word, dtype in DTYPE_NAMED.items()
+    if word.islower()
+)
 
 
 class Items:
@@ -91,19 +96,6 @@ class TupleType:
         return Fact(
             SEQUENCE, confidence=3, elements=elements, ref=Items(UNKNOWN, dict(zip(self.fields, elements, strict=True)))
         )
-
-
-def named(dotted: str) -> Fact:
-    """A name from outside the project, as it would be imported: `torch.nn.functional.pad`."""
-    fact = _names.get(dotted)
-    if fact is None:
-        head, _, word = dotted.rpartition(".")
-        if head == "torch" and word in DTYPE_NAMED and word.islower():
-            fact = Fact(OTHER, DTYPE_NAMED[word], confidence=3, ref=Tag.DTYPE)
-        else:
-            fact = Fact(OTHER, ref=dotted, confidence=3)
-        _names[dotted] = fact
-    return fact
 
 
 def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Emitted, Fact
 from syncscope.model.heat import Heat
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.modules import Class, Interpreter, Module, ProjectFunction
+from syncscope.project.syntax import dotted
 from syncscope.tensors.facts import DEVICE, HOST, INT, TENSOR, tensor
-from syncscope.tensors.project import Class, Interpreter, Module, ProjectFunction
-from syncscope.tensors.syntax import dotted
+from syncscope.tensors.usage import usage_of
 
 _ONE_NUMBER = frozenset([Op.INT, Op.FLOAT, Op.ITEM])
-
-
-class Emitted(NamedTuple):
-    """A Site before it is asked for: what `emit` was told."""
-
-    op: Op
-    node: ast.AST
-    operand: ast.expr | None
-    fact: Fact
-    confidence: int
-    heat: Heat | None
 
 
 class Frame:
@@ -100,7 +90,7 @@ class Frame:
     @property
     def alone(self) -> bool:
         """Whether what only arrays have only tensors have here: no other kind of array is named in this function."""
-        usage = self.module.usage
+        usage = usage_of(self.module.parsed)
         if usage.alone or self.function is None:
             return usage.alone
         node = self.function.node

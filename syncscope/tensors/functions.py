@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.modules import ProjectFunction
+from syncscope.project.names import find_method
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.facts import (
@@ -28,11 +30,11 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, execute
+from syncscope.tensors.instances import Instance
 from syncscope.tensors.parameters import ON_HOST, bind_parameters
-from syncscope.tensors.project import ProjectFunction
-from syncscope.tensors.scope import Instance, find_method
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch import modules
+from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 _DEEPEST = 16  # calls into calls: what lies deeper is unknown
@@ -60,7 +62,7 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         if conventions.KERNELS & function.decorators():
             frame.waits = {}
         function.result = conclude(function, frame)
-        function.sites = frame.waits
+        function.sites = frame.waits or {}
         function.inner = frame.nested
     return function.result
 
@@ -72,7 +74,7 @@ def _outer(function: ProjectFunction) -> Frame | None:
 def used(function: ProjectFunction) -> dict[str, int]:
     """How the names of a function are used."""
     node = function.node
-    return function.module.usage.between(node.lineno, node.end_lineno or node.lineno)
+    return usage_of(function.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
 
 
 def finish(frame: Frame) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from syncscope.model.fact import UNKNOWN, Fact, Site
-from syncscope.model.heat import Reason
+from syncscope.heat import judge
+from syncscope.heat.accepted import accepted
+from syncscope.heat.steps import Steps
+from syncscope.model.fact import UNKNOWN, Emitted, Fact, Site
+from syncscope.model.heat import Reason, Role
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts
-from syncscope.tensors import hotness
-from syncscope.tensors.accepted import accepted
+from syncscope.project.modules import IMPORTED, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
-from syncscope.tensors.frame import Emitted, Frame, evaluate, execute, recording
+from syncscope.tensors.frame import Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, run, used
 from syncscope.tensors.parameters import bind_parameters
-from syncscope.tensors.project import Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.tensors.statements import STATEMENTS
 
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
@@ -28,9 +30,17 @@ def _value(module: Module, node: ast.expr) -> Fact:
 
 
 class Project(ProjectFiles):
-    """The files of a project and how they are interpreted."""
+    """The files of a project, how they are interpreted, and what its steps reach."""
 
     interpreter = Interpreter(EXPRESSIONS, STATEMENTS, _value, run, apply)
+
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = IMPORTED, alone: bool = False) -> None:
+        super().__init__(roots, limit, alone)
+        self.steps = Steps()
+
+    def role(self, path: str, name: str, owner: str = "") -> Role:
+        """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
+        return Role.STEP if self.alone else self.steps.role(path, name, owner)
 
 
 def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None) -> list[Site]:
@@ -78,7 +88,7 @@ def _sites(module: Module) -> list[Site]:
         key: (None, wait) for key, wait in (frame.waits or {}).items()
     }
     for function in _all(frame.nested):
-        for key, wait in function.sites.items() if isinstance(function.sites, dict) else ():
+        for key, wait in function.sites.items():
             found[key] = (function, wait)
     module.project.settle()
     if not found:
@@ -132,7 +142,7 @@ def _site(
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-    heat = hotness.of_wait(wait.heat, function, module)
+    heat = judge.of_wait(wait.heat, function, module)
     if heat.whole:
         heat = accepted(wait, function, heat) or heat
     return Site(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Value
-from syncscope.tensors import arms
+from syncscope.project.modules import Class
+from syncscope.project.syntax import dotted
 from syncscope.tensors.facts import (
     ARRAY,
     HOST,
@@ -19,9 +20,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.project import Class
-from syncscope.tensors.scope import is_tensor
-from syncscope.tensors.syntax import dotted
+from syncscope.tensors.instances import is_tensor
 
 Env = dict[str, Fact]
 
@@ -55,8 +54,8 @@ def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:
     asked = empty(frame, test)
     named = frame.env.get(test.id) if isinstance(test, ast.Name) else None
     if named is not None and isinstance(named.ref, (ast.Compare, ast.BoolOp)):
-        return arms.special(named.ref), False
-    return asked is True or arms.special(test), asked is False
+        return special(named.ref), False
+    return asked is True or special(test), asked is False
 
 
 def empty(frame: Frame, test: ast.expr) -> bool | None:
@@ -267,3 +266,18 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
 def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
     return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)
+
+
+def special(test: ast.expr) -> bool:
+    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(special, test.values))
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
+        return False
+    kind, left = test.comparators[0], test.left
+    if isinstance(left, ast.Attribute) and left.attr == "dtype":
+        return True
+    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
+        return isinstance(kind, ast.Constant) and kind.value == 1
+    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
+    return named and "device" in ast.unparse(left)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.heat import judge
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import conventions, hotness
+from syncscope.project import conventions
+from syncscope.project.modules import Class, ProjectFunction
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.facts import (
@@ -26,8 +28,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.project import Class, ProjectFunction
-from syncscope.tensors.scope import instance
+from syncscope.tensors.instances import instance
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)
@@ -42,7 +43,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     cls = function.cls
-    host = hotness.on_host(function)
+    host = judge.on_host(function)
     building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     frame.on_host = host or building  # a module is built on the host, then moved
     first = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscope.tensors.project import Class, ProjectFunction
+from syncscope.project.modules import Class, ProjectFunction
 
 
 class Settling:

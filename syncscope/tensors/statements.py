@@ -7,9 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from syncscope.heat import arms, judge, loops
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
-from syncscope.tensors import arms, conventions, hotness, loops, timing
+from syncscope.project import conventions
+from syncscope.project.modules import Class, ProjectFunction
+from syncscope.project.names import imported, lookup, named
+from syncscope.project.syntax import name_of, walk
+from syncscope.tensors import timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
@@ -24,14 +29,11 @@ from syncscope.tensors.facts import (
     element,
     iterated_over,
     join,
-    named,
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate, execute
+from syncscope.tensors.instances import Instance
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
-from syncscope.tensors.project import Class, ProjectFunction
-from syncscope.tensors.scope import Instance, imported, lookup
-from syncscope.tensors.syntax import name_of, walk
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -217,7 +219,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if said is not None:
         frame.heat = loops.within(before, said, node)
     elif loader and (before is None or before.hot or before.reason is Reason.EPOCHS):
-        own = hotness.by_itself(frame.function)
+        own = judge.by_itself(frame.function)
         if own.hot or frame.function is None or own.reason is Reason.OUTSIDE:
             frame.heat = Reason.LOADER()
     bind(frame, node.target, each)

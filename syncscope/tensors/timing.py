@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.model.fact import Emitted
 from syncscope.model.ops import Family, Op
-from syncscope.tensors.frame import Emitted, Frame
+from syncscope.tensors.frame import Frame
 
 
 def settle(frame: Frame, loop: ast.For | ast.AsyncFor | ast.While) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from weakref import WeakKeyDictionary
 
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.parsed import Parsed
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TAKE_OTHERS, TOLD_BY_CALL, TORCH_ONLY
 
 _ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
@@ -113,6 +115,17 @@ class Usage:
                     break
                 found[name] = weight
         return found
+
+
+_KNOWN: WeakKeyDictionary[Parsed, Usage] = WeakKeyDictionary()
+
+
+def usage_of(parsed: Parsed) -> Usage:
+    """How the names of a file are used; many files are imported of which nobody asks that."""
+    found = _KNOWN.get(parsed)
+    if found is None:
+        found = _KNOWN[parsed] = Usage(parsed.source.decode("utf-8", "replace"))
+    return found
 
 
 def _before(text: str, end: int) -> str:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncscope.tensors.imports import Imports
+from syncscope.project.imports import Imports
 from syncscope.tracers.places import USER, kind_of_file
 from syncscope.verify.request import Program
 

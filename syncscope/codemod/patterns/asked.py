@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.project.syntax import name_of, walk
 
 NUMBER_TYPES = {"int", "float", "bool", "complex", "Number", "Real", "Integral", "number", "floating", "integer"}
 LEAVE = (ast.Return, ast.Raise, ast.Continue, ast.Break)

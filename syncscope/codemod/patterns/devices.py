@@ -6,7 +6,7 @@ import ast
 import re
 
 from syncscope.codemod.function import Function
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.project.syntax import name_of, walk
 
 # What may be, or give, a device that has no float64.
 OTHERS = re.compile(

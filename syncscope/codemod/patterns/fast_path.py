@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.codemod.function import Function
-from syncscope.tensors.syntax import statements
+from syncscope.project.syntax import statements
 
 _POSITIONAL = 6  # arguments of a layer before `batch_first`
 

@@ -9,7 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
 from syncscope.codemod.whereabouts import attributes, classes
-from syncscope.tensors.syntax import each_of, name_of, walk
+from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
 SAME = {f"torch.{name}" for name in "zeros ones full eye empty".split()}

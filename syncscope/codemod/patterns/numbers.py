@@ -8,8 +8,8 @@ from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function, number
 from syncscope.codemod.pattern import alike, seen
 from syncscope.model.fact import Device, Dtype, Fact, Value
-from syncscope.tensors import conventions
-from syncscope.tensors.syntax import name_of
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of
 
 SPECIAL = {f"{module}.{word}" for module in ("math", "torch", "numpy") for word in ("inf", "nan", "pi", "e")}
 LARGEST = 3.4e38  # about what single precision holds

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.enclosure import CONDITIONAL, SCOPES
 from syncscope.codemod.function import Function
-from syncscope.tensors.syntax import each_of, walk
+from syncscope.project.syntax import each_of, walk
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Loop = ast.For | Comprehension

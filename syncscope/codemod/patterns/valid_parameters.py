@@ -10,7 +10,7 @@ import ast
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.tensors.syntax import name_of
+from syncscope.project.syntax import name_of
 
 REAL, POSITIVE, UNIT = "real", "positive", "between 0 and 1"
 DOMAINS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from syncscope.model.fact import Fact
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import SEQUENCE, TENSOR, tensor
-from syncscope.tensors.syntax import last_word
 
 _GATHERING = frozenset("gather gather_for_metrics all_gather reduce pad_across_processes".split())
 

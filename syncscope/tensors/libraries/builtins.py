@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.modules import Class, ProjectFunction
+from syncscope.project.names import bases
+from syncscope.project.syntax import name_of
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -34,9 +37,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.functions import call_function
-from syncscope.tensors.project import Class, ProjectFunction
-from syncscope.tensors.scope import Instance, bases, instance
-from syncscope.tensors.syntax import name_of
+from syncscope.tensors.instances import Instance, instance
 
 NOTHING_KNOWN = UNKNOWN.kind
 Builtin = Callable[[Call], Fact]

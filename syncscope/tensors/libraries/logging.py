@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
+from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import TENSOR, Items, Tag, holds_tensor
-from syncscope.tensors.syntax import name_of
 
 # Methods of loggers; their first argument is a text into which the others are formatted.
 _MESSAGES = frozenset("debug info warning error critical exception log warn warn_once warning_once info_once".split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import conventions
+from syncscope.project import conventions
 from syncscope.tensors.facts import BATCH, FLOAT, HOST, tensor
 
 

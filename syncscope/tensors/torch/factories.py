@@ -6,7 +6,8 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -32,7 +33,6 @@ from syncscope.tensors.facts import (
     holds_tensor,
     tensor,
 )
-from syncscope.tensors.syntax import last_word
 from syncscope.tensors.torch.results import scalar_slots
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.project.syntax import dotted
 from syncscope.tensors.call import Call, device_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -39,7 +40,6 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
-from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
 from syncscope.tensors.torch.ranks import dimensions, parts

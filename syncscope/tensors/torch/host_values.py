@@ -11,7 +11,8 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.syntax import dotted, each_of, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -27,7 +28,6 @@ from syncscope.tensors.facts import (
     element,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.syntax import dotted, each_of, name_of, walk
 from syncscope.tensors.torch.indexing import mask_like
 
 

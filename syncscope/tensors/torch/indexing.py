@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.syntax import each_of, last_word
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -36,8 +37,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.scope import instance
-from syncscope.tensors.syntax import each_of, last_word
+from syncscope.tensors.instances import instance
 
 NOTHING_KNOWN = UNKNOWN.kind
 

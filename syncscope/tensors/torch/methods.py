@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions
+from syncscope.project import conventions
+from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -36,7 +37,6 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import given_to_numpy
-from syncscope.tensors.syntax import last_word
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.moves import converted, like_another, to, to_the_host

@@ -8,6 +8,8 @@ import re
 from syncscope.model.fact import UNKNOWN, Device, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
+from syncscope.project.names import ancestry, find_method, outside
+from syncscope.project.syntax import dotted
 from syncscope.tensors.attributes import prepare
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -27,8 +29,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import evaluate
-from syncscope.tensors.scope import Instance, ancestry, find_method, outside
-from syncscope.tensors.syntax import dotted
+from syncscope.tensors.instances import Instance
 from syncscope.tensors.torch.moves import asked_for
 from syncscope.tensors.torch.ranks import of_layer
 

@@ -6,6 +6,8 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.project.names import ancestry
+from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call, device_meant, dtype_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -21,8 +23,6 @@ from syncscope.tensors.facts import (
     Tag,
     device_of,
 )
-from syncscope.tensors.scope import ancestry
-from syncscope.tensors.syntax import name_of
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors import conventions
+from syncscope.project import conventions
 
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:

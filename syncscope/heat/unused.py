@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from syncscope.tensors.outline import ClassText, FunctionText, place, spoken
-from syncscope.tensors.roles import Role
+from syncscope.model.heat import Role
+from syncscope.project.outline import ClassText, FunctionText, place, spoken
 
 _TOP = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
 _END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)

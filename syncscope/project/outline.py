@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from syncscope.model.heat import Heat, Reason
-from syncscope.tensors import conventions
-from syncscope.tensors.hotness_by_name import by_name
-
 _DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
@@ -22,8 +18,6 @@ _FROM = re.compile(
 )  # bounded, as what is never closed is looked at again and again
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
 _ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
-_FROZEN = re.compile(rb"^[ \t]*@(?:\w+\.)*(?:no_grad|inference_mode)\b[^\n]*\Z", re.MULTILINE)
-_GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
@@ -50,34 +44,6 @@ class FunctionText(NamedTuple):
     def key(self) -> str:
         """What no other function of the project is called."""
         return f"{self.path}:{self.cls}.{self.name}"
-
-    def by_name(self) -> Heat:
-        """What it is called says so much."""
-        return by_name(self.name, self.cls, self.methods)
-
-    def is_frozen(self) -> bool:
-        """Whether a decorator switches gradients off."""
-        above = self.source[: self.start].rsplit(b"\n\n", 1)[-1]
-        return b"@" in above and _FROZEN.search(above) is not None
-
-    def is_step(self) -> bool:
-        """Whether it is known to run in every step."""
-        if self.source.find(b"backward(", self.begin, self.end) >= 0:
-            return True
-        if (
-            self.name not in conventions.HOT
-            and not conventions.is_loss(self.name)
-            and not conventions.is_loss(self.cls)
-        ):
-            return False  # most are not, and the rest would be asked in vain
-        heat = self.by_name()
-        return heat.hot and heat.reason is not Reason.MAYBE
-
-    def goes_on(self) -> bool:
-        """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
-        if conventions.STATISTICS.match(self.name) and not _GIVES.search(self.text()):
-            return False
-        return self.by_name().hot
 
     def is_decorated(self) -> bool:
         """Whether a decorator stands above it, which may keep it under another name."""

@@ -8,8 +8,9 @@ import re
 from functools import lru_cache
 
 from syncscope.files import regular
-from syncscope.linter.scripted import LARGEST, project_of, sources_of
-from syncscope.tensors.syntax import name_of, statements
+from syncscope.project.folders import root_of
+from syncscope.project.references import LARGEST, sources_of
+from syncscope.project.syntax import name_of, statements
 
 MOVES = re.compile(rb"def to\(")
 
@@ -17,7 +18,7 @@ MOVES = re.compile(rb"def to\(")
 def moves_its_own(path: str) -> bool:
     """Whether the project around a file has such a class."""
     path = os.path.abspath(path)
-    return in_project(project_of(os.path.dirname(path))) if os.path.exists(path) else False
+    return in_project(root_of(os.path.dirname(path))) if os.path.exists(path) else False
 
 
 @lru_cache(maxsize=8)

@@ -1,29 +1,19 @@
-"""Files that were parsed: their trees, and how their names are used, kept for those that import them."""
+"""Files that were parsed, kept for those that import them."""
 
 from __future__ import annotations
 
 import ast
 
-from syncscope.tensors.usage import Usage
-
 
 class Parsed:
     """A file as it was read, under its normalised path. Its tree must not change."""
 
-    __slots__ = ("_usage", "path", "source", "tree")
+    __slots__ = ("__weakref__", "path", "source", "tree")
 
     def __init__(self, path: str, source: bytes, tree: ast.Module) -> None:
         self.path = path
         self.source = source
         self.tree = tree
-        self._usage: Usage | None = None
-
-    @property
-    def usage(self) -> Usage:
-        """How its names are used; many files are imported of which nobody asks that."""
-        if self._usage is None:
-            self._usage = Usage(self.source.decode("utf-8", "replace"))
-        return self._usage
 
 
 class ParsedFiles:

@@ -5,33 +5,24 @@ from __future__ import annotations
 import ast
 import builtins
 
-from syncscope.model.fact import UNKNOWN, Device, Fact
-from syncscope.tensors import conventions
-from syncscope.tensors.facts import MODULE, OTHER, named, tensor
-from syncscope.tensors.project import Class, Module, ProjectFunction
-from syncscope.tensors.torch.signatures import table
+from syncscope.model.fact import UNKNOWN, Device, Fact, Value
+from syncscope.project import conventions
+from syncscope.project.modules import Class, Module, ProjectFunction
 
 _BUILTINS = frozenset(dir(builtins))
 _EXTERNAL = frozenset("torch numpy math time logging typing collections functools itertools os sys re".split())
 
 
-class Instance:
-    """An object of a class of the project."""
-
-    __slots__ = ("cls",)
-
-    def __init__(self, cls: Class) -> None:
-        self.cls = cls
+NAMED: dict[str, Fact] = {}
+"""What dotted names from outside the project stand for, made once. Those that are more than names are put here beforehand."""
 
 
-class Bound:
-    """A method together with the object it was taken from."""
-
-    __slots__ = ("function", "owner")
-
-    def __init__(self, function: ProjectFunction, owner: Fact) -> None:
-        self.function = function
-        self.owner = owner
+def named(dotted: str) -> Fact:
+    """A name from outside the project, as it would be imported: `torch.nn.functional.pad`."""
+    fact = NAMED.get(dotted)
+    if fact is None:
+        fact = NAMED[dotted] = Fact(Value.OTHER, ref=dotted, confidence=3)
+    return fact
 
 
 def lookup(module: Module, name: str) -> Fact:
@@ -59,9 +50,9 @@ def _resolve(module: Module, name: str) -> Fact:
                 return found
         return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return Fact(OTHER, confidence=3, ref=ProjectFunction(symbol, module))
+        return Fact(Value.OTHER, confidence=3, ref=ProjectFunction(symbol, module))
     if isinstance(symbol, ast.ClassDef):
-        return Fact(OTHER, confidence=3, ref=Class(symbol, module))
+        return Fact(Value.OTHER, confidence=3, ref=Class(symbol, module))
     if isinstance(symbol, ast.Import):
         for alias in symbol.names:
             if alias.asname == name or (alias.asname is None and alias.name.partition(".")[0] == name):
@@ -72,7 +63,7 @@ def _resolve(module: Module, name: str) -> Fact:
         return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
         fact = module.project.interpreter.value(module, symbol.value)
-        return fact.but(device=Device.UNKNOWN) if fact.kind is MODULE else fact  # moved since, most likely
+        return fact.but(device=Device.UNKNOWN) if fact.kind is Value.MODULE else fact  # moved since, most likely
     return UNKNOWN
 
 
@@ -107,10 +98,10 @@ def imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
                     inner = module.project.module(
                         module, f"{source}.{alias.name}" if source else alias.name, symbol.level
                     )
-                    return Fact(OTHER, confidence=3, ref=inner) if inner is not None else UNKNOWN
+                    return Fact(Value.OTHER, confidence=3, ref=inner) if inner is not None else UNKNOWN
                 inner = module.project.module(module, f"{source}.{alias.name}" if source else alias.name, symbol.level)
                 if inner is not None:
-                    return Fact(OTHER, confidence=3, ref=inner)
+                    return Fact(Value.OTHER, confidence=3, ref=inner)
             return named(f"{'.' * symbol.level}{source}.{alias.name}")
     return UNKNOWN
 
@@ -119,7 +110,7 @@ def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
     if dotted.partition(".")[0] in _EXTERNAL:
         return None
     found = module.project.module(module, dotted, level)
-    return Fact(OTHER, confidence=3, ref=found) if found is not None else None
+    return Fact(Value.OTHER, confidence=3, ref=found) if found is not None else None
 
 
 def member(of: Fact, name: str) -> Fact:
@@ -133,7 +124,7 @@ def member(of: Fact, name: str) -> Fact:
         return UNKNOWN
     if isinstance(ref, Class):
         method = find_method(ref, name)
-        return Fact(OTHER, confidence=3, ref=method) if method is not None else UNKNOWN
+        return Fact(Value.OTHER, confidence=3, ref=method) if method is not None else UNKNOWN
     return UNKNOWN
 
 
@@ -184,32 +175,3 @@ def find_method(cls: Class, name: str) -> ProjectFunction | None:
         if method is not None:
             return method
     return None
-
-
-def is_module(cls: Class) -> bool:
-    """Whether it is an nn.Module: by its bases, else by the looks of a base that cannot be seen."""
-    for dotted in outside(cls):
-        word = dotted.rpartition(".")[2]
-        if dotted.startswith("torch.nn.") or word in table().modules or word in conventions.MODULES:
-            return True
-        elsewhere = not dotted.startswith(("torch.", "builtins.", "typing.", "abc."))
-        if elsewhere and word.endswith(conventions.MODULE_ENDINGS):
-            return find_method(cls, "forward") is not None
-    return False
-
-
-def is_tensor(cls: Class) -> bool:
-    """Whether it derives from torch.Tensor."""
-    return any(dotted in ("torch.Tensor", "torch.nn.Parameter") for dotted in outside(cls))
-
-
-def instance(cls: Class) -> Fact:
-    """An object of a class."""
-    if cls.instance is None and is_tensor(cls):
-        cls.instance = tensor(confidence=3, why=f"{cls.name} derives from torch.Tensor")
-        cls.instance.ref = Instance(cls)
-    if cls.instance is None:
-        cls.instance = Fact(OTHER, confidence=3, ref=Instance(cls))
-        if is_module(cls):
-            cls.instance = Fact(MODULE, confidence=3, ref=cls.instance.ref)
-    return cls.instance

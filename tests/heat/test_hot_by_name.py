@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tensors.heat import heat
+from heat.hot_lines import heat
 
 from syncscope.tensors.interpret import sites
 

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from syncscope.model.fact import Fact, Value
-from syncscope.model.heat import Heat, Reason
+from syncscope.model.fact import Emitted, Fact, Value
+from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
-from syncscope.tensors import conventions
-from syncscope.tensors.frame import Emitted
-from syncscope.tensors.project import ProjectFunction
-from syncscope.tensors.roles import Role
-from syncscope.tensors.syntax import last_word, name_of, walk
+from syncscope.project import conventions
+from syncscope.project.modules import ProjectFunction
+from syncscope.project.syntax import last_word, name_of, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
@@ -50,11 +48,11 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat) -> Hea
 def _asked_after_another(case: Waiting) -> bool:
     """Whether a test is what is asked next where another test of values said no: `a.any() or b.any()`, `elif b > 1`."""
     node, function = case.wait.node, case.function
-    if case.wait.op is not Op.CONDITION or not isinstance(function.sites, dict):
+    if case.wait.op is not Op.CONDITION:
         return False
 
     def waits(test: ast.expr) -> bool:
-        return any((id(each), Op.CONDITION) in function.sites for each in walk(test))  # type: ignore[operator]
+        return any((id(each), Op.CONDITION) in function.sites for each in walk(test))
 
     inner = node
     for outer in _above(function.node, node):
@@ -132,7 +130,7 @@ _AT_ONCE = (
 
 def _just_waited(wait: Emitted, function: ProjectFunction, statement: ast.stmt) -> bool:
     """Whether what is read was there when another read of the same statement began, and nothing was asked for since."""
-    if not _is_there(wait.node) or not isinstance(function.sites, dict):
+    if not _is_there(wait.node):
         return False
     begin = wait.node.lineno, wait.node.col_offset  # type: ignore[attr-defined]
     calls = [n for n in walk(statement) if isinstance(n, ast.Call) and (n.end_lineno, n.end_col_offset) <= begin]

@@ -6,11 +6,10 @@ import ast
 import re
 from functools import lru_cache
 
-from syncscope.model.heat import Heat, Reason
+from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.source import line_starts
-from syncscope.tensors.project import Module, ProjectFunction
-from syncscope.tensors.roles import Role
-from syncscope.tensors.syntax import walk
+from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.syntax import walk
 
 
 def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.source import LINE_END
-from syncscope.tensors import conventions
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 TRAINING, EPOCHS = Reason.TRAINING(), Reason.EPOCHS()

@@ -12,9 +12,11 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from syncscope.tensors import blocks, conventions
-from syncscope.tensors.outline import ClassText, FunctionText, names_imported
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.heat import blocks
+from syncscope.heat.by_text import is_frozen, said_by_name
+from syncscope.project import conventions
+from syncscope.project.outline import ClassText, FunctionText, names_imported
+from syncscope.project.syntax import name_of, walk
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
@@ -158,9 +160,9 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
     """Whether a function runs seldom by its name, its folder (`beside`) or `no_grad` alone, so that a call says more."""
     if conventions.NEVER.match(function.name):
         return False
-    heat = function.by_name()
+    heat = said_by_name(function)
     if heat.hot:
-        return heat.reason in conventions.OPEN and (beside or function.is_frozen())
+        return heat.reason in conventions.OPEN and (beside or is_frozen(function))
     return heat.reason in conventions.SOFT
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import syncscope
-from syncscope.tensors.syntax import parents, statements, walk
+from syncscope.project.syntax import parents, statements, walk
 
 LEFT_OUT = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.type_ignore)
 EVERYTHING = """

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from syncscope.heat.reach import reach
+from syncscope.heat.steps import files, roots
+from syncscope.model.heat import Role
 from syncscope.tensors.interpret import Project, sites
-from syncscope.tensors.reach import reach
-from syncscope.tensors.roles import Role
-from syncscope.tensors.steps import files, roots
 
 MODEL = """
 from functools import partial

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.heat import arms, loops
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors import arms, loops
-from syncscope.tensors.syntax import walk
+from syncscope.project.syntax import walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors import conventions
-from syncscope.tensors.syntax import dotted, name_of
+from syncscope.project import conventions
+from syncscope.project.syntax import dotted, name_of
 
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
@@ -214,18 +214,3 @@ def of_else(node: ast.If) -> Heat | None:
 def of_arm(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
     return Reason.BEFORE_ERROR() if isinstance(body[-1], ast.Raise) else None
-
-
-def special(test: ast.expr) -> bool:
-    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(map(special, test.values))
-    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
-        return False
-    kind, left = test.comparators[0], test.left
-    if isinstance(left, ast.Attribute) and left.attr == "dtype":
-        return True
-    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
-        return isinstance(kind, ast.Constant) and kind.value == 1
-    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
-    return named and "device" in ast.unparse(left)

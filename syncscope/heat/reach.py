@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncscope.files import regular
-from syncscope.tensors import conventions, loops
-from syncscope.tensors.called import Calls, is_seldom
-from syncscope.tensors.hotness_by_name import by_place
-from syncscope.tensors.outline import ClassText, FunctionText, imported, outlined, without_imports, words
-from syncscope.tensors.roles import Role, overridden, preparing, unused_namesakes
-from syncscope.tensors.unused import unused
+from syncscope.heat import loops
+from syncscope.heat.by_name import by_place
+from syncscope.heat.by_text import goes_on, is_step
+from syncscope.heat.called import Calls, is_seldom
+from syncscope.heat.roles import overridden, preparing, unused_namesakes
+from syncscope.heat.unused import unused
+from syncscope.model.heat import Role
+from syncscope.project import conventions
+from syncscope.project.outline import ClassText, FunctionText, imported, outlined, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
@@ -96,9 +99,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             defined[each.word].append(each)
             if is_seldom(each, aside or bool(by_place(packages[folder], stem, each.name))):
                 seldom.append(each)
-            if not beside and each.is_step():
+            if not beside and is_step(each):
                 steps.append(each)
-            elif not beside and each.name.startswith("__") and each.goes_on():
+            elif not beside and each.name.startswith("__") and goes_on(each):
                 todo.append(each)  # Python itself calls it
         if not beside:
             spoken |= words(without_imports(outside))
@@ -114,7 +117,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     def running(words: Iterable[bytes]) -> list[FunctionText]:
         """The functions that run in steps, of those that are reached, but for what a call would have to say it of."""
         every = (each for word in words for each in defined[word])
-        return [each for each in every if each.path not in idle and each.key not in apart and each.goes_on()]
+        return [each for each in every if each.path not in idle and each.key not in apart and goes_on(each)]
 
     new = [*running(reached), *todo, *defined[b".__init__"]]  # which keeps what is called later
     while new:
@@ -155,13 +158,13 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     top = loops.at_top(tree)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []
-    steps = [each for each in written if each.key not in apart and each.is_step()]
+    steps = [each for each in written if each.key not in apart and is_step(each)]
     reached: set[bytes] = set()
     new = [*first, *steps]
     while new:
         more = _closed(reached, new, set(), defined) - reached
         reached |= more
-        own = [each for word in more for each in defined[word] if each.key not in apart and each.goes_on()]
+        own = [each for word in more for each in defined[word] if each.key not in apart and goes_on(each)]
         new = calls.of([*new, *own])
     return frozenset(f"{each.cls}.{each.name}" for each in calls.found.values())
 
@@ -178,7 +181,7 @@ def _closed(
         for each in todo:
             spoken |= words(each.text())
         new = (spoken | {as_attribute[word] for word in as_attribute.keys() & spoken}) & waiting
-        todo = [each for name in new for each in defined[name] if each.goes_on()]
+        todo = [each for name in new for each in defined[name] if goes_on(each)]
         reached |= new
         waiting -= new
         spoken = set()

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.files import regular
-from syncscope.model.fact import Fact
-from syncscope.tensors.imports import Imports
-from syncscope.tensors.parsed import Parsed, ParsedFiles
-from syncscope.tensors.roles import Role
-from syncscope.tensors.steps import Steps
-from syncscope.tensors.syntax import name_of
-from syncscope.tensors.usage import Usage
+from syncscope.model.fact import Emitted, Fact
+from syncscope.model.heat import Role
+from syncscope.model.ops import Op
+from syncscope.project.imports import Imports
+from syncscope.project.parsed import Parsed, ParsedFiles
+from syncscope.project.syntax import name_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -71,7 +70,7 @@ class ProjectFunction:
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
         self.news = False  # that says more than when it was last run
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for what the file at hand passes
-        self.sites: object = None
+        self.sites: dict[tuple[int, Op], Emitted] = {}  # where it waits, by the `id` of the node
         self.inner: list[ProjectFunction] = []
         self._decorators: frozenset[str] | None = None
         self._names: list[str] | None = None
@@ -80,7 +79,8 @@ class ProjectFunction:
 
     def release(self) -> None:
         """Break the circles that it is part of."""
-        self.closure = self.sites = self.result = None
+        self.closure = self.result = None
+        self.sites = {}
         self.inner.clear()
         self.passed.clear()
         self.calls.clear()
@@ -209,11 +209,6 @@ class Module:
         """Its tree."""
         return self.parsed.tree
 
-    @property
-    def usage(self) -> Usage:
-        """How its names are used."""
-        return self.parsed.usage
-
     def release(self) -> None:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
         for each in self.defined:
@@ -268,7 +263,7 @@ def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-_IMPORTED, _LINTED = 7_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
+IMPORTED, _LINTED = 7_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
 
 
 class ProjectFiles:
@@ -279,7 +274,7 @@ class ProjectFiles:
 
     interpreter: Interpreter
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = _IMPORTED, alone: bool = False) -> None:
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = IMPORTED, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed
         self.imports = Imports(roots)
         self.limit = limit
@@ -291,12 +286,11 @@ class ProjectFiles:
         self.particular: set[ProjectFunction] = set()  # whose `calls` are not empty
         self._modules: dict[str, Module | None] = {}
         self._held = 0  # bytes of source behind the modules that are kept
-        self._imported, self._linted = ParsedFiles(_IMPORTED), ParsedFiles(_LINTED)
-        self.steps = Steps()
+        self._imported, self._linted = ParsedFiles(IMPORTED), ParsedFiles(_LINTED)
 
     def role(self, path: str, name: str, owner: str = "") -> Role:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
-        return Role.STEP if self.alone else self.steps.role(path, name, owner)
+        return Role.STEP
 
     def parsed(self, path: str, source: bytes, tree: ast.Module | None = None) -> Parsed:
         """A file with this content, parsed if it was not yet: it is linted by itself, and read for those that import it.

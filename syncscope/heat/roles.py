@@ -6,9 +6,10 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
 
-from syncscope.tensors.outline import ClassText, FunctionText, place, plain
+from syncscope.heat.by_text import goes_on
+from syncscope.model.heat import Role
+from syncscope.project.outline import ClassText, FunctionText, place, plain
 
 _COMPOSED = re.compile(rb"Compose\(\s*\[")
 _NAMED = re.compile(rb"(?<![\w.])(?:\w+\.)*(\w+)\(")
@@ -17,20 +18,6 @@ _GIVEN = tuple(
 )
 _LONGEST = 3000  # bytes of a list of transforms that is gone through
 _HEAD = re.compile(rb"class \w+[ \t]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
-
-
-class Role(StrEnum):
-    """When a function runs, as far as its project says."""
-
-    STEP = "step"  # a step reaches it
-    SHARED = "shared"  # a step reaches it, and files that import it
-    CALLED = "called"  # a step calls it, whatever it is called
-    OFFERED = "offered"  # no step of the project speaks of it, but files do: it is for others to call
-    UNREACHED = "unreached"
-    PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
-    OVERRIDDEN = "overridden"  # by all classes that objects are made of
-    NAMESAKE = "namesake"  # nobody imports it: another of its name is the one in use
-    UNUSED = "unused"  # nobody imports it, or speaks of it in its own file
 
 
 def preparing(sources: Iterable[bytes], classes: Mapping[str, Sequence[ClassText]]) -> dict[str, Role]:
@@ -76,7 +63,7 @@ def overridden(
         cls, *others = classes[name]
         offered = any(imports.get((place(cls.path), what)) for what in (name, "*"))
         if not (others or cls.decorated or offered):
-            own = [m for m, how in cls.methods.items() if how.goes_on() and not how.is_abstract()]
+            own = [m for m, how in cls.methods.items() if goes_on(how) and not how.is_abstract()]
             found[name] = [m for m in own if all(_overrides(derived, m) for derived in below[name])]
     idle = _not_used({name for name, methods in found.items() if methods}, sources)
     return {f"{name}.{method}": Role.OVERRIDDEN for name in idle for method in found[name]}

@@ -1,7 +1,7 @@
 """What stands around the loop over steps, in the same function or in what calls it, is cold."""
 
 import pytest
-from tensors.heat import heat
+from heat.hot_lines import heat
 
 from syncscope.tensors.interpret import sites
 

@@ -10,17 +10,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from syncscope.model.heat import Heat, Reason
+from syncscope.heat.by_name import by_name, by_place, known_by_name, picks_rows
+from syncscope.heat.by_role import by_role
+from syncscope.heat.loops import LOOPS, NO_GRAD, backward_lines, trains
+from syncscope.heat.reach import called_alone
+from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.source import line_starts
-from syncscope.tensors import conventions
-from syncscope.tensors.hotness_by_name import by_name, by_place, known_by_name, picks_rows
-from syncscope.tensors.hotness_by_role import by_role
-from syncscope.tensors.loops import LOOPS, NO_GRAD, backward_lines, trains
-from syncscope.tensors.project import Class, Module, ProjectFunction
-from syncscope.tensors.reach import called_alone
-from syncscope.tensors.roles import Role
-from syncscope.tensors.scope import ancestry, bases
-from syncscope.tensors.syntax import expressions, name_of, statements, walk
+from syncscope.project import conventions
+from syncscope.project.modules import Class, Module, ProjectFunction
+from syncscope.project.names import ancestry, bases
+from syncscope.project.syntax import expressions, name_of, statements, walk
 
 _IN_WORD = re.compile(rb"\w")
 _FARTHEST = 3  # callers of callers that are asked

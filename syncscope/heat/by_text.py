@@ -1,0 +1,45 @@
+"""Whether a function runs in steps, as its name and its text tell."""
+
+from __future__ import annotations
+
+import re
+
+from syncscope.heat.by_name import by_name
+from syncscope.model.heat import Heat, Reason
+from syncscope.project import conventions
+from syncscope.project.outline import FunctionText
+
+_FROZEN = re.compile(rb"^[ \t]*@(?:\w+\.)*(?:no_grad|inference_mode)\b[^\n]*\Z", re.MULTILINE)
+_GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
+
+
+def said_by_name(function: FunctionText) -> Heat:
+    """What it is called says so much."""
+    return by_name(function.name, function.cls, function.methods)
+
+
+def is_frozen(function: FunctionText) -> bool:
+    """Whether a decorator switches gradients off."""
+    above = function.source[: function.start].rsplit(b"\n\n", 1)[-1]
+    return b"@" in above and _FROZEN.search(above) is not None
+
+
+def is_step(function: FunctionText) -> bool:
+    """Whether it is known to run in every step."""
+    if function.source.find(b"backward(", function.begin, function.end) >= 0:
+        return True
+    if (
+        function.name not in conventions.HOT
+        and not conventions.is_loss(function.name)
+        and not conventions.is_loss(function.cls)
+    ):
+        return False  # most are not, and the rest would be asked in vain
+    heat = said_by_name(function)
+    return heat.hot and heat.reason is not Reason.MAYBE
+
+
+def goes_on(function: FunctionText) -> bool:
+    """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
+    if conventions.STATISTICS.match(function.name) and not _GIVES.search(function.text()):
+        return False
+    return said_by_name(function).hot

@@ -1,0 +1,42 @@
+"""The projects that files are in, and what the steps of each reach: gone through once, and again when a file of it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from syncscope.heat.reach import Reach, reach
+from syncscope.model.heat import Role
+from syncscope.project.folders import files, roots
+
+
+class Steps:
+    """What is known of the steps of the projects that were asked for."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[str, Reach | None]] = {}  # root -> state of its files, and what is reached in it
+        self._of_folder: dict[str, Reach | None] = {}
+        self._of_root: dict[str, Reach | None] = {}
+
+    def role(self, path: str, name: str, owner: str = "") -> Role:
+        """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
+        full = os.path.abspath(path)
+        known = self.around(os.path.dirname(full)) if os.path.isfile(path) else None
+        return Role.STEP if known is None else known.role(full, name, owner)
+
+    def around(self, folder: str) -> Reach | None:
+        """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""
+        if folder not in self._of_folder:
+            self._of_folder[folder] = next(filter(None, map(self._below, roots(Path(folder)))), None)
+        return self._of_folder[folder]
+
+    def _below(self, root: Path) -> Reach | None:
+        name = str(root)
+        if name not in self._of_root:
+            paths = files(root)
+            state = hashlib.blake2b(repr(paths).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+            if self.known.get(name, ("",))[0] != state:
+                self.known[name] = state, reach(root, paths) if paths else None
+            self._of_root[name] = self.known[name][1]
+        return self._of_root[name]

@@ -1,0 +1,75 @@
+"""The folders of projects: where one begins, and which files of Python are its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+NEVER = frozenset(
+    """
+    .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
+    __pycache__ __pypackages__ _build buck-out build dist node_modules site-packages venv
+    """.split()
+)
+"""Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
+MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_INSTALLED = "site-packages"
+_PASSED_BY = frozenset((_INSTALLED, "node_modules", "__pycache__"))
+_MOST, _MOST_FILES = (
+    60_000_000,
+    20_000,
+)  # bytes of Python in a project, and files of any kind: of larger ones nothing is said
+
+
+@cache
+def root_of(folder: str) -> str:
+    """The nearest folder around that a project begins in; "" where there is none."""
+    return next((str(f) for f in (Path(folder), *Path(folder).parents) if any((f / r).exists() for r in MARKS)), "")
+
+
+def roots(folder: Path) -> Iterator[Path]:
+    """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
+    whose folder it is without being one itself.
+    """
+    package, above = folder, folder
+    if not (folder / "__init__.py").is_file():
+        package = folder.parent
+    while (package / "__init__.py").is_file() and (package.parent / "__init__.py").is_file():
+        package = package.parent
+    while above.name and above.name != _INSTALLED:
+        if any((above / name).exists() for name in MARKS):
+            yield above
+            break
+        above = above.parent
+    if (package / "__init__.py").is_file():
+        yield package
+
+
+def files(root: Path) -> dict[str, tuple[int, int]]:
+    """Its files of Python, with time and size of each; none where they are too many to be read."""
+    found: dict[str, tuple[int, int]] = {}
+    size = number = 0
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(each for each in below if not each.startswith(".") and each not in _PASSED_BY)
+        number += len(names)
+        for name in sorted(names):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                try:
+                    told = os.stat(path)
+                except OSError:
+                    continue
+                found[path] = (told.st_mtime_ns, told.st_size)
+                size += told.st_size
+        if size > _MOST or number > _MOST_FILES:
+            return {}
+    return found
+
+
+def sources(root: str) -> Iterator[str]:
+    """Its files of Python, none in a folder of `NEVER`."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f not in NEVER and not f.startswith("."))
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py"))
