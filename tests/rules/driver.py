@@ -9,6 +9,10 @@ from syncscope.linter.engine import check, check_source
 from syncscope.linter.fixing import mend
 from syncscope.model.finding import Finding, Safety
 
+FIXES = {Safety.SAFE, Safety.UNSAFE}
+EVERY = {*FIXES, Safety.SUGGEST}
+HEAD = "import torch\n\n\n"
+
 
 def config(*rules: str) -> Config:
     """Everything is shown: cold findings, unsure ones, what falls back to the CPU."""

@@ -13,14 +13,13 @@ import torch
 from effort import EFFORT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rules.driver import findings, fixed
+from rules.driver import FIXES, findings, fixed
 from rules.equivalence import last_function
 from rules.test_random_functions_fixed import bodies, program
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from syncscope.model.finding import Safety
 
-BOTH = {Safety.SAFE, Safety.UNSAFE}
 QUIET = {"database": None, "suppress_health_check": list(HealthCheck)}
 WAITS = {
     "_local_scalar_dense",
@@ -89,7 +88,7 @@ def waited(code: str, values: dict) -> int | None:
 @given(bodies())
 def test_a_fix_adds_no_wait(body: str) -> None:
     written = program(body)
-    after = fixed(written, allowed=BOTH)
+    after = fixed(written, allowed=FIXES)
     if after == written:
         return
     generator = torch.Generator().manual_seed(len(body))
@@ -106,7 +105,7 @@ def test_what_scripts_scripts_after_its_fixes(lines: list[str]) -> None:
     body = "".join(f"    {line}\n" for line in lines)
     head = "import torch\n\n\n@torch.jit.script\ndef f(x: torch.Tensor, t: torch.Tensor):\n    y = x.clone()\n"
     code = f"{head}{body}    return y\n"
-    after = fixed(code, allowed=BOTH)
+    after = fixed(code, allowed=FIXES)
     if after != code and scripts(code):
         assert scripts(after), after
 
@@ -141,7 +140,7 @@ def test_comments_imports_and_the_width_are_kept(data: st.DataObject) -> None:
     body = "\n".join(lines)
     head = f"import os\n{top}import numpy as np\n\n\ndef f(x: 'torch.Tensor', device):\n{first}    x = x.flatten()\n"
     code = f"{head}{body}\n    return x, y\n"
-    after = fixed(code, allowed=BOTH)
+    after = fixed(code, allowed=FIXES)
     assert comments(after) == comments(code), after
     assert after.count("import torch\n") == 1, after
     assert max(map(len, after.splitlines())) <= max(88, *map(len, code.splitlines())), after

@@ -1,12 +1,11 @@
 """Classes of fixes that a strict reader of packages would not have merged: each is mended, or only suggested."""
 
 import pytest
-from rules.driver import findings, fixed
+from rules.driver import FIXES, findings, fixed
 
 from syncscope.model.finding import Safety
 
 HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n\n\n"
-FIXES = {Safety.SAFE, Safety.UNSAFE}
 
 
 def test_what_shares_its_elements_is_not_made_on_the_device_where_it_is_written() -> None:

@@ -4,23 +4,22 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from rules.driver import findings, fixed
+from rules.driver import FIXES, findings, fixed
 
 from syncscope.model.finding import Safety
 
-BOTH = {Safety.SAFE, Safety.UNSAFE}
 HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
 
 
 def offered(code: str) -> set[str]:
     """The safe and unsafe fixes of some code, as titles of their rewrites."""
     fixes = [f.fix for f in findings(HEAD + code)]
-    return {fix.rewrite for fix in fixes if fix is not None and fix.safety in BOTH}
+    return {fix.rewrite for fix in fixes if fix is not None and fix.safety in FIXES}
 
 
 def after(code: str, *safeties: Safety) -> str:
     """Some code after its fixes, without the imports."""
-    return fixed(HEAD + code, allowed=safeties or BOTH).removeprefix(HEAD)
+    return fixed(HEAD + code, allowed=safeties or FIXES).removeprefix(HEAD)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rules.driver import config, fixed
+from rules.driver import HEAD, config, fixed
 
 from syncscope.linter.engine import check_file
 
-HEAD = "import torch\n\n\n"
 BODY = (
     "    y = x.clone()\n    y[0, 0] = 1.0\n    low, high = x.min().item(), x.max().item()\n"
     "    return y, low, high, torch.tensor(0.5, device=x.device)\n"

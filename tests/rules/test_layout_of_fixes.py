@@ -4,14 +4,11 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
-from rules.driver import config, fixed
+from rules.driver import FIXES, HEAD, config, fixed
 
 from syncscope.linter.engine import check_file
 from syncscope.linter.fixing import mend
 from syncscope.model.finding import Safety
-
-FIXES = {Safety.SAFE, Safety.UNSAFE}
-HEAD = "import torch\n\n\n"
 
 
 def laid_out(folder: Path, code: str, settings: str) -> str:

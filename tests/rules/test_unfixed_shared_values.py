@@ -1,12 +1,10 @@
 """Code that safe fixes leave: others may write what is read, or it may be another kind of number than it looks."""
 
 import pytest
-from rules.driver import findings, fixed
+from rules.driver import FIXES, HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
 
-FIXES = {Safety.SAFE, Safety.UNSAFE}
-HEAD = "import torch\n\n\n"
 IMPORTS = """\
 import functools
 

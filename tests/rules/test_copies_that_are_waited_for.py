@@ -1,0 +1,106 @@
+"""A copy stays one that is waited for wherever it may go to the host, or come from the device."""
+
+from textwrap import dedent
+
+import pytest
+from rules.driver import EVERY, FIXES, HEAD, findings, fixed
+
+SENT_BEFORE = {  # what may be on the device already: sent back to the host without waiting, it is read before it is there
+    "joined with what is unknown": """
+        def as_tensor(v):
+            try:
+                return torch.from_numpy(v)
+            except TypeError:
+                return v
+
+        def f(v, device):
+            return as_tensor(v).to(device)
+    """,
+    "annotated, and empty on one path": """
+        def area(boxes: list, kind: str) -> torch.Tensor:
+            if not boxes:
+                return torch.Tensor([])
+            return area_of(torch.stack(boxes))
+
+        def f(boxes, kind, x: torch.Tensor):
+            return area(boxes, kind).to(x.device)
+    """,
+    "kept under a global name": """
+        TABLE = torch.rand(3)
+
+        def f(x: torch.Tensor):
+            global TABLE
+            TABLE = TABLE.to(x.device)
+            return x @ TABLE
+    """,
+    "kept on self": """
+        class Loss:
+            def __init__(self):
+                self.weight = torch.rand(3)
+
+            def f(self, x: torch.Tensor):
+                self.weight = self.weight.to(x)
+                return x * self.weight
+    """,
+    "each kept on self": """
+        class Anchors:
+            def __init__(self):
+                self.cells = [torch.rand(3), torch.rand(3)]
+
+            def f(self, device: torch.device):
+                self.cells = [cell.to(device=device) for cell in self.cells]
+    """,
+    "a buffer": """
+        class Loss(torch.nn.Module):
+            def __init__(self, weight):
+                super().__init__()
+                self.register_buffer("weight", torch.as_tensor(weight))
+
+            def forward(self, x: torch.Tensor):
+                if self.weight.ndim == 0:
+                    self.weight = torch.as_tensor([1.0, 2.0])
+                return x * self.weight.to(x)
+    """,
+}
+
+
+@pytest.mark.parametrize("code", SENT_BEFORE.values(), ids=SENT_BEFORE)
+def test_only_what_is_surely_on_the_host_is_sent_without_waiting(code: str) -> None:
+    assert "non_blocking" not in fixed(HEAD + dedent(code), allowed=EVERY)
+    of_host = "def f(x: torch.Tensor):\n    low = x.cpu() * 2\n    return low.to(x.device)\n"
+    assert "non_blocking" in fixed(HEAD + of_host, allowed=EVERY)
+
+
+COPIES = {
+    "what a model gives": "def f(model, x: torch.Tensor, device):\n    y = model(x)\n    return y.to(device)\n",
+    "a parameter": "def f(x: torch.Tensor, device):\n    return x.to(device)\n",
+    "given, or made": (
+        "def f(x: torch.Tensor, p):\n    if p is None:\n        p = torch.ones(3)\n    return x * p.to(x.device)\n"
+    ),
+    "in what is given, or made": (
+        "def f(x: torch.Tensor, kept):\n    kept = kept or {'p': torch.tensor([1, 2])}\n    return x[kept['p'].to(x.device)]\n"
+    ),
+    "to Apple's": "def f(x: torch.Tensor):\n    x = x.cpu()\n    return x.to('mps')\n",
+    "from the device": "def f(x: torch.Tensor, device):\n    x = x.cuda()\n    return x.to(device)\n",
+    "a prediction": (
+        "def f(model, loader, device):\n    for x, y in loader:\n        keep(model(x.cuda(non_blocking=True)).to(device))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", COPIES.values(), ids=COPIES)
+def test_a_copy_that_may_go_to_the_host_is_waited_for(code: str) -> None:
+    assert fixed(HEAD + code, allowed=FIXES) == HEAD + code
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [("loop[:, 7] = 1", "make it there"), ("loop[:, 7] = value", "pin the memory"), ("fill(loop)", "pin the memory")],
+)
+def test_what_is_filled_with_numbers_is_made_on_the_device(write: str, said: str) -> None:
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor, value, fill):\n    loop = torch.zeros(len(x), 9)\n"
+        f"    {write}\n    loop = loop.to(x.device)\n    return torch.cat((x, loop))\n"
+    )
+    (found,) = findings(code, "blocking-upload")
+    assert said in found.message
