@@ -11,6 +11,7 @@ from syncscope.codemod.text import Text
 from syncscope.project.syntax import parents
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+BODIES = ("body", "orelse", "finalbody")
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 CONDITIONAL = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
 
@@ -62,14 +63,19 @@ class Enclosure:
             return node
         return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
 
+    @cached_property
+    def _blocks(self) -> dict[ast.AST, list[ast.stmt]]:
+        bodies = (getattr(n, name, None) for n in (self.scope, *self._parents) for name in BODIES)
+        return {statement: body for body in bodies if isinstance(body, list) for statement in body}
+
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The statements among which this one stands."""
-        parent = self.parent(statement)
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(parent, name, None)
-            if isinstance(block, list) and statement in block:
-                return block
-        return []
+        """The statements among which this one stands; none for the function itself."""
+        return self._blocks.get(statement, [])
+
+    def beside(self, statement: ast.stmt, node: ast.AST) -> ast.AST | None:
+        """What stands in one block with a statement: this node, or one around it."""
+        block = self.block(statement)
+        return next((n for n in (node, *self.around(node)) if self._blocks.get(n) is block), None)
 
     def indent(self, statement: ast.stmt) -> str:
         """The white space before a statement that begins its line."""

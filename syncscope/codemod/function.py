@@ -188,7 +188,7 @@ class Function(Enclosure):
             last = self.parent(before[-1])
             if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
                 return None
-        if self.parent(last) not in around or not any(n in self.block(last) for n in around):
+        if self.parent(last) not in around or self.beside(last, use) is None:
             return None
         outer = self.parent(last)
         for node in around:  # in a loop that began after the assignment, a later binding comes round again

@@ -113,7 +113,7 @@ def _bound_beside(function: Function, use: ast.Name) -> ast.Name | None:
             if isinstance(statement, ast.For) and not any(n is use for n in ast.walk(statement.iter))
             else None
         )
-    if not any(n in function.block(statement) for n in around):
+    if function.beside(statement, use) is None:
         return None
     inner = (n for n in around if isinstance(n, (ast.For, ast.While)) and n not in function.around(statement))
     again = any(loop in function.around(n) for loop in inner for n in function.binds(use.id))

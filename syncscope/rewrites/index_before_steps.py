@@ -138,7 +138,7 @@ def surely_held(function: Function, root: ast.Name, loop: ast.stmt) -> bool:
             return False
         if isinstance(statement, ast.For):  # whose body the loop is in
             return statement in around
-        return any(n in function.block(statement) for n in around)
+        return function.beside(statement, loop) is not None
     return root.id in function.parameters
 
 

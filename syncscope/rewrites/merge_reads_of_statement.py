@@ -315,7 +315,7 @@ def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
     if len(statements) != 1:
         return None
     later = next(iter(statements.values()))
-    inside = next((n for n in [later, *function.around(later)] if n in function.block(assign)), None)
+    inside = function.beside(assign, later)
     if inside is None or inside is assign or function.loop(later) is not function.loop(assign):
         return None
     if any(not isinstance(n, ast.If) for n in function.around(later) if n in ast.walk(inside)):
