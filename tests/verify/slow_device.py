@@ -7,12 +7,12 @@ import torch
 _item, _to, _ones = torch.Tensor.item, torch.Tensor.to, torch.ones
 
 def item(self):
-    time.sleep(0.01)
+    time.sleep(0.004)
     return _item(self)
 
 def to(self, *args, **kwargs):
     if self.numel() == 3:
-        time.sleep(0.01)
+        time.sleep(0.004)
     return _to(self, *args, **kwargs)
 
 def ones(*size, **options):

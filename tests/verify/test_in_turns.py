@@ -43,7 +43,7 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         total += loss.item()
-        time.sleep(0.01)
+        time.sleep(0.004)
     return total
 
 
@@ -83,7 +83,7 @@ def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Pa
 
 
 def test_what_gives_nothing_is_no_gain(library: Path) -> None:
-    library.write_text(DEVICE.replace("time.sleep(0.01)", "pass"))
+    library.write_text(DEVICE.replace("time.sleep(0.004)", "pass"))
     code, found = verified("--budget=40s")
     assert found["way"] == "one process"
     assert code == (1 if found["decided"] else 3)  # a machine that does other things may not tell within its budget
@@ -157,7 +157,7 @@ def test_what_others_compile_has_processes_and_the_result_says_so(project: Path,
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_ends_it_while_versions_take_turns_finds_all_as_it_was(project: Path, ended_by: int) -> None:
-    written = TRAIN.replace("time.sleep(0.01)", "time.sleep(0.01)\n        open('checkpoint.pt', 'w').write('now')")
+    written = TRAIN.replace("time.sleep(0.004)", "time.sleep(0.004)\n        open('checkpoint.pt', 'w').write('now')")
     (project / "train.py").write_text(written.replace("range(400)", "range(4000)"))
     command = [
         sys.executable,

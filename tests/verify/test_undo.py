@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,34 +35,47 @@ def tree(folder: Path) -> dict[str, object]:
     return found
 
 
-Ran = Callable[..., Path]
+@pytest.fixture(scope="module")
+def watcher() -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, WATCHED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+Heard = Callable[..., Path]
+
+
+@pytest.fixture
+def heard(watcher: "subprocess.Popen[str]") -> Heard:
+    """Runs a program in a folder, and gives its journal: heard by what the kernel tells, or Python."""
+
+    def run(
+        way: str, folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)
+    ) -> Path:
+        journal = folder.parent / "run" / "journal"
+        journal.parent.mkdir(exist_ok=True)
+        asked = {"heard_by": way, "path": str(journal), "preparing": preparing, "large": large, "program": program}
+        assert watcher.stdin is not None
+        assert watcher.stdout is not None
+        print(
+            json.dumps(asked | {"folder": str(folder), "environment": dict(os.environ)}), file=watcher.stdin, flush=True
+        )
+        assert watcher.stdout.readline() == "0\n"
+        return journal
+
+    return run
 
 
 @pytest.fixture(params=["kernel", "python"])
-def ran(request: pytest.FixtureRequest) -> Ran:
-    """Runs a program in a folder, and gives its journal: heard by what the kernel tells, or Python."""
+def ran(request: pytest.FixtureRequest, heard: Heard) -> Heard:
     if request.param == "kernel":
         kernel_tells()
-
-    def run(folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)) -> Path:
-        return run_heard(request.param, folder, program, preparing, large)
-
-    return run
+    return partial(heard, request.param)
 
 
 def kernel_tells() -> None:
     if not notified.works():
         pytest.skip("this kernel tells nobody what a program changes")
-
-
-def run_heard(
-    way: str, folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)
-) -> Path:
-    journal = folder.parent / "run" / "journal"
-    journal.parent.mkdir(exist_ok=True)
-    command = [sys.executable, WATCHED, way, journal, str(preparing), *map(str, large), program]
-    subprocess.run(command, cwd=folder, check=True, timeout=60)
-    return journal
 
 
 def made(folder: Path, before: dict[str, object]) -> set[str]:
@@ -129,7 +143,7 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("large", [(LARGEST, EMPTIED), (LARGEST, 0)], ids=["", "emptied"])
-def test_what_a_run_does_is_taken_back(project: Path, ran: Ran, program: str, large: tuple[int, int]) -> None:
+def test_what_a_run_does_is_taken_back(project: Path, ran: Heard, program: str, large: tuple[int, int]) -> None:
     before = tree(project)
     journal = ran(project, program, large=large)
     assert tree(project) != before  # as it would by itself
@@ -146,13 +160,13 @@ def test_what_a_run_does_is_taken_back(project: Path, ran: Ran, program: str, la
         "for n in (1, 2): [shutil.rmtree(p) for p in Path('.').glob('old*')]; os.mkdir(f'older{n}')",
     ],
 )
-def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: Path, ran: Ran, program: str) -> None:
+def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: Path, ran: Heard, program: str) -> None:
     before = tree(project)
     undo(ran(project, program))
     assert tree(project) == before
 
 
-def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path, ran: Ran) -> None:
+def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path, ran: Heard) -> None:
     before = tree(project)
     program = "open('ckpt.pt', 'r+'); open('log', 'r+').write('new'); open('best', 'w').write('new')"
     assert undo(ran(project, program, large=(5, 5))).changed == [str(project / "log")]
@@ -160,14 +174,14 @@ def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Pa
     assert {name for name in before if before[name] != after[name]} == {"log", "twin"}
 
 
-def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path, ran: Ran) -> None:
+def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path, ran: Heard) -> None:
     before = tree(project)
     write = "open('log', 'a').write('more')"
     undo(ran(project, f"child = os.fork()\nif not child: {write}; os._exit(0)\nos.waitpid(child, 0); {write}"))
     assert tree(project) == before
 
 
-def test_memory_that_was_shared_under_a_name_is_given_back(project: Path, ran: Ran) -> None:
+def test_memory_that_was_shared_under_a_name_is_given_back(project: Path, ran: Heard) -> None:
     memory = Path(f"/dev/shm/of-a-test-{os.getpid()}")
     make = f"from multiprocessing import shared_memory as m; m.SharedMemory({memory.name!r}, True, 9)"
     journal = ran(project, f"os.setsid(); {make}; os.kill(0, 9)")  # and what would clear up after it
@@ -189,16 +203,16 @@ def test_memory_that_was_shared_under_a_name_is_given_back(project: Path, ran: R
         "c = sqlite3.connect('r.db'); c.execute('pragma journal_mode=wal'); c.execute('create table t (x)'); os._exit(0)",
     ],
 )
-def test_the_kernel_tells_of_other_programs_and_libraries_too(project: Path, program: str) -> None:
+def test_the_kernel_tells_of_other_programs_and_libraries_too(project: Path, heard: Heard, program: str) -> None:
     kernel_tells()
     before = tree(project)
-    journal = run_heard("kernel", project, program)
+    journal = heard("kernel", project, program)
     assert tree(project) != before
     assert undo(journal) == Remains()
     assert tree(project) == before
 
 
-def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: Ran) -> None:
+def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: Heard) -> None:
     killed = ran(project, "open('ckpt.pt', 'w').write('new')")
     (kept,) = (Path(line["aside"]) for line in map(json.loads, killed.read_text().splitlines()) if "aside" in line)
     killed.unlink()  # and nobody took it back
@@ -207,21 +221,21 @@ def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path, ran: 
     shutil.rmtree(kept)
 
 
-def test_a_checkpoint_that_is_renamed_before_the_first_step_comes_back(project: Path, ran: Ran) -> None:
+def test_a_checkpoint_that_is_renamed_before_the_first_step_comes_back(project: Path, ran: Heard) -> None:
     before = tree(project)
     program = "os.replace('ckpt.pt', 'ckpt.bak.pt')\nfor n in '12': open('ckpt.pt', 'w').write(n)"
     assert undo(ran(project, program, preparing=True)) == Remains()
     assert tree(project) == before
 
 
-def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path, ran: Ran) -> None:
+def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path, ran: Heard) -> None:
     before = tree(project)
     program = "os.mkdir('data'); open('data/set', 'w').write('x'); os.mkdir('empty'); open('log', 'w').write('x')"
     assert undo(ran(project, program, preparing=True)) == Remains(stays=[str(project / "data")])
     assert made(project, before) == {"data", "data/set"}
 
 
-def test_a_data_set_unpacked_under_another_name_stays(project: Path, ran: Ran) -> None:
+def test_a_data_set_unpacked_under_another_name_stays(project: Path, ran: Heard) -> None:
     before = tree(project)
     undo(
         ran(
@@ -233,7 +247,7 @@ def test_a_data_set_unpacked_under_another_name_stays(project: Path, ran: Ran) -
     assert made(project, before) == {"data", "data/set"}
 
 
-def test_caches_keep_what_a_run_leaves(project: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_keep_what_a_run_leaves(project: Path, ran: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project.parent / "cache"))
     (project.parent / "cache").mkdir()
     undo(ran(project, f"open({str(project.parent / 'cache' / 'kernel')!r}, 'w').write('x')"))
@@ -241,7 +255,7 @@ def test_caches_keep_what_a_run_leaves(project: Path, ran: Ran, monkeypatch: pyt
 
 
 def test_caches_below_the_folder_where_it_runs_keep_it_too(
-    project: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
+    project: Path, ran: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(project))
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(project.parent / "cache"))  # where the hooks may be compiled to

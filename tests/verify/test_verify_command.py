@@ -44,7 +44,7 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         total += loss.item()
-        time.sleep(0.01)
+        time.sleep(0.004)
     return total
 
 
@@ -62,7 +62,7 @@ for step in range(14):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    time.sleep(0.01)
+    time.sleep(0.004)
     loss.item()
 """
 TRAINED = """
@@ -242,7 +242,7 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
 
 def test_a_budget_that_is_too_short_says_what_it_went_to(tmp_path: Path) -> None:
     for name in ("before", "after"):
-        (tmp_path / f"{name}.py").write_text(DRAWN.replace("0.01", "0.3"))
+        (tmp_path / f"{name}.py").write_text(DRAWN.replace("0.004", "0.3"))
     out, _ = verify(tmp_path, "--budget=12s", "--steps=12", "before.py", "after.py").communicate(timeout=300)
     said = " ".join(out.split())
     assert "s of imports" in said
