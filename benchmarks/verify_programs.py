@@ -166,15 +166,21 @@ class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_uint64), ("free", ctypes.c_uint64), ("used", ctypes.c_uint64))
 
 
+def _first_visible() -> int:
+    """NVML counts all GPUs of a machine, whatever CUDA is to see."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
+    return int(named) if named.isdigit() else 0
+
+
 class DeviceMemory:
-    """What all processes together have in use of the first GPU, by NVML; nothing where there is none."""
+    """What all processes together have in use of the first GPU that is visible, by NVML; nothing where there is none."""
 
     def __init__(self) -> None:
         self._handle = ctypes.c_void_p()
         try:
             self._library: Any = ctypes.CDLL("libnvidia-ml.so.1")
             if self._library.nvmlInit_v2() or self._library.nvmlDeviceGetHandleByIndex_v2(
-                0, ctypes.byref(self._handle)
+                _first_visible(), ctypes.byref(self._handle)
             ):
                 self._library = None
         except OSError:
