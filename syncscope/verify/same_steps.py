@@ -19,6 +19,7 @@ from typing import Any
 
 from syncscope.turns.selector import Selector
 from syncscope.verify.capture import Capture
+from syncscope.verify.deterministic import OneOrder
 from syncscope.verify.request import RESULT, Request
 from syncscope.verify.snapshot import Snapshot
 
@@ -56,6 +57,7 @@ class SameSteps:
         self._capture: Capture | None = None
         self._stack = contextlib.ExitStack()
         self._entered: dict[tuple[int, int], int] = {}
+        self._one_order = OneOrder()
 
     def begin(self, versions: list[int]) -> bool:
         """Takes the snapshot. False where that cannot be."""
@@ -67,6 +69,7 @@ class SameSteps:
             self._say({"compared": None, "why": f"what the program holds cannot be copied: {error}"})
             return False
         self._tape.record()
+        self._one_order.hold()
         self._start(0)
         return True
 
@@ -100,6 +103,7 @@ class SameSteps:
             return True
         self._tape.release()
         self._selector.version = 0
+        self._one_order.release()
         return False
 
     def _again(self) -> bool:
@@ -109,6 +113,7 @@ class SameSteps:
         self._lengths.pop(0)
         if not self._lengths:
             self._tape.stop()
+            self._one_order.release()
             self._say({"compared": None, "why": f"a loop ends within {SETTLE + STEPS[-1]} steps"})
             return False
         return self.begin(self._versions)

@@ -23,7 +23,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from syncscope.verify import clearing, notified
+from syncscope.verify import clearing, deterministic, notified
 from syncscope.verify.journal import Journal
 from syncscope.verify.notified import Ears
 from syncscope.verify.request import HEARD_BY, KERNEL, OUTPUT, PYTHON, READY, RESULT, STEPPED, TRACE, WITHIN, Request
@@ -280,12 +280,14 @@ class Valued(Observed):
 
         self.capture, self.started = Capture(self), Started() if self.request.first else None
         super().listen(stack)
+        deterministic.from_the_start()
         self.capture.listen(stack)
         if self.started is not None:
             self.started.listen()
 
     def boundary(self) -> None:
         """May change the last bits, to see how far that carries."""
+        deterministic.OneOrder().hold()
         self.capture.boundary()
         if self.started is not None and self.count == 1:
             self.started.boundary()
@@ -353,6 +355,7 @@ class InTurns(Observed):
     def listen(self, stack: contextlib.ExitStack) -> None:
         """Steps, and what loaders give."""
         super().listen(stack)
+        deterministic.own_workspace()
         self._conductor.listen()
 
     def boundary(self) -> None:
