@@ -19,6 +19,7 @@ EXAMPLES = (
         def forward(x: torch.Tensor):
             x = x.cuda()
             order = torch.randperm(len(x))
+            print(order)
             return x[order]  # !
         """,
         """
@@ -27,6 +28,7 @@ EXAMPLES = (
         def forward(x: torch.Tensor):
             x = x.cuda()
             order = torch.randperm(len(x))
+            print(order)
             return x[order.to(x.device, non_blocking=True)]
         """,
         Safety.SUGGEST,

@@ -20,8 +20,9 @@ the copy stays, and only the wait can go.
 
 Fix safety
 ----------
-Suggested, not applied, because nothing pins the memory of the index; one in pinned memory that is written
-again before the copy is made is copied as it then is.
+Safe where the index is made of whole numbers that count, for it alone. Unsafe where it is drawn: the device's generator
+draws other numbers for the same seed. Any other index is only suggested to be sent: nothing pins its memory, and one in
+pinned memory that is written again before the copy is made is copied as it then is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.INDEX_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::index", "aten::index_put_")
-REWRITES = ("copy_index_without_waiting",)
+REWRITES = ("make_index_on_device", "copy_index_without_waiting")
 EXAMPLES = (
     Example(
         """

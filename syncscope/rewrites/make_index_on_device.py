@@ -1,0 +1,112 @@
+"""`x[torch.arange(n), i]` with the index made where `x` is: `torch.arange(n, device=x.device)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, made_on_host
+from syncscope.codemod.patterns.numbers import named
+from syncscope.model.example import Example
+from syncscope.model.fact import Device, Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.project.syntax import each_of
+
+COMPILES = True
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+        def forward(x: torch.FloatTensor, labels: torch.LongTensor):
+            x = torch.zeros(x.shape, device=device) + x
+            rows = torch.arange(x.shape[0])[:, None]
+            return x[torch.arange(len(x)), labels].sum() + x[rows, labels[:, None]]  # !
+        """,
+        """
+        import torch
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+        def forward(x: torch.FloatTensor, labels: torch.LongTensor):
+            x = torch.zeros(x.shape, device=device) + x
+            rows = torch.arange(x.shape[0], device=x.device)[:, None]
+            return x[torch.arange(len(x), device=x.device), labels].sum() + x[rows, labels[:, None]]
+        """,
+        Safety.SAFE,
+        "x: float[n, 4]; labels: index[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, kept: int):
+            x = x.cuda()
+            order = torch.randperm(len(x))[:kept]
+            return x[order]  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, kept: int):
+            x = x.cuda()
+            order = torch.randperm(len(x), device=x.device)[:kept]
+            return x[order]
+        """,
+        Safety.UNSAFE,
+    ),
+)
+EXACT = SAME | {"torch.arange"}  # of an index, whose numbers are whole
+DREW = "the device's generator draws other numbers for the same seed"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    taken = site.node
+    if not isinstance(taken, ast.Subscript) or not named(taken.value):
+        return None
+    parts = [p for p in each_of(taken.slice) if function.fact(p).is_tensor and function.fact(p).device is Device.HOST]
+    if any(function.fact(part).dtype is Dtype.BOOL for part in parts) and not filled(function, taken):
+        return None  # the true elements of a mask would be looked for on the device
+    made = [made_on_host(function, part) for part in parts]
+    calls = [call for each in made if each is not None for call in each.calls]
+    if not parts or None in made or any(function.dotted(call.func) in TYPES for call in calls):
+        return None
+    drawn = [call for call in calls if function.dotted(call.func) in DRAWN]
+    if any(function.dotted(c.func) not in EXACT for c in calls if c not in drawn):
+        return None
+    if not all(there_before(function, taken, call) for call in calls):
+        return None
+    draft = Draft(function)
+    for call in calls:
+        draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=taken.value)))
+    changes = [DREW] if drawn else []
+    if function.fact(taken.value).confidence < 2:
+        changes.append(f"{function.file.text(taken.value)} must be a tensor")
+    return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def there_before(function: Function, taken: ast.Subscript, call: ast.Call) -> bool:
+    """Whether what is indexed is the same tensor where a part of the index is made: in one statement, or bound before both."""
+    here, there = function.statement(taken), function.statement(call)
+    if here is there:
+        return function.pure(taken.value)
+    if here is None or there is None or not isinstance(taken.value, ast.Name):
+        return False
+    name, begin, end = taken.value.id, function.file.span(there).start, function.file.span(here).start
+    binds = [(bind, function.file.span(bind).start) for bind in function.binds(name)]
+    if function.captured(name) or any(begin <= at < end for _, at in binds):
+        return False
+    before = (function.statement(bind) for bind, at in binds if at < begin)
+    given = name in function.parameters
+    return given or any(made is not None and function.block(made) is function.block(there) for made in before)
+
+
+def filled(function: Function, taken: ast.Subscript) -> bool:
+    """Whether a number is written to what is selected."""
+    match function.statement(taken):
+        case ast.Assign(targets=[target], value=value) if target is taken:
+            return function.constant(value) is not None
+    return False
