@@ -12,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Run(NamedTuple):
     """Launches in a row, folded: what they do to the host and to each queue is linear in (max, +).
@@ -74,6 +77,15 @@ class HostOrder(Sequence[Entry]):
         self._add = tuple(column.append for column in self._launches)
         self._others: list[Run | Hold] = []
         self._positions: list[int] = []  # of the others
+
+    @classmethod
+    def of(cls, launches: tuple[NDArray[Any], ...], others: list[Run | Hold], positions: list[int]) -> HostOrder:
+        """One of these columns of launches, one for each field, and of the others at their positions, in order."""
+        made = cls()
+        for column, values in zip(made._launches, launches, strict=True):
+            column.frombytes(np.asarray(values, column.typecode).tobytes())
+        made._others, made._positions = others, positions
+        return made
 
     def append(self, entry: Entry) -> None:
         """Add one as the last."""

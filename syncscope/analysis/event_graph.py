@@ -15,15 +15,17 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.entries import Hold
 from syncscope.analysis.experience import BUSY
-from syncscope.analysis.graph import NEVER, Fold, Graph
+from syncscope.analysis.folding import Enqueued, folded
+from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
@@ -43,7 +45,6 @@ After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
-AT_ONCE = 4096  # calls of the host that are made into Python's numbers together
 BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
 
 
@@ -105,8 +106,8 @@ class EventGraph:
         self._item_of = dict(zip(host.row[items].tolist(), items.tolist(), strict=True))
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
-        self._ends = self._ends_of_steps()
-        self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self._ends])
+        self.ends = self._ends_of_steps()
+        self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self.ends])
         if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
             self.steps = quietest(self.steps, [(read.step, (read.place, read.column, read.op)) for read in reads])
         self.taken_out = TakenOut(trace, reads, host, work, steps, pinned)
@@ -176,11 +177,12 @@ class EventGraph:
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         returns = self._prompt if late == "never" else self._returns
         source, lag = seen(work) if ordered else (work.source, work.lag)
-        needed = {j for found in targets.values() for j in found} | set(source[source >= 0].tolist())
-        numbers = collectives or {}
-        met = np.flatnonzero(np.isin(work.row, list(numbers))).tolist() if numbers else []
-        meets = {j: numbers[int(work.row[j])] for j in met}
-        fold = Fold(needed, len(work.start), meets, work.depth)
+        needed = np.zeros(len(work.start), bool)
+        needed[[j for found in targets.values() for j in found]] = True
+        needed[source[source >= 0]] = True
+        collective = np.full(len(work.start), -1, np.intp)
+        if collectives:
+            collective[:] = [collectives.get(row, -1) for row in work.row.tolist()]
         holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = self.host_times(recorder)
         gaps = gaps if changes.gaps is None else changes.gaps
@@ -232,38 +234,39 @@ class EventGraph:
             left[copies[::-1][last]] = many * (work.usual_gap + np.percentile(work.duration, BRIEF))
         if changes.chained is not None:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
-        columns = (latency, work.queue, gap, duration, source, lag, with_read, left, spare)
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
         anew = {} if stays else out.anew()
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
-        for item, row, since, launching, enqueued in self._in_order(gaps, columns):
-            fold.advance(since)
-            for op in enqueued:
-                fold.launch(*op)
-            if row in targets:
-                found, back = targets[row], returns[row]
-                number = read_of.get(row, -1)
-                if number >= 0:
-                    holds[number].append(fold.position())
-                freely = min(back - quickest + CALL[0], CALL[1], float(host.end[item] - host.began[item]))
-                freely = spared.get(row, freely)
-                if number >= 0 and row == self.reads[number].calls[-1]:
-                    freely -= max(float(slower[item]), colder.get(number, 0.0)) + anew.get(number, 0.0)
-                fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
-            elif row < 0:
-                fold.hold((), 0.0, 0.0, mark=-1 - row)
-            elif launching:
-                fold.advance(float(cost[item]))
-        fold.flush()
+
+        def hold(item: int, since: float, position: int, more: int) -> Hold:
+            row = int(host.row[item])
+            if row < 0:
+                return Hold(since, (), 0.0, 0.0, -1, -1 - row, more)
+            back, number = returns[row], read_of.get(row, -1)
+            if number >= 0:
+                holds[number].append(position)
+            freely = min(back - quickest + CALL[0], CALL[1], float(host.end[item] - host.began[item]))
+            freely = spared.get(row, freely)
+            if number >= 0 and row == self.reads[number].calls[-1]:
+                freely -= max(float(slower[item]), colder.get(number, 0.0)) + anew.get(number, 0.0)
+            returning = back - recorder.share * min(max(back, 0.0), DRIVEN)
+            return Hold(since, targets[row], returning, freely, number, -1, more)
+
+        holding = (host.row < 0) | host.holds
+        launches = Enqueued(
+            work.item, latency, work.queue, gap, duration, source, lag, collective, with_read, left, spare, needed
+        )
+        cost = np.where(work.launch[:-1] & ~holding, cost, 0.0)
+        stream = folded(launches, gaps, cost, np.flatnonzero(holding), work.depth, hold)
         graph = Graph(
-            stream=fold.stream,
+            stream=stream,
             queues=work.queues,
             reads=self.reads,
             holds=tuple(tuple(h) for h in holds),
             steps=self.steps,
             end=float(max(host.end.max(initial=0.0), work.end.max(initial=0.0))),
-            ends=self._ends,
+            ends=self.ends,
             depth=work.depth,
             free=tuple(work.free.tolist()),
             together=tuple(one.reads for one in chosen),
@@ -279,23 +282,6 @@ class EventGraph:
         if kept:
             self._graphs[key] = graph
         return graph
-
-    def _in_order(
-        self, gaps: NDArray[np.float64], columns: tuple[NDArray[Any], ...]
-    ) -> Iterator[tuple[int, int, float, bool, list[tuple[Any, ...]]]]:
-        """What the host did: its number, its row, ns before it, whether it launches, and of each work its number and `columns`.
-
-        A part is made into Python's numbers at a time: all of them would take more memory than the recording.
-        """
-        host, first = self._host, self._first
-        for begin in range(0, len(host.row), AT_ONCE):
-            items = slice(begin, min(begin + AT_ONCE, len(host.row)))
-            bounds = first[begin : begin + AT_ONCE + 1].tolist()
-            low, high = bounds[0], bounds[-1]
-            ops = list(zip(range(low, high), *(column[low:high].tolist() for column in columns), strict=True))
-            facts = host.row[items].tolist(), gaps[items].tolist(), self._work.launch[items].tolist()
-            for number, (row, gap, launching) in enumerate(zip(*facts, strict=True)):
-                yield begin + number, row, gap, launching, ops[bounds[number] - low : bounds[number + 1] - low]
 
     @property
     def on_processor(self) -> bool:

@@ -40,6 +40,8 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         number = NUMBER.search(trace.names[trace.name[row]])
         index = int(number[1]) if number else position
         found.append(Step(index, int(start[position]), int(end[position]), int(busy[position]), not warms[position]))
+    if len({step.index for step in found}) < len(found):  # recordings put together, each of which numbers its own
+        found = [replace(step, index=position) for position, step in enumerate(found)]
     return tuple(found)
 
 

@@ -36,6 +36,7 @@ from syncscope.analysis.price import Prices, alone_and_last, timed_part, unprice
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.replay import replay
+from syncscope.analysis.some_steps import replayed_of, replayed_steps
 from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import remarks, verdict
@@ -85,18 +86,21 @@ def summarize(
         )
         for key, rows in members.items()
     ]
-    fixed = [(rows, line.finding.fix) for rows, line in zip(members.values(), lines, strict=True) if line.finding]
-    event_graph.rewritten(
+    replayed = replayed_steps(trace, event_graph, pinned)
+    of_replayed = members if replayed is event_graph else by_line(replayed.reads)
+    own = [of_replayed.get(key, []) for key in members]  # the reads of each line in what is replayed
+    fixed = [(rows, line.finding.fix) for rows, line in zip(own, lines, strict=True) if line.finding]
+    replayed.rewritten(
         {r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows},
         {r for rows, fix in fixed if fix is not None and fix.clears for r in rows},
     )
-    graph = event_graph.graph()
-    trusted = fidelity_of(event_graph, graph)
+    graph = replayed.graph()
+    trusted = fidelity_of(replayed, graph)
     if prices:
-        graph = without_recorder(event_graph, trace)
+        graph = without_recorder(replayed, trace)
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
     aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
-    counted = [(rows, line) for rows, line in zip(members.values(), lines, strict=True) if line.count]
+    counted = [(rows, line) for rows, line in zip(own, lines, strict=True) if line.count]
     report = Report(
         findings=tuple(findings),
         steps=found_steps,
@@ -116,21 +120,21 @@ def summarize(
         by_line=uses_by_line(trace, event_graph, idle),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
-        bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
+        bound=bound_of(replayed, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
     )
-    if event_graph.uploads:
+    if replayed.uploads:
         size = (
-            f"{len(event_graph.uploads)} copies from pageable memory counted as if they were"
-            if len(event_graph.uploads) > 1
+            f"{len(replayed.uploads)} copies from pageable memory counted as if they were"
+            if len(replayed.uploads) > 1
             else "a copy from pageable memory counted as if it were"
         )
-        said = f"{size} pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
+        said = f"{size} pinned, and fetched at {replayed.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
-    if (others := crowded(event_graph)) > CROWD:
+    if (others := crowded(replayed)) > CROWD:
         said = (
             f"others had the processors, which are the device, for {others:.0%} of its time: savings may be as far off"
         )
@@ -140,14 +144,14 @@ def summarize(
             "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"
         )
         report = replace(report, notes=(*report.notes, said))
-    report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
+    report = replace(report, notes=(*report.notes, *replayed_of(found_steps, replayed), *remarks(report, graph, aside)))
     if prices and trusted.told:
-        report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted)
+        report = _priced(report, replayed, graph, [rows for rows, _ in counted], trusted)
     if report.answer is None or not report.lines:
         report = replace(report, answer=without_figure(report, graph.ops > 0))
     if prices and not trusted.enough and (untraced := trace.meta.get("untraced")):  # no replay tells it
         report = replace(report, step=float(untraced["median_ns"]))
-    if prices and (found_ifs := what_ifs(report, event_graph, trusted)):
+    if prices and (found_ifs := what_ifs(report, replayed, trusted)):
         report = replace(report, what_if=found_ifs)
         if report.uses is not None:
             words = led_into(report.uses.words, found_ifs, report.step or report.uses.step)
@@ -220,7 +224,7 @@ def _priced(
     report = replace(
         report,
         answer=whole,
-        reads=_each_read(report.reads, graph),
+        reads=_each_read(report.reads, graph) if len(graph.reads) == len(report.reads) else report.reads,
         lines=lines,
         step=costs.step,
         saving=costs.saving,

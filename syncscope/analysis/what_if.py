@@ -18,20 +18,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.event_graph import Changes, EventGraph, event_graph_of
+from syncscope.analysis.event_graph import Changes, EventGraph
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.what_if_ground import NAMED, Ground
-from syncscope.analysis.window import between
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
 from syncscope.model.source import shortly
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind
 from syncscope.model.what_if import WhatIf
 
-MOST = 20_000  # launches and waits of the host that are replayed: of a longer recording some steps
 FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
@@ -51,9 +49,9 @@ def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tupl
 
     Nothing where no replay can be trusted.
     """
-    if report.trace is None or trusted.error is None or trusted.error > FARTHEST:
+    if trusted.error is None or trusted.error > FARTHEST:
         return ()
-    ground = Ground(*_some_steps(report.trace, event_graph), trusted)
+    ground = Ground(event_graph.trace, event_graph, trusted)
     if ground.step <= 0:
         return ()
     step = report.step or ground.step
@@ -69,19 +67,6 @@ def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
     if not found or step <= 0:
         return words
     return f"{words} What would help most: if {found[0].name}, it is {found[0].saving / step:.0%} shorter."
-
-
-def _some_steps(trace: Trace, event_graph: EventGraph) -> tuple[Trace, EventGraph]:
-    """The recording, or so many of its steps, from the middle, as are replayed in a moment."""
-    items, steps = len(event_graph.host.row), event_graph.marked
-    if items <= MOST or len(steps) < 6:
-        return trace, event_graph
-    count = max(5, len(steps) * MOST // items)
-    first = (len(steps) - count) // 2
-    part = between(trace, steps[first].start, steps[min(first + count, len(steps)) - 1].end)
-    some = event_graph_of(part)
-    some.recorder = event_graph.recorder
-    return part, some
 
 
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
