@@ -40,6 +40,15 @@ IMPORTS = {
     "functools": "import functools",
 }
 ACTS = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+READ_ALONE = frozenset(
+    (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp)
+)  # what reads alike in whatever it stands
+BRACED = (cst.Tuple, cst.GeneratorExp)  # whose parentheses are their own, and are replaced with them
+WHOLE = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.Set,
+    ast.ListComp, ast.DictComp, ast.SetComp,
+)  # fmt: skip
+"""Expressions that need no parentheses, whatever stands around them."""
 SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
 
@@ -70,7 +79,32 @@ class Draft:
 
     def node(self, expr: ast.expr) -> cst.BaseExpression:
         """The libcst node of an expression of the function, to be put anywhere."""
-        return self._movable(self._node(expr), expr)
+        alone = self._alone(expr)
+        return alone if alone is not None else self._movable(self._node(expr), expr)
+
+    def _alone(self, expr: ast.expr) -> cst.BaseExpression | None:
+        """The libcst node of an expression on one line, read by itself; None where it may have parentheses of its own."""
+        if not self._is_bare(expr):
+            return None
+        try:
+            return cst.parse_expression(self.file.text(expr))
+        except (cst.ParserSyntaxError, cst.CSTValidationError):
+            return None
+
+    def _is_bare(self, expr: ast.expr) -> bool:
+        """Whether an expression stands on one line, and surely has no parentheses of its own."""
+        if expr.__class__ not in READ_ALONE or expr.lineno != expr.end_lineno:
+            return False
+        code, span = self.file.code, self.file.span(expr)
+        end = code.find(b"\n", span.end)
+        before = code[self.file.starts[expr.lineno - 1] : span.start].rstrip()[-1:]
+        after = code[span.end : end if end >= 0 else None].lstrip()[:1]
+        if before not in (b"", b"(") or after not in (b"", b"#", b")", b"\\"):
+            return True
+        parent = self.function.parent(expr)
+        if not isinstance(parent, ast.Call) or [*parent.args, *parent.keywords] != [expr]:
+            return False
+        return self.file.span(parent).end == span.end + 1  # the bracket is the call's own
 
     def _movable(self, node: cst.BaseExpression, origin: ast.expr) -> cst.BaseExpression:
         """The node with the indentation of its lines written out: elsewhere libcst would not know it."""
@@ -147,7 +181,9 @@ class Draft:
         assert isinstance(node, cst.Call)
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         tight = next((a.equal for a in node.args if isinstance(a.equal, cst.AssignEqual)), tight)  # `device = device`
-        gap = node.whitespace_before_args if "\n" in PLAIN.code_for_node(node) else cst.SimpleWhitespace("")
+        lines = call.lineno != call.end_lineno or bool(instead)
+        spread = lines and "\n" in PLAIN.code_for_node(node)
+        gap = node.whitespace_before_args if spread else cst.SimpleWhitespace("")
         if isinstance(gap, cst.ParenthesizedWhitespace):  # its comment stays where it is
             none = cst.SimpleWhitespace("")
             gap = gap.with_changes(
@@ -231,25 +267,31 @@ class Draft:
 
     def _in_place_of(self, node: ast.expr, text: str) -> str:
         """The new code, in parentheses where what is around the old node demands them."""
-        new, old, parent = cst.parse_expression(f"({text})"), self.node(node), self.function.parent(node)
-        braced = (cst.Tuple, cst.GeneratorExp)  # whose parentheses are their own, and are replaced with them
-        around = bool(old.lpar) and not isinstance(old, braced)
-        if around and len(new.lpar) > 1 and not isinstance(new, braced):
-            return PLAIN.code_for_node(new.with_changes(lpar=[], rpar=[]))
-        if isinstance(new, (*ATOMS, cst.Tuple)) or around:
+        new, parent = ast.parse(f"({text})", mode="eval").body, self.function.parent(node)
+        if not self._is_bare(node) and self._is_bracketed(node):
+            read = cst.parse_expression(f"({text})") if text.startswith("(") else None
+            if read is not None and len(read.lpar) > 1 and not isinstance(read, BRACED):
+                return PLAIN.code_for_node(read.with_changes(lpar=[], rpar=[]))
+            return text
+        if isinstance(new, WHOLE):
             return text
         tight = isinstance(parent, (ast.Attribute, ast.Subscript, ast.Await, ast.UnaryOp, ast.BinOp, ast.Starred)) or (
             isinstance(parent, ast.Call) and parent.func is node
         )
         if isinstance(parent, ast.Subscript) and parent.slice is node:
             tight = False
-        loose = isinstance(new, (cst.BinaryOperation, cst.UnaryOperation)) and not isinstance(new, cst.Not)
+        loose = isinstance(new, (ast.BinOp, ast.UnaryOp))
         if isinstance(parent, (ast.Compare, ast.BoolOp)) and not loose:
             tight = True
         bracketed = isinstance(parent, ast.Call) and parent.func is not node
         if "\n" in text and not bracketed:
             tight = True
         return f"({text})" if tight else text
+
+    def _is_bracketed(self, node: ast.expr) -> bool:
+        """Whether parentheses stand around an expression that stay when it is replaced."""
+        old = self.node(node)
+        return bool(old.lpar) and not isinstance(old, BRACED)
 
     def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement before another.

@@ -10,6 +10,7 @@ from syncscope.codemod.function import COMPREHENSIONS, Function
 from syncscope.project.syntax import children
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+PARTED = frozenset((ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS))  # not all of it runs, or not once
 KEPT = (ast.Call, ast.BinOp, *LEAVES)
 
 
@@ -109,9 +110,12 @@ def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) ->
 
 def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) -> None:
     """Add what an expression evaluates, in order, itself last."""
-    if isinstance(node, ast.Lambda):
+    if node.__class__ not in PARTED:  # nearly all
+        for child in children(node):
+            _expression(child, within, order)
+    elif isinstance(node, ast.Lambda):
         return
-    if isinstance(node, ast.IfExp):
+    elif isinstance(node, ast.IfExp):
         _expression(node.test, within, order)
         for number, part in enumerate((node.body, node.orelse)):
             _expression(part, (*within, Within(node, number)), order)
@@ -129,7 +133,4 @@ def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) ->
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         for part in parts:
             _expression(part, inside, order)
-    else:
-        for child in children(node):
-            _expression(child, within, order)
     order.append((node, within))

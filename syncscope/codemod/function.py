@@ -7,6 +7,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
@@ -121,7 +122,7 @@ class Function(Enclosure):
     @cached_property
     def statements(self) -> list[ast.stmt]:
         """Every statement in it, nested functions included."""
-        return [n for n in walk(self.scope) if isinstance(n, ast.stmt) and n is not self.scope]
+        return [n for n in statements(self.scope) if isinstance(n, ast.stmt) and n is not self.scope]
 
     @cached_property
     def imported(self) -> dict[str, str]:
@@ -333,8 +334,12 @@ class Function(Enclosure):
     @cached_property
     def statements_by_start(self) -> list[tuple[int, int, ast.stmt]]:
         """Its statements, each after those around it and those before it: begin, minus the end, both in bytes."""
-        spans = ((self.file.span(s), s) for s in self.statements)
-        return sorted(((at.start, -at.end, s) for at, s in spans), key=lambda each: each[:2])
+        starts = self.file.starts
+        found = [
+            (starts[s.lineno - 1] + s.col_offset, -(starts[(s.end_lineno or 0) - 1] + (s.end_col_offset or 0)), s)
+            for s in self.statements
+        ]
+        return sorted(found, key=itemgetter(0, 1))
 
     def same_name(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether both are one name, used or bound."""

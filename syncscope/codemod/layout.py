@@ -15,7 +15,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text, line_end
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
-from syncscope.project.syntax import each_of, statements
+from syncscope.project.syntax import each_of
 
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"
@@ -121,7 +121,7 @@ def _keeps_errors(function: Function, name: str) -> bool:
     """Whether a context of this name is known to keep errors, or is a class of the file whose `__exit__` may."""
     if name in KEEP_ERRORS:
         return True
-    classes = (s for s in statements(function.file.tree) if isinstance(s, ast.ClassDef) and s.name == name)
+    classes = (c for c in function.file.classes if c.name == name)
     exits = (m for c in classes for m in c.body if getattr(m, "name", "") in ("__exit__", "__aexit__"))
     given = (n.value for e in exits for n in ast.walk(e) if isinstance(n, ast.Return) and n.value is not None)
     return any(not (isinstance(v, ast.Constant) and not v.value) for v in given)

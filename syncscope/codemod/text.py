@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 from syncscope.model.source import Span, line_starts
-from syncscope.project.syntax import held, statements, walk
+from syncscope.project.syntax import children, held, statements, walk
 
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)
@@ -17,7 +18,10 @@ OTHER_LAYOUTS = re.compile(
     rb"to_sparse|torch\.sparse|sparse_(?:coo|cs[rc]|bs[rc])|torch_sparse|mkldnn|\bnested\b|nested_tensor|\blayout\b"
 )
 TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
-SINGLE, DOUBLE = re.compile(rb"(?<!')'[^'\"\n]+'(?!')"), re.compile(rb'(?<!")"[^\'"\n]+"(?!")')
+SINGLE, DOUBLE = (  # each begins with a sign that is looked for at once
+    re.compile(rb"'(?<!'')[^'\"\n]+'(?!')"),
+    re.compile(rb'"(?<!"")[^\'"\n]+"(?!")'),
+)
 LONGEST = 60  # characters of the user's code quoted in a message
 
 
@@ -48,15 +52,26 @@ class Text:
         if self._width:
             return self._width
         lines = self.code.decode().splitlines()
-        long = {n: line for n, line in enumerate(lines, 1) if len(line) > SHORTEST}
-        for node in walk(self.tree) if long else ():
-            if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno:
-                for n in range(node.lineno, (node.end_lineno or 0) + 1):
-                    long.pop(n, None)
-        kept = (line for line in long.values() if not FOR_TOOLS.search(line) and not line.lstrip().startswith("#"))
-        return max(
-            SHORTEST, min(160, max((len(line) for line in kept if len(TEXT.sub("", line)) > SHORTEST // 2), default=0))
-        )
+        long = [(len(line), n, line) for n, line in enumerate(lines, 1) if len(line) > SHORTEST]
+        for length, n, line in sorted(long, reverse=True):
+            if FOR_TOOLS.search(line) or line.lstrip().startswith("#") or len(TEXT.sub("", line)) <= SHORTEST // 2:
+                continue
+            texts = (node for node in self._on(n) if isinstance(node, (ast.Constant, ast.JoinedStr)))
+            if all(node.lineno == node.end_lineno for node in texts):
+                return min(160, length)
+        return SHORTEST
+
+    def _on(self, line: int) -> Iterator[ast.AST]:
+        """The nodes that stand on a line or reach over it; what stands beside them is not gone through."""
+        todo: list[Any] = [self.tree]
+        while todo:
+            for node in children(todo.pop()):
+                first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
+                if hasattr(node, "decorator_list"):  # which may begin above its own line
+                    first = min([first, *(each.lineno for each in node.decorator_list)])
+                if first <= line <= last:
+                    yield node
+                    todo.append(node)
 
     @cached_property
     def own_tensors(self) -> bool:
@@ -96,6 +111,11 @@ class Text:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 found.setdefault(node.id, []).append(node)
         return found
+
+    @cached_property
+    def classes(self) -> list[ast.ClassDef]:
+        """Its classes, in whatever they stand."""
+        return [each for each in statements(self.tree) if isinstance(each, ast.ClassDef)]
 
     @cached_property
     def kept_in_loops(self) -> set[str]:
@@ -138,9 +158,7 @@ class Text:
         starts = [match.start() for match in places]
         if not starts or re.search(rb"\bglobal\b.*\b%s\b" % name.encode(), self.code):
             return bool(starts)
-        strangers = [
-            self.span(f) for f in self._outermost if scope is not None and all(n is not scope for n in walk(f))
-        ]
+        strangers = [self.span(f) for f in self._outermost if scope is not None and not _holds(f, scope)]
         if len(strangers) == len(self._outermost):  # it stands in none
             return True
         return not all(any(span.start <= at < span.end for span in strangers) for at in starts)
@@ -151,7 +169,7 @@ class Text:
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         todo: list[ast.AST] = [self.tree]
         while todo:
-            for node in ast.iter_child_nodes(todo.pop()):
+            for node in held(todo.pop()):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     found.append(node)
                 else:
@@ -164,6 +182,14 @@ class Text:
             return "this"
         text = " ".join(self.text(node).split())
         return f"`{text}`" if len(text) <= LONGEST else f"`{text[: LONGEST - 3]}...`"
+
+
+def _holds(function: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.AST) -> bool:
+    """Whether a node stands in a function of its file: only one on its lines is looked for."""
+    first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+    if not first <= getattr(node, "lineno", 0) <= (function.end_lineno or 0):
+        return False
+    return any(each is node for each in walk(function))
 
 
 def line_end(file: Text, statement: ast.stmt) -> int:

@@ -151,5 +151,4 @@ def attributes(function: Function, name: str) -> Iterator[ast.expr]:
 
 def classes(function: Function) -> Iterator[ast.ClassDef]:
     """The class that a function is a method of."""
-    every = statements(function.file.tree)
-    return (c for c in every if isinstance(c, ast.ClassDef) and function.scope in c.body)
+    return (c for c in function.file.classes if function.scope in c.body)

@@ -13,7 +13,7 @@ from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.syntax import last_word, name_of, walk
+from syncscope.project.syntax import last_word, name_of, parents, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
@@ -94,18 +94,18 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 def _above(root: ast.AST, node: ast.AST) -> list[ast.AST]:
     """What a node stands in, from the inside out, up to and with a function."""
-    parents, found = _parents(root), []
-    above = parents.get(node)
+    around, found = _parents(root), []
+    above = around.get(node)
     while above is not None:
         found.append(above)
-        above = parents.get(above)
+        above = around.get(above)
     return found
 
 
 @lru_cache(maxsize=32)
 def _parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
     """What each node below stands in. It is asked once for each wait of a function, and there may be thousands."""
-    return {child: node for node in walk(root) for child in ast.iter_child_nodes(node)}
+    return parents(root)
 
 
 def _copied_before(node: ast.AST, read: ast.AST) -> bool:

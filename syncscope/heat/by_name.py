@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
@@ -10,6 +11,14 @@ from syncscope.project import conventions
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
     """Of a function or, where `cls` is not "", a method of a class with these methods."""
+    return _by_name(name, cls, frozenset(each for each in _TELLING if each in methods))
+
+
+_TELLING = ("forward", "set_timesteps", "__iter__")  # methods that say what their class is
+
+
+@lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
+def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if conventions.ASIDE_CLASS.search(cls):
         return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):

@@ -15,13 +15,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_frozen, said_by_name
 from syncscope.project import conventions
-from syncscope.project.outline import ClassText, FunctionText, names_imported
+from syncscope.project.outline import ClassText, FunctionText, names_imported, words
 from syncscope.project.syntax import name_of, walk
 
-_WORD = re.compile(rb"[A-Za-z_]\w*")
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
 _NAMED = re.compile(rb"(\w+)[ \t]*\Z")
 _LONGEST = 80  # bytes of a name
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = 3  # methods of one name, of which one that is called on anything is meant
@@ -48,7 +48,7 @@ class Calls:
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
-        self._names = {word.encode(): word for word in self.seldom}
+        self._names = {point + word.encode(): word for word in self.seldom for point in (b"", b".")}
 
     def of(self, callers: Iterable[FunctionText]) -> list[FunctionText]:
         """Those that these call, and that were not known to be called."""
@@ -80,7 +80,7 @@ class Calls:
 
     def _seldom_in(self, text: bytes) -> Iterator[str]:
         """Of the names of such functions those that stand in a text."""
-        for word in self._names.keys() & set(_WORD.findall(text)):
+        for word in self._names.keys() & words(text):
             yield self._names[word]
 
     def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:
@@ -168,6 +168,10 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
 
 def _before(text: bytes, point: int) -> str:
     """The last word before a point: `super` of `super().x`."""
+    near = text[max(point - _LONGEST, 0) : point]
+    rest = near.rstrip(_LETTERS)
+    if len(rest) < len(near):  # most often: no bracket stands between
+        return near[len(rest) :].decode()
     found = _LAST.search(text, max(point - _LONGEST, 0), point)
     return found[1].decode("utf-8", "replace") if found is not None else ""
 

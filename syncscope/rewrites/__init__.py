@@ -12,8 +12,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
@@ -59,11 +58,16 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
     found: Fix | None = None
     for name in names:
         module = named(name)
-        beside = getattr(module, "BESIDE", False)
-        if (found is not None and not beside) or (compiles and not getattr(module, "COMPILES", False)):
+        if found is not None and not getattr(module, "BESIDE", False):
             continue
-        with timed(name):
+        if compiles and not getattr(module, "COMPILES", False):
+            continue
+        begin = perf_counter()
+        try:
             fix = module.rewrite(site, function)
+        finally:
+            count, seconds = ASKED.get(name, (0, 0.0))
+            ASKED[name] = count + 1, seconds + perf_counter() - begin
         if fix is not None:
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
@@ -84,14 +88,3 @@ def _only(site: Site, function: Function) -> bool:
 
 ASKED: dict[str, tuple[int, float]] = {}
 """How often each rewrite was asked for a fix in this process since this was emptied, and how many seconds that took."""
-
-
-@contextmanager
-def timed(name: str) -> Iterator[None]:
-    """Note that a rewrite is asked, and how long it takes."""
-    begin = perf_counter()
-    try:
-        yield
-    finally:
-        count, seconds = ASKED.get(name, (0, 0.0))
-        ASKED[name] = count + 1, seconds + perf_counter() - begin
