@@ -63,18 +63,22 @@ def known_by_name(name: str, methods: Collection[str]) -> bool:
 
 def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
     """Why a function is cold by the file that it is in: the folders that are packages, the file's name without its suffix."""
-    if aside := conventions.ASIDE.intersection((*package, stem.strip("_"))):
-        return Reason.ASIDE(min(aside))
-    if conventions.ASIDE_WORD.search(stem):
-        return Reason.ASIDE(stem)
-    if (
-        "update" not in name
-        and name != "forward"
-        and not conventions.is_loss(name)
-        and any(map(conventions.is_metric, (*package, stem)))
-    ):
+    aside, metrics = _place(tuple(package), stem)
+    if aside is not None:
+        return aside
+    if metrics and "update" not in name and name != "forward" and not conventions.is_loss(name):
         return Reason.METRIC(name)
     return None
+
+
+@lru_cache(maxsize=64)
+def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
+    """Why all of a file is cold, and whether it is one of metrics."""
+    if aside := conventions.ASIDE.intersection((*package, stem.strip("_"))):
+        return Reason.ASIDE(min(aside)), False
+    if conventions.ASIDE_WORD.search(stem):
+        return Reason.ASIDE(stem), False
+    return None, any(map(conventions.is_metric, (*package, stem)))
 
 
 def picks_rows(cls: str, methods: Collection[str]) -> bool:

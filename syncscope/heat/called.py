@@ -38,7 +38,7 @@ class Calls:
         defined: Mapping[bytes, Sequence[FunctionText]],
         sources: Mapping[str, bytes],
     ) -> None:
-        self.seldom: dict[str, list[FunctionText]] = defaultdict(list)
+        self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         for each in seldom:
             self.seldom[each.name].append(each)
         self.classes = classes
@@ -66,15 +66,18 @@ class Calls:
     ) -> list[FunctionText]:
         """Those of the `wanted` names that a function calls whose tree this is, in a text, and that were not known."""
         new: list[FunctionText] = []
-        called = {id(each.func) for each in walk(tree) if isinstance(each, ast.Call)}
-        for node in walk(tree):
-            if not isinstance(node, (ast.Name, ast.Attribute)) or name_of(node) not in wanted:
+        every = walk(tree)
+        called = {id(each.func) for each in every if isinstance(each, ast.Call)}
+        for node in every:
+            if name_of(node) not in wanted or not isinstance(node, (ast.Name, ast.Attribute)):
                 continue
             if caller.name == "__init__" and id(node) in called:
                 continue  # once; what it keeps may be called in every step
             meant = self._meant(name_of(node), _owner(node), caller, id(node) in called)
             if meant and blocks.of_call(tree, node, code) is None:
-                self.found |= {each.key: each for each in meant}
+                for each in meant:
+                    self.found[each.key] = each
+                    self.seldom[each.name] = [other for other in self.seldom[each.name] if other is not each]
                 new += meant
         return new
 
@@ -101,7 +104,7 @@ class Calls:
 
         `owner` is the last word before the point, None where there is no point. Those that are known to be called are left out.
         """
-        same = [each for each in self.seldom[name] if each.key not in self.found]
+        same = self.seldom[name]
         if not same:
             return []
         if owner is None:
