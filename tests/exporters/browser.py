@@ -48,3 +48,19 @@ def shown(page, path: Path):
     page.goto(path.as_uri())
     page.wait_for_selector("body[data-ready]", timeout=30_000)
     return page
+
+
+def drawn(page) -> dict[str, float]:
+    """What the canvas shows, once the frame is done."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    told = page.locator("canvas").evaluate("c => ({...c.dataset})")
+    return {key: float(told[key]) for key in ("from", "to", "drawn", "arrows")}
+
+
+def selected(page) -> str:
+    drawn(page)
+    return page.locator("canvas").get_attribute("data-selected")
+
+
+def view(page, script: str):
+    return page.evaluate(f"() => {{ const view = document.querySelector('#timeline').view; return {script}; }}")

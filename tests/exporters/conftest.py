@@ -1,7 +1,9 @@
 """One small report, as the segmentation sample gives it: three lines that wait, two of them known to a rule."""
 
 import pytest
+from exporters.browser import chromium, shown, watched
 
+from syncscope.exporters import html
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.bound import SavingBound
 from syncscope.model.finding import Edit, Finding, Fix, Safety
@@ -223,3 +225,25 @@ def report(trace: Trace) -> Report:
         uses=StepUses(9.0 * MS, spent, (each,) * STEPS, words),
         work=work,
     )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Opens the page of a report; fails if it complains or asks for anything that is not in it."""
+    opened = []
+
+    def of(report: Report, **options):
+        file = tmp_path / "report.html"
+        file.write_text(html.export(report), encoding="utf-8")
+        opened.append(watched(browser, **options))
+        return shown(opened[-1].__enter__(), file)
+
+    yield of
+    for page in opened:
+        page.__exit__(None, None, None)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from exporters.browser import chromium, shown, watched
+from exporters.browser import shown, watched
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html
@@ -18,12 +18,6 @@ from syncscope.model.work import ModuleLine
 
 AXE = Path(os.environ.get("AXE", Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
 MS = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

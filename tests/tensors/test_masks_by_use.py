@@ -1,0 +1,140 @@
+"""What is indexed with it, and what it is made of, says whether a value is a mask or positions: `# waits: op` marks every
+line that waits, and no other line does."""
+
+import pytest
+from tensors.marked import marks, waits
+
+CASES = {
+    "positions of a matching index what lies under a key, or in a list of tensors": """
+        class ImageLoss(torch.nn.Module):
+            def loss_labels(self, outputs, targets, indices):
+                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])  # waits: index_host
+                return found.float().mean()
+
+            def loss_masks(self, masks: list[torch.Tensor], indices):
+                return torch.cat([m[j] for m, (_, j) in zip(masks, indices)])  # waits: index_host
+    """,
+    "positions that another function chose by a mask": """
+        def matched(ids: torch.LongTensor, scores: torch.Tensor):
+            best = torch.cat((torch.ones((1,), dtype=torch.bool, device=ids.device), ids[1:] != ids[:-1]))
+            order = torch.sort(scores)[1]
+            return ids[order][best], order[best]  # waits: mask_read
+
+        def forward(x: torch.Tensor, ids: torch.LongTensor):
+            rows, columns = matched(ids, x[:, 0])
+            wanted = x.new_zeros((3, 3))
+            wanted[rows, columns] = x[0]
+            return wanted, x[rows], x[rows, columns]
+    """,
+    "indexed with a comparison": """
+        def reduce(losses, low, names):
+            kept = losses[losses > low]  # waits: mask_read
+            inside = (losses > low) & (losses < 1)
+            losses[~inside] = kept.mean() * losses  # waits: mask_write
+            return names[3]
+    """,
+    "cast as only tensors are": """
+        def compute(matrix, positive):
+            positive = positive.bool()
+            return matrix[positive]  # waits: mask_read
+    """,
+    "a sampler of anchors, and one of a data set": """
+        class BalancedSampler:
+            def __call__(self, matched):
+                for each in matched:
+                    yield torch.where(each >= 1)[0]  # waits: where
+
+        class RowSampler:
+            def __iter__(self):
+                yield from torch.where(self.weights.bernoulli() > 0)[0]
+    """,
+    "one number under a mask": """
+        def offset(scores: torch.Tensor, target: torch.Tensor, classes: torch.Tensor):
+            made = torch.zeros_like(scores)
+            made[target == 0] = 1.0
+            made[target == 0] = scores.min().abs() + 10  # waits: mask_write
+            made[target == 0, classes] = 1.0  # waits: mask_write
+            return made
+    """,
+    "a padding mask is looked into in evaluation only": """
+        def run(loader, optimizer):
+            encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4), 2)
+            for x, padding in loader:
+                encoder(x, src_key_padding_mask=padding).mean().backward()
+                optimizer.step()
+            return encoder(x, src_key_padding_mask=padding)  # waits: transformer_mask
+    """,
+    "positions, not a mask": """
+        def batched_nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            return torch.ops.torchvision.nms(boxes, scores, 0.5)  # waits: nms
+
+        def detect(boxes: torch.Tensor, scores: torch.Tensor):
+            keep = batched_nms(boxes, scores)
+            keep = keep[:10]
+            return boxes[keep]
+    """,
+    "a guess that is compared, then used as an index": """
+        class Miner(nn.Module):
+            def mine(self, embeddings, anchors):
+                distances = self.distance(embeddings)
+                near = distances < self.margin if self.inverted else distances > self.margin
+                return anchors[near]  # waits: mask_read
+    """,
+    "where no other kind of array is named": """
+        import numpy as np
+
+        def split(rows, labels, low):
+            found = labels[0] > low
+            return rows[0][found]  # waits: mask_read
+
+        def curves(rows, labels, low):
+            found = labels[0] > low
+            return np.cumsum(rows[0][found])
+    """,
+    "one position of many": """
+        def suppress(boxes: torch.Tensor, scores: torch.Tensor, edges: torch.Tensor):
+            _, order = scores.sort(descending=True)
+            i = order[0]
+            kept, counts = torch.unique(scores, return_counts=True)  # waits: unique
+            return boxes[i], boxes[counts[0]], boxes[edges[0]]  # waits: scalar_index
+    """,
+    "a row of the ends of edges is no number": """
+        def forward(x: torch.Tensor, data):
+            sources = torch.stack(data["edge_index"]).long()
+            edge_index = torch.nonzero(x)  # waits: nonzero
+            source, target = edge_index[0], edge_index[1]
+            return x[source] + x[target]
+    """,
+    "a row of a sparse matrix's positions is no number": """
+        def normalized(adjacency: torch.Tensor, scale: torch.Tensor):
+            positions = adjacency.indices().long()
+            return scale[positions[0]] * scale[positions[1]]
+    """,
+    "numbers at what is called positions": """
+        def index_to_mask(index: torch.Tensor, subset: torch.Tensor, other: torch.Tensor, size: int):
+            mask = index.new_zeros(size)
+            mask[index] = 1  # waits: number_write
+            mask[subset] = 1  # waits: number_write
+            mask[other] = 1
+            return mask
+    """,
+    "products of masks are masks": """
+        def inside(x: torch.Tensor):
+            keep = (x > 0) * (x < 1) + (x > 5)
+            return x[keep]  # waits: mask_read
+    """,
+    "what people call a mask, by its key": """
+        def step(state, grad: torch.Tensor):
+            return grad[state["mask"]], grad[state["index"]]  # waits: mask_read
+    """,
+    "comparisons that are combined as only arrays are": """
+        def inside(low, x, high, flags):
+            assert (low <= x) & (x <= high)  # waits: condition
+            assert flags & 4
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)

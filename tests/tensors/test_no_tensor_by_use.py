@@ -1,0 +1,176 @@
+"""Values that are used like tensors and are none, or not of the device: `# waits: op` marks every line that waits, and no
+other line does."""
+
+import pytest
+from tensors.marked import marks, waits
+
+CASES = {
+    "a class of torch is no tensor, whatever it is used like": """
+        def parallelized(model, mesh: torch.distributed.device_mesh.DeviceMesh):
+            print(f"over {mesh.size()} of {mesh}")
+            if mesh:
+                mesh = mesh.detach()
+            return model
+    """,
+    "names are texts, whatever they are made of": """
+        class Trainer:
+            def train_step(self, batch):
+                loss, self.parts = self.model(batch)
+                loss.sum().backward()
+                self.loss_names = tuple(self.parts)
+
+            def labels(self):
+                return [f"train/{x}" for x in self.loss_names]
+    """,
+    "sorted by their keys": """
+        def run(sampler):
+            for x in sampler:
+                x_kept = x.detach()
+                structure = x
+            return [structure[k] for k in sorted(structure)]
+    """,
+    "sizes that a function gives back that takes tensors, too": """
+        def as_pair(given, first=None):
+            if first is not None:
+                return given, given.narrow(0, 0, first)
+            return given, given
+
+        class Conv(torch.nn.Module):
+            def __init__(self, sizes, out, scales):
+                super().__init__()
+                self.wide, _ = as_pair(sizes)
+                self.scale, _ = as_pair(scales)
+                self.out = out
+                self.project = torch.nn.Linear(self.wide, out)
+
+            def forward(self, x):
+                if self.wide > self.out:
+                    x = self.project(x)
+                return x if self.scale > 1 else -x  # waits: condition
+    """,
+    "a dict under a key that is not known": """
+        def apply(name):
+            space = {"shear": (torch.linspace(0, 1, 3), True), "turn": (torch.linspace(0, 9, 3), True)}
+            strengths, signed = space[name]
+            return strengths[2].item()
+    """,
+    "proved to be no tensor": """
+        class Metric(nn.Module):
+            def __init__(self):
+                self.value = torch.zeros(3)
+
+            def forward(self, x: torch.Tensor):
+                if isinstance(self.value, list) and self.value:
+                    return torch.cat(self.value)
+    """,
+    "annotated as a tensor, called with an array": """
+        import numpy as np
+
+        def set_timesteps(count: int):
+            return _convert(np.linspace(0, 1, count))
+
+        def _convert(sigmas: torch.Tensor):
+            return sigmas[-1].item()
+
+        def convert(sigmas: torch.Tensor):
+            return sigmas[-1].item()  # waits: item
+    """,
+    "a histogram is asked for its range only where it has none": """
+        def spread(x: torch.Tensor, n: int):
+            near = x.histc(8, 0, n) + x.histc(bins=8, max=n)
+            return near + x.histc(8)  # waits: library_read
+    """,
+    "a stand-in for something of torch": """
+        try:
+            import pyro.distributions as distributions
+        except ImportError:
+            import torch.distributions as distributions
+
+        def forward(x: torch.Tensor):
+            return distributions.Normal(x, x.exp())  # waits: distribution_validate
+    """,
+    "a distribution of numbers, asked about a tensor": """
+        from torch.distributions import Normal
+
+        def forward(x: torch.Tensor):
+            noise = Normal(0, 1).log_prob(torch.zeros(3))
+            return Normal(0, 1).log_prob(x) + noise  # waits: distribution_validate
+    """,
+    "distributions that a helper makes without checks": """
+        from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+
+        class Guide:
+            def base(self) -> Distribution:
+                if self.full:
+                    return MultivariateNormal(self.loc, scale_tril=self.tril(), validate_args=False)
+                return Independent(Normal(self.loc, self.scale.exp(), validate_args=False), 1)
+
+            def half_checked(self) -> Distribution:
+                return self.base() if self.full else Independent(self.given, 1)
+
+            def log_prob(self, x: torch.Tensor):
+                return self.base().log_prob(x)
+
+            def checked(self, x: torch.Tensor):
+                return self.half_checked().log_prob(x)  # waits: distribution_validate
+    """,
+    "none of what is taken beside tensors": """
+        import numpy as np
+
+        def host(data: torch.Tensor | np.ndarray):
+            return data if isinstance(data, np.ndarray) else data.cpu()  # waits: cpu
+    """,
+    "what is looked up by what it is": """
+        def fresh(params, known: set):
+            new = {p for p in params if p.grad is not None}
+            old = [p for p in params if p.grad is None]
+            for p in params:
+                p.mul_(2.0)
+                if p in new:
+                    continue
+                if p in old:  # waits: condition
+                    break
+    """,
+    "another variable of the same name": """
+        def build(widths, rows):
+            for x in rows:
+                x = x.detach().unsqueeze(0)
+            return sum(widths[x] for x in (1, 2)), [widths[x] for x in rows if x]
+    """,
+    "a module that is being built": """
+        class Interval(nn.Module):
+            def __init__(self, low, high: torch.Tensor):
+                if torch.any(torch.as_tensor(low) > high):
+                    raise ValueError(low)
+
+            def check(self, x: torch.Tensor):
+                return bool(torch.all(x > 0))  # waits: bool
+    """,
+    "flags are flags, whoever is sloppy": """
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return self._a(x, x.max() > 0) + self._b(x, more=x.max() > 0)
+
+            def _a(self, x, more: bool):
+                return x if more else -x
+
+            def _b(self, x, more=False):
+                return x if more else -x
+    """,
+    "what a model gives back, used as an array": """
+        import numpy as np
+
+        def evaluate(model, data, chosen: np.ndarray):
+            for x, y in data:
+                outputs = model(x)
+                _, best = outputs.max(1)
+                print(best.eq(y).sum().item())  # waits: item
+            low = chosen(data).max()
+            return low, outputs.loss.item()  # waits: item
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)
