@@ -120,12 +120,21 @@ static void tell(Rec record) {
 }
 
 static pthread_t writer;
-static _Atomic int writes;
+static struct { pthread_mutex_t lock; pthread_cond_t over; int on; } writes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static void *writing(void *none) {
-  while (writes) {
-    nanosleep(&(struct timespec){.tv_nsec = EVERY}, NULL);
+  pthread_mutex_lock(&writes.lock);
+  while (writes.on) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += EVERY;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&writes.over, &writes.lock, &until); /* whoever ends it does not wait for the next visit */
+    pthread_mutex_unlock(&writes.lock);
     settle();
+    pthread_mutex_lock(&writes.lock);
   }
+  pthread_mutex_unlock(&writes.lock);
   return none;
 }
 
@@ -263,14 +272,23 @@ void start(int into, void *following) {
   sigset_t all, before; /* a signal is for a thread of the program's */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  writes = 1;
-  if (pthread_create(&writer, NULL, writing, NULL)) writes = 0;
+  pthread_condattr_t by;
+  pthread_condattr_init(&by);
+  pthread_condattr_setclock(&by, CLOCK_MONOTONIC);
+  pthread_cond_init(&writes.over, &by);
+  writes.on = 1;
+  if (pthread_create(&writer, NULL, writing, NULL)) writes.on = 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Nothing more is written. How many records found no room on the disk. */
 uint64_t stop(void) {
-  if (atomic_exchange(&writes, 0)) pthread_join(writer, NULL);
+  pthread_mutex_lock(&writes.lock);
+  int was = writes.on;
+  writes.on = 0;
+  pthread_cond_signal(&writes.over);
+  pthread_mutex_unlock(&writes.lock);
+  if (was) pthread_join(writer, NULL);
   settle();
   pthread_mutex_lock(&device.lock);
   flush();
