@@ -119,7 +119,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not valid_by_construction(function, call):
         unseen = "parameters and values that are not valid no longer raise an error"
         return draft.fix("leave the checks out", Safety.SUGGEST, unseen)
-    unseen = "NaN in its parameters, or one that is rounded down to 0, no longer raises an error"
+    unseen = "NaN in its parameters, or a 0, no longer raises an error"
     asked = any(function.parent(use) is not None and name_of(function.parent(use)) in ASKED for use in (call, *uses))
     beside = "; nor does a value that it cannot take" if asked else ""
     return draft.fix("leave the checks out", Safety.UNSAFE, unseen + beside)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 CODE = """
 import torch
 import torch.nn.functional as F
-from torch.distributions import Bernoulli, Beta, Categorical, Gamma, Laplace, Normal, Poisson
+from torch.distributions import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Laplace, NegativeBinomial, Normal, Poisson
 
 def f(x: torch.Tensor, s: torch.Tensor):
     v = F.softplus(s) + 1e-3
@@ -28,22 +28,28 @@ VALID = (
     "Poisson(s.exp().unsqueeze(0))",
     "Categorical(logits=x)",
     "Categorical(probs=x.softmax(-1))",
+    "Categorical(x.exp())",
+    "Categorical(torch.ones_like(x))",
+    "Dirichlet(torch.nn.Softplus()(x) + 1e-3)",
+    "NegativeBinomial(s.exp(), logits=x)",
+    "Normal(x, torch.sigmoid(s) if s.ndim else v)",
     "Bernoulli(torch.sigmoid(x))",
 )
+BUT_FOR_NAN = ("Normal(x, s.sqrt())", "Normal(x, torch.sqrt(s))", "Gamma(s.sqrt(), 1.0)")
 OTHER = (
     "Normal(x, s)",
-    "Normal(x, s.sqrt())",
     "Normal(x, s.abs())",
     "Normal(x, s.exp() - 1)",
     "Normal(x, s + 1e-5)",
     "Normal(x, s.clamp(min=0))",
     "Laplace(x, -s.exp())",
     "Categorical(x)",
-    "Categorical(x.exp())",
     "Bernoulli(x)",
     "Bernoulli(s.exp())",
     "Gamma(s.exp(), s)",
     "Poisson(s.log())",
+    "Dirichlet(s)",
+    "NegativeBinomial(s.exp(), probs=s.exp())",
 )
 
 
@@ -59,6 +65,17 @@ def test_what_is_valid_by_construction_is_a_fix_and_passes_its_checks(made: str)
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)
         space["f"](*(torch.randn(3, 4, generator=generator) * 8 for _ in range(2)))
+
+
+@pytest.mark.parametrize("made", BUT_FOR_NAN)
+def test_a_root_fails_its_checks_for_nothing_but_nan(made: str) -> None:
+    assert safeties(made) == {Safety.UNSAFE}
+    space: dict[str, object] = {}
+    exec(CODE.format(made), space)
+    x, s = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
+    space["f"](x, s.abs())
+    with pytest.raises(ValueError, match="nan"):
+        space["f"](x, s)
 
 
 @pytest.mark.parametrize("made", OTHER)

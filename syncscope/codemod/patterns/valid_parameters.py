@@ -1,6 +1,6 @@
 """Parameters of a distribution that are valid by how they are computed: `Normal(mean, spread.exp())`, `Categorical(logits=x)`.
 
-Its checks can then find nothing but NaN, and a number that was rounded down to zero. Domains are those of
+Its checks can then find nothing but NaN, as the root of a negative number is, and a zero, as one that was rounded down. Domains are those of
 https://pytorch.org/docs/stable/distributions.html.
 """
 
@@ -12,7 +12,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.project.syntax import name_of
 
-REAL, POSITIVE, UNIT = "real", "positive", "between 0 and 1"
+REAL, POSITIVE, UNIT, SHARE = "real", "positive", "between 0 and 1", "positive, and divided by their sum"
 DOMAINS = {
     "Normal": {"loc": REAL, "scale": POSITIVE},
     "LogNormal": {"loc": REAL, "scale": POSITIVE},
@@ -26,14 +26,16 @@ DOMAINS = {
     "Poisson": {"rate": POSITIVE},
     "Gamma": {"concentration": POSITIVE, "rate": POSITIVE},
     "Beta": {"concentration1": POSITIVE, "concentration0": POSITIVE},
-    "Categorical": {"probs": UNIT, "logits": REAL},
-    "OneHotCategorical": {"probs": UNIT, "logits": REAL},
+    "Dirichlet": {"concentration": POSITIVE},
+    "NegativeBinomial": {"total_count": POSITIVE, "probs": UNIT, "logits": REAL},
+    "Categorical": {"probs": SHARE, "logits": REAL},
+    "OneHotCategorical": {"probs": SHARE, "logits": REAL},
     "Bernoulli": {"probs": UNIT, "logits": REAL},
 }
 OPTIONAL = ("loc", "scale", "probs", "logits")  # what may be left out
-GROW = ("exp", "softplus", "ones_like", "new_ones", "cosh", "rsqrt")
+GROW = ("exp", "softplus", "Softplus", "ones", "ones_like", "new_ones", "cosh", "sigmoid", "softmax", "sqrt", "rsqrt")
 NO_LESS = ("abs", "square", "relu", "sigmoid", "softmax", "sqrt")  # than zero, which a constant is added to
-SHARES = ("sigmoid", "softmax")
+SHARES = ("sigmoid", "softmax", "ones", "ones_like", "zeros", "zeros_like")
 SHAPED = ("unsqueeze", "expand", "expand_as", "view", "reshape", "repeat", "squeeze", "contiguous", "float", "to")
 
 
@@ -49,7 +51,9 @@ def valid_by_construction(function: Function, made: ast.Call) -> bool:
 
 
 def surely(function: Function, value: ast.expr, domain: str, depth: int = 0) -> bool:
-    """Whether a value is computed so that it lies in a domain, POSITIVE or UNIT."""
+    """Whether a value is computed so that it lies in a domain, if it is neither NaN nor zero."""
+    if domain is SHARE:
+        domain = POSITIVE
     node, number = function.value(value), function.constant(value)
     if number is not None:
         return number > 0 if domain is POSITIVE else 0 <= number <= 1
@@ -57,7 +61,8 @@ def surely(function: Function, value: ast.expr, domain: str, depth: int = 0) -> 
         return False
     match node:
         case ast.Call() as call:
-            word = name_of(call.func) or ""
+            layer = call.func if isinstance(call.func, ast.Call) else call  # torch.nn.Softplus()(x)
+            word = name_of(layer.func) or ""
             own = isinstance(call.func, ast.Attribute) and function.dotted(call.func) is None
             first = call.func.value if own and isinstance(call.func, ast.Attribute) else next(iter(call.args), None)
             if word in SHAPED and own and first is not None:
@@ -65,9 +70,9 @@ def surely(function: Function, value: ast.expr, domain: str, depth: int = 0) -> 
             least = seen(function, call, "{x}.clamp(min={c})", "{x}.clamp_min({c})", "torch.clamp({x}, min={c})")
             if domain is POSITIVE and least is not None:
                 return (function.constant(least["c"]) or 0) > 0
-            if word == "sqrt" and first is not None and domain is POSITIVE:
-                return surely(function, first, domain, depth + 1)
             return word in (GROW if domain is POSITIVE else SHARES)
+        case ast.IfExp(body=one, orelse=other):
+            return surely(function, one, domain, depth + 1) and surely(function, other, domain, depth + 1)
         case ast.BinOp(left=left, op=ast.Add(), right=right) if domain is POSITIVE:
             sides = (left, right)
             more = [surely(function, side, domain, depth + 1) for side in sides]
