@@ -15,14 +15,18 @@ again, or where it can be made on the device (`with torch.device("cuda"):`).
 What is filled on the host with numbers alone, `x = torch.zeros(n, 9)`, `x[:, 7] = 1`, or computed there of what is made of
 nothing else, `torch.cat([torch.ones(1), torch.zeros(n)])`, needs no copy: say `device=` where it is made.
 
+What a module makes in `__init__` and sends in every step, `self.kernel.to(x.device)`, is a buffer: then it is sent with the
+module, once.
+
 Fix safety
 ----------
 Safe where all parts are made on the device and only shaped and joined: the same tensor; unsafe where they are computed with,
-or drawn at random. A copy that nobody waits for is unsafe, because the tensor on the host must then not be written before the
-copy is done; a batch of a loader never is. Where the loader is made in the same file, it gets `pin_memory=True`. Where
-nothing pins the memory it is suggested, not applied: it is enough for a few numbers, and no help for megabytes. Then say
-`x.pin_memory().to(device, non_blocking=True)`, send fewer bytes (`uint8`, made `float` on the device), or send it earlier.
-`pin_memory()` is an error where there is no GPU, so it is not written for you.
+or drawn at random. A buffer is unsafe, because `model.half()` turns it with the rest. A copy that nobody waits for is unsafe,
+because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where the
+loader is made in the same file, it gets `pin_memory=True`. Where nothing pins the memory it is suggested, not applied: it is
+enough for a few numbers, and no help for megabytes. Then say `x.pin_memory().to(device, non_blocking=True)`, send fewer bytes
+(`uint8`, made `float` on the device), or send it earlier. `pin_memory()` is an error where there is no GPU, so it is not
+written for you.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
-REWRITES = ("make_parts_on_device", "copy_without_waiting")
+REWRITES = ("make_parts_on_device", "register_buffer", "copy_without_waiting")
 FILLED = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.arange"}
 EXAMPLES = (
     Example(

@@ -1,7 +1,7 @@
 """Parameters of a distribution that are valid by how they are computed: `Normal(mean, spread.exp())`, `Categorical(logits=x)`.
 
-Its checks can then find nothing but NaN, as the root of a negative number is, and a zero, as one that was rounded down. Domains are those of
-https://pytorch.org/docs/stable/distributions.html.
+Its checks can then find nothing but NaN, as the root of a negative number is, and a zero, as one that was rounded down. Domains
+are those of https://pytorch.org/docs/stable/distributions.html.
 """
 
 from __future__ import annotations

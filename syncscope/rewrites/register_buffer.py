@@ -1,0 +1,175 @@
+"""`self.kernel.to(x.device)` of a tensor that `__init__` makes: a buffer, which goes where its module goes."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import COPYING, DESCRIBED, SHAPING
+from syncscope.codemod.whereabouts import classes
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.finding import Fix, Safety
+from syncscope.project.syntax import each_of, name_of, statements, walk
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Blur(nn.Module):
+            def __init__(self, size: int):
+                super().__init__()
+                self.kernel = torch.ones(1, 1, size, size) / size**2
+
+            def forward(self, x: torch.Tensor):
+                kernel = self.kernel.repeat(x.shape[1], 1, 1, 1).to(x.device)  # !
+                return nn.functional.conv2d(x, kernel, groups=x.shape[1])
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Blur(nn.Module):
+            def __init__(self, size: int):
+                super().__init__()
+                self.register_buffer("kernel", torch.ones(1, 1, size, size) / size**2, persistent=False)
+
+            def forward(self, x: torch.Tensor):
+                kernel = self.kernel.repeat(x.shape[1], 1, 1, 1).to(x.device)
+                return nn.functional.conv2d(x, kernel, groups=x.shape[1])
+        """,
+        Safety.UNSAFE,
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Parity(nn.Module):
+            def __init__(self, n: int):
+                super().__init__()
+                self.order = torch.arange(n).flip(0)
+
+            def forward(self, x: torch.Tensor):
+                x = x.cuda()
+                return x[:, self.order] + x  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Parity(nn.Module):
+            def __init__(self, n: int):
+                super().__init__()
+                self.register_buffer("order", torch.arange(n).flip(0), persistent=False)
+
+            def forward(self, x: torch.Tensor):
+                x = x.cuda()
+                return x[:, self.order] + x
+        """,
+        Safety.UNSAFE,
+        rule="host-tensor-as-index",
+    ),
+)
+MOVES = {"to", "cuda", "type_as"}
+PRECISE = ("freq", "cis", "rope")  # what rotates positions: as half a number, or as a real one, it is another
+TENSORS = {"Parameter", "Buffer", "UninitializedBuffer"}  # what is registered as it is set
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    used = next(
+        filter(None, map(kept, each_of(site.node.slice) if isinstance(site.node, ast.Subscript) else [site.node])), None
+    )
+    owner = next(classes(function), None)
+    if used is None or owner is None or function.fact(used.value).kind is not Value.MODULE:
+        return None
+    fact, made = function.fact(used), made_once(owner, used.attr)
+    if made is None or not fact.is_tensor or fact.confidence < 2 or not only_sent(function, used.attr):
+        return None
+    if fact.dtype is Dtype.COMPLEX or any(word in used.attr for word in PRECISE):
+        return None
+    draft = Draft(function)
+    draft.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=made.value)
+    changes = f"self.{used.attr} goes where the module goes"
+    if fact.dtype is not Dtype.INT:
+        changes += ", and `model.half()` turns it, too"
+    return draft.fix("make it a buffer", Safety.UNSAFE, changes)
+
+
+def kept(node: ast.AST) -> ast.Attribute | None:
+    """The attribute of `self` that is sent, `self.kernel.repeat(3).to(d)`, or that is an index."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner, attr=word)) if word in MOVES | SHAPING | COPYING:
+            return kept(inner)
+        case ast.Subscript(value=inner, slice=index) if written_out(index):
+            return kept(inner)
+        case ast.Attribute(value=ast.Name(id="self")):
+            return node
+    return None
+
+
+def written_out(index: ast.expr) -> bool:
+    """Whether an index is made of slices and constants alone."""
+    return all(isinstance(part, (ast.Slice, ast.Constant)) for part in each_of(index))
+
+
+def made_once(owner: ast.ClassDef, name: str) -> ast.Assign | None:
+    """The statement of `__init__` that alone sets an attribute of a class, after the base class was set up."""
+    begun = next((s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+    stored = [n for n in walk(owner) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n)]
+    if begun is None or len(stored) != 1:
+        return None
+    at = next((at for at, s in enumerate(begun.body) if sets_up_base(s)), len(begun.body))
+    for statement in (inner for after in begun.body[at + 1 :] for inner in (after, *statements(after))):
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as target], value=ast.Call() as made):
+                if target is stored[0]:
+                    return None if name_of(made.func) in TENSORS else statement
+            case ast.Assign(targets=[target], value=ast.BinOp() | ast.UnaryOp() | ast.Subscript() | ast.Name()):
+                if target is stored[0]:
+                    return statement
+    return None
+
+
+def is_read(node: ast.Attribute) -> bool:
+    """Whether an attribute is neither set nor deleted here."""
+    return isinstance(node.ctx, ast.Load)
+
+
+def sets_up_base(statement: ast.stmt) -> bool:
+    """Whether this is `super().__init__(...)`, before which a module has no buffers."""
+    return isinstance(statement, ast.Expr) and (
+        isinstance(statement.value, ast.Call) and name_of(statement.value.func) == "__init__"
+    )
+
+
+def only_sent(function: Function, name: str) -> bool:
+    """Whether an attribute is used, wherever this file does so, to be sent, as an index, or to be asked for its shape."""
+    outer = {child: node for node in walk(function.file.tree) for child in ast.iter_child_nodes(node)}
+    for node in walk(function.file.tree):
+        if not isinstance(node, ast.Attribute) or node.attr != name or not is_read(node):
+            continue
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        if not own and isinstance(outer[node], ast.Call):  # `x.mean()` beside `self.mean`
+            continue
+        at: ast.AST = node
+        while True:
+            above = outer[at]
+            match above:
+                case ast.Attribute(attr=word) if word in DESCRIBED | {"device", "ndim"} | MOVES:
+                    break
+                case ast.Attribute(attr=word) if word in SHAPING | COPYING and isinstance(outer[above], ast.Call):
+                    at = outer[above]
+                case ast.Subscript(value=value, slice=index) if value is at and written_out(index):
+                    at = above
+                case ast.Subscript(slice=index) if index is at:
+                    break
+                case ast.Tuple() if isinstance(whole := outer[above], ast.Subscript) and whole.slice is above:
+                    break
+                case _:
+                    return False
+    return True
