@@ -22,6 +22,7 @@ from syncscope.analysis.event_graph import Changes, EventGraph
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
+from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.model.durations import about_ms
@@ -204,8 +205,18 @@ def _loader(ground: Ground) -> Iterator[WhatIf]:
         saved,
         saved,
         lines=ground.dearest(np.where(ground.counted(ground.loading > 0), ground.loading, 0.0)),
-        advice="`DataLoader(num_workers=..., pin_memory=True, persistent_workers=True)`, or less work for each sample",
+        advice=_more_workers(ground),
     )
+
+
+def _more_workers(ground: Ground) -> str:
+    """What makes a loader faster, by which of PyTorch's iterators it has: it loads in this process, or in others."""
+    loaders = {name for name in ground.trace.names if LOADER.search(name)}
+    if any("_MultiProcessing" in name for name in loaders):
+        return "more `num_workers`, `prefetch_factor=...`, or less work for each sample"
+    if any("_SingleProcess" in name for name in loaders):
+        return "`num_workers=...` where the loader is made, or in the call of a library that makes it: no other process loads"
+    return "`DataLoader(num_workers=..., pin_memory=True, persistent_workers=True)`, or less work for each sample"
 
 
 def _copies(ground: Ground) -> Iterator[WhatIf]:

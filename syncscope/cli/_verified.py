@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from syncscope.verify.results import TriedFix, Verification
     from syncscope.verify.timing import Ratio
+    from syncscope.verify.values import Difference
 
 
 IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
@@ -172,8 +173,7 @@ def values(found: Verification) -> str:
     own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
     if found.values is None or apart is None:
         return f"nothing was compared that stays{own}"
-    rest = ", of which the others have no counterpart in these steps" * (apart.compared < apart.read)
-    compared = f"parameters, buffers, losses and {apart.compared} of {apart.read} values that it reads as written{rest}"
+    compared = f"parameters, buffers, losses{_reads(apart)}"
     compared += f"; and {apart.names} numbers that its names hold" * bool(apart.names)
     compared += f", over the first {found.fewer_steps} steps" * bool(found.fewer_steps and not found.compared_steps)
     compared += f", in the same {found.compared_steps} steps of one process" * bool(found.compared_steps)
@@ -186,6 +186,14 @@ def values(found: Verification) -> str:
     by = ", ".join(f"{name} {size:.1e}" for name, size in parts if size)
     carried = f"; one last bit carries {found.last_bit.largest:.1e} far" if found.last_bit else ""
     return f"{found.values}: the largest relative differences are of {by}{carried}{own}"
+
+
+def _reads(apart: Difference) -> str:
+    """How many of the values that the program reads as written are read rewritten, too: a wait that is gone reads none."""
+    if not apart.compared:
+        return f"; of {apart.read} values that it reads as written it reads none here any more" if apart.read else ""
+    rest = f"; the other {apart.read - apart.compared} it reads no more, or later" * (apart.compared < apart.read)
+    return f" and {apart.compared} of {apart.read} values that it reads as written{rest}"
 
 
 def each(fixes: list[TriedFix]) -> Table:

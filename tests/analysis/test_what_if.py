@@ -96,6 +96,21 @@ def test_a_loader_that_is_never_late():
     assert row.high <= row.bound <= length(steps) - 2.999 * MS, "the device's own work stays, whatever goes"
 
 
+@pytest.mark.parametrize(
+    ("loader", "said"),
+    [
+        ("_SingleProcessDataLoaderIter", "where the loader is made, or in the call of a library"),
+        ("_MultiProcessingDataLoaderIter", "more `num_workers`"),
+        ("of_ones_own", "`DataLoader(num_workers=..."),
+    ],
+)
+def test_a_loader_is_given_workers_where_it_has_none_and_more_where_it_has(loader: str, said: str):
+    trace = recorded([[("work", 4 * MS), ("launch", 0, 3 * MS), ("read", 57, 0)]] * 8)
+    name = f"enumerate(DataLoader)#{loader}.__next__"
+    loads = [Event(Kind.ANNOTATION, name, HOST, int(start), 4 * MS) for start in trace.start[trace.rows(Kind.STEP)]]
+    assert said in rows(Trace.of([*trace, *loads]))["the loader is never late"].advice
+
+
 def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
     step = [("launch", 0, 100 * US), ("work", 5 * MS), ("launch", 0, 100 * US), ("read", 57, 0)]
     trace = lined(recorded([step] * 8), lambda n: (20, 23)[n])

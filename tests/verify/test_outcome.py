@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from syncscope.cli._verified import values as told_of_values
 from syncscope.cli._verified import verdict
 from syncscope.cli.verify import finished
 from syncscope.errors import UserError
@@ -42,6 +43,20 @@ def test_a_spent_budget_is_told_from_a_program_without_a_gain(
     assert found.code == code
     assert verdict(found).startswith(said)
     assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
+
+
+@pytest.mark.parametrize(
+    ("compared", "read", "said"),
+    [
+        (0, 0, "parameters, buffers, losses"),
+        (0, 1368, "parameters, buffers, losses; of 1368 values that it reads as written it reads none here any more"),
+        (8, 12, "losses and 8 of 12 values that it reads as written; the other 4 it reads no more, or later"),
+        (12, 12, "losses and 12 of 12 values that it reads as written"),
+    ],
+)
+def test_how_many_values_that_are_read_were_compared_is_told(compared: int, read: int, said: str) -> None:
+    found = Verification("train.py", values=EQUAL, difference=Difference(compared=compared, read=read))
+    assert told_of_values(found).endswith(said)
 
 
 def test_one_turn_has_no_interval() -> None:
