@@ -24,10 +24,12 @@ from syncscope.kernels.device import is_gpu
 ahead = os.environ.get(beside.ENV, "beside" if is_gpu else "now") in ("ahead", "beside")
 BUILDERS = beside.BUILDERS  # threads
 PATIENCE = 2.0  # seconds, then who waits is told
+KEPT = 0.1  # seconds within which a driver loads what it has built before
 _EACH = 0.1  # seconds between two looks
 _pool: ThreadPoolExecutor | None = None
 _local = threading.local()
 asked = made = 0  # kernels so far
+_waited = 0.0  # seconds that callers waited for kernels that were built while they did
 
 
 class Coming:
@@ -62,7 +64,7 @@ def build(name: str, make: Callable[[], cl.Kernel]) -> cl.Kernel | Coming:
     """What `make` makes, or a promise of it."""
     global _pool, asked
     if not ahead or getattr(_local, "now", False):
-        return make()
+        return _at_once(make)
     if _pool is None:
         _pool = ThreadPoolExecutor(BUILDERS, "syncscope-ocl-build", beside.by_a_pool)
     asked += 1
@@ -75,6 +77,24 @@ def build(name: str, make: Callable[[], cl.Kernel]) -> cl.Kernel | Coming:
             made += 1
 
     return Coming(name, _pool.submit(counted))
+
+
+def _at_once(make: Callable[[], cl.Kernel]) -> cl.Kernel:
+    """What it makes. Who waits for several that the driver had not kept is told after two seconds, once in a process."""
+    global _waited
+    began = monotonic()
+    try:
+        return make()
+    finally:
+        took = monotonic() - began
+        if took > KEPT and _waited <= PATIENCE < _waited + took:
+            erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # of the line that is rewritten while a program runs
+            print(
+                f"{erase}ocl: building kernels for this device; the next start finds them built",
+                file=sys.stderr,
+                flush=True,
+            )
+        _waited += took if took > KEPT else 0.0
 
 
 def kernel(one: cl.Kernel | Coming) -> cl.Kernel:

@@ -116,3 +116,14 @@ def test_the_tuner_gets_kernels_and_no_promises(slow):
     text = "__kernel void one%d(__global int *x) { *x = 1; }"
     made = programs.side_by_side(lambda n: programs.build(text % n, f"one{n}"), [1, 2])
     assert all(isinstance(kernel, cl.Kernel) for kernel in made)
+
+
+@pytest.mark.parametrize(("kept", "said"), [(0.0, 1), (1e9, 0)])
+def test_who_asks_for_kernels_that_are_built_at_once_is_told_once_unless_they_were_kept(
+    kept, said, monkeypatch, capsys
+):
+    for name, value in {"ahead": False, "PATIENCE": 0.0, "KEPT": kept, "_waited": 0.0}.items():
+        monkeypatch.setattr(coming, name, value)
+    for n in (1, 2):
+        programs.build(f"__kernel void told{said}{n}(__global int *x) {{ *x = 1; }}", f"told{said}{n}")
+    assert capsys.readouterr().err == "ocl: building kernels for this device; the next start finds them built\n" * said

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from syncscope.model.trace import Kind
 from syncscope.tracers.own_schedule import LONGEST, MOST, OwnSchedule, Phase
 from syncscope.tracers.session import Session
@@ -79,12 +77,11 @@ def run(count, ms=4.0, **options):
 
 
 def test_a_loop_has_its_baseline_and_is_then_only_counted():
-    session, steps, _ = run(160)
+    session, steps, lengths = run(160)
     assert session.count == 160
     assert 20 <= len(steps) < 150  # of a machine that is busy, more
-    assert session.trace.meta["untraced"]["median_ns"] == pytest.approx(
-        session.trace.meta["traced"]["median_ns"], rel=0.5
-    )
+    for kind in ("untraced", "traced"):
+        assert 0.9 * min(lengths) < session.trace.meta[kind]["median_ns"] / 1e9 < 1.1 * max(lengths)
     assert "warmed up" in session.trace.meta["notes"][0]
 
 
@@ -92,8 +89,8 @@ def test_of_a_short_loop_there_is_what_there_is():
     session, steps, _ = run(4)
     assert len(steps) == 4
     session, steps, _ = run(9)
-    assert len(steps) >= 5  # the opening
-    assert session.trace.meta["notes"]
+    assert len(steps) >= 5  # the opening, which is longer on a busy machine
+    assert bool(session.trace.meta["notes"]) == (len(steps) < 9)
 
 
 def test_everything_is_recorded_where_that_is_asked_for():
