@@ -49,7 +49,7 @@ class Compared:
         self.runs = runs
         self.found = runs.found
         self.values: dict[Set, Values] = {}
-        self.started: dict[str, set[int]] | None = None  # lines of the functions that ran in steps, by file
+        self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
         self.beside: dict[Set, Difference] = {}  # of these two

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from syncscope.project.imports import Imports
 from syncscope.tracers.places import USER, kind_of_file
+from syncscope.verify.executed import executed_files
 from syncscope.verify.request import Program
 
 UNSEEN = re.compile(
-    rb"\b(?:importlib|import_module|__import__|runpy|run_path|exec|execfile|load_source|entry_points|sys\.path|addsitedir"
-    rb"|meta_path|torch\.hub|hydra|jsonargparse|LightningCLI|LazyConfig|custom_imports|trust_remote_code|gin)\b"
+    rb"\b(?:importlib|import_module|__import__|runpy|run_path|execfile|load_source|entry_points|sys\.path|addsitedir"
+    rb"|sys\.meta_path|import[^\n]*meta_path|torch\.hub|hydra|jsonargparse|LightningCLI|LazyConfig|custom_imports|trust_remote_code|gin)\b"
 )
 """By which a program may run files that no import statement names, or look for those in other places than we do."""
 
@@ -42,6 +43,11 @@ def own_files(program: Program) -> list[str] | None:
             return None
         for name, level in _imported(tree):
             walk.follow(path, name, level)
+        executed = executed_files(tree, program.arguments)
+        if executed is None:
+            return None
+        for other in executed:
+            walk.add(other)
     return list(walk.found)
 
 

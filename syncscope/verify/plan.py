@@ -70,7 +70,7 @@ class Plan:
     """The candidates in some files, and versions of the files. `only` are places, `rules` names: none is all.
 
     Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of lines that waited, or (copies
-    to the device) of code that may run in a step, if it was `called` in these. `unlisted` is how many fixes there are beside
+    to the device) of code that may run in a step, if it `ran` in these. `unlisted` is how many fixes there are beside
     the candidates.
 
     Raises:
@@ -83,7 +83,7 @@ class Plan:
         only: Collection[Place] = (),
         rules: Collection[str] = (),
         waited: Seen = lambda path, lines: True,
-        called: Seen = lambda path, lines: True,
+        ran: Seen = lambda path, lines: True,
     ) -> None:
         self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
         self.before: dict[str, bytes] = {}
@@ -106,7 +106,7 @@ class Plan:
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
         for path, source in self._sources.items():
             self._first(path, source, allowed, only, rules)
-        self._named, self._waited, self._called = bool(only), waited, called
+        self._named, self._waited, self._ran = bool(only), waited, ran
         self.unlisted = self._choose()
         firsts = [candidate for candidate in self.candidates if not candidate.idle]
         for candidate in firsts:
@@ -182,8 +182,8 @@ class Plan:
         lines = range(candidate.line, candidate.end_line + 1)
         if self._named:
             return ""
-        if not self._called(candidate.path, lines):
-            return "its function did not run in these steps"
+        if not self._ran(candidate.path, lines):
+            return "it did not run in these steps"
         if candidate.family in HEARD:
             return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
         return "" if candidate.finding.heat.whole else "it runs too rarely; --line FILE:LINE tries it"

@@ -51,7 +51,7 @@ class Fixes:
                 "name one of its own files, as it stands in the project",
             )
         only, rules = self.runs.settings.only, self.runs.settings.rules
-        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._called)
+        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran)
         self._offer()
         search.turned = self._refresh
         search.told = self._cut_short
@@ -132,7 +132,7 @@ class Fixes:
         counts = self.compared.values[AS_WRITTEN].counts
         return any(place.path == path and place.line in lines for place, _ in counts)
 
-    def _called(self, path: str, lines: range) -> bool:
+    def _ran(self, path: str, lines: range) -> bool:
         started = self.compared.started
         return started is None or not started.get(path, set()).isdisjoint(lines)
 

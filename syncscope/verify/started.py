@@ -1,4 +1,4 @@
-"""Which of the user's functions run in steps: a fix in one that only prepares, or is never called, cannot gain."""
+"""Which of the user's lines run in steps: a fix of one that only prepares, or stands in an arm never taken, cannot gain."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import os
 import sys
 import threading
 from types import CodeType, FrameType
+from typing import Any
+
+KNOWN = 20_000  # lines of a function that ran in a row and were all known: it is no longer listened to
 
 
 class Started:
-    """Hears which functions are called, as a debugger would; nothing is timed meanwhile."""
+    """Hears which functions are called, and from the end of the first step on which of their lines run, as a debugger would;
+    nothing is timed meanwhile."""
 
     def __init__(self) -> None:
-        self._codes: set[CodeType] = set()
+        self._ran: dict[CodeType, set[int]] = {}
+        self._left: dict[CodeType, int] = {}  # lines until a function is known
+        self._own: dict[str, bool] = {}  # by file: whether it is the user's
+        self._hears_lines = False
 
     def listen(self) -> None:
         """From now on, in this thread and in those that it starts."""
@@ -20,16 +27,33 @@ class Started:
         sys.settrace(self._hear)
         threading.settrace(self._hear)
 
-    def _called(self, frame: FrameType, event: str, argument: object) -> None:
-        self._codes.add(frame.f_code)
+    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
+        code = frame.f_code
+        if code not in self._ran:
+            self._ran[code] = {code.co_firstlineno}
+        return self._line if self._hears_lines and self._left.get(code, 1) > 0 and self._is_own(code) else None
+
+    def _line(self, frame: FrameType, event: str, argument: object) -> Any:
+        code = frame.f_code
+        ran = self._ran.setdefault(code, {code.co_firstlineno})
+        if event == "line" and frame.f_lineno not in ran:
+            ran.add(frame.f_lineno)
+            self._left[code] = KNOWN
+        self._left[code] = left = self._left.get(code, KNOWN) - 1
+        if left <= 0:
+            frame.f_trace_lines = False
+        return self._line
 
     def boundary(self) -> None:
         """The first step has ended: of what was called before, only what is still under way counts, in any thread."""
-        self._codes.clear()
+        self._ran.clear()
+        self._hears_lines = True
         for last in sys._current_frames().values():
             frame: FrameType | None = last
             while frame is not None:
-                self._codes.add(frame.f_code)
+                self._ran[frame.f_code] = {frame.f_code.co_firstlineno, frame.f_lineno}
+                if self._is_own(frame.f_code) and frame.f_trace is None:
+                    frame.f_trace = self._line
                 frame = frame.f_back
 
     def lines(self) -> dict[str, list[int]] | None:
@@ -37,11 +61,17 @@ class Started:
         if sys.gettrace() != self._hear:
             return None
         sys.settrace(None)
+        found: dict[str, set[int]] = {}
+        for code, ran in self._ran.items():
+            if self._is_own(code):
+                at = found.setdefault(os.path.realpath(code.co_filename), set())
+                at |= ran
+        return {path: sorted(lines) for path, lines in found.items()}
+
+    def _is_own(self, code: CodeType) -> bool:
         from syncscope.tracers import places
 
-        found: dict[str, set[int]] = {}
-        for code in self._codes:
-            if places.kind_of_file(code.co_filename) == places.USER:
-                at = found.setdefault(os.path.realpath(code.co_filename), set())
-                at.update(line for _, _, line in code.co_lines() if line)
-        return {path: sorted(lines) for path, lines in found.items()}
+        path = code.co_filename
+        if path not in self._own:
+            self._own[path] = places.kind_of_file(path) == places.USER
+        return self._own[path]

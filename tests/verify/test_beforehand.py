@@ -36,6 +36,17 @@ def train(model, loader, optimizer):
             print(torch.nonzero(x.cuda()))
 """
 
+CONFIGURATOR = """
+import sys
+
+for arg in sys.argv[1:]:
+    if "=" not in arg:
+        config_file = arg
+        exec(open(config_file).read())
+    else:
+        globals()[arg] = 1
+"""
+
 
 def verify(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """In a folder with a torch of its own, which notes that it is imported."""
@@ -122,11 +133,32 @@ def test_a_fix_in_a_file_that_is_imported_is_worth_a_run(project: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["import importlib", "exec(open('settings.py').read())", "import sys; sys.path.append('..')", "import hydra"],
+    [
+        "import importlib",
+        "exec('x = 1')",
+        "given = input()\nexec(open(given).read())",
+        "import sys\nfor given in sys.argv:\n    given = given + '.py'\n    exec(open(given).read())",
+        "run = exec",
+        "import sys; sys.path.append('..')",
+        "import hydra",
+    ],
 )
 def test_where_files_may_be_run_that_no_import_names_the_program_is_run(project: Path, line: str) -> None:
     (project / "train.py").write_text(f"{RAN}{line}\n{BY_HAND}")
     assert own_files(Program(str(project / "train.py"))) is None
+
+
+def test_what_is_executed_by_its_name_or_from_the_command_line_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("exec(open('configurator.py').read())  # overrides\n")
+    (tmp_path / "configurator.py").write_text(CONFIGURATOR)
+    for name in ("small", "large", "wide"):
+        (tmp_path / f"{name}.py").write_text("size = 3\n")
+    monkeypatch.chdir(tmp_path)
+    found = own_files(Program("train.py", ("small.py", "--size=4")))
+    assert found is not None
+    assert [Path(path).name for path in found] == ["train.py", "configurator.py", "small.py"]
 
 
 @pytest.mark.parametrize(

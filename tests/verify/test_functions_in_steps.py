@@ -1,4 +1,4 @@
-"""Which functions run in steps: what was called in them, and what is under way since before, in any thread."""
+"""Which lines run in steps: of functions that were called in them, and of what is under way since before, in any thread."""
 
 import sys
 import threading
@@ -58,3 +58,81 @@ def test_what_runs_in_steps_is_what_was_called_in_them_or_has_not_ended() -> Non
     assert ran(step)
     assert ran(test_what_runs_in_steps_is_what_was_called_in_them_or_has_not_ended)
     assert not ran(prepare)
+
+
+def forward(trains: bool) -> int:
+    number = 1
+    if trains:
+        number += 1
+    else:
+        number = [
+            number,
+            3,
+        ][0]
+    return number
+
+
+def batches() -> Iterator[int]:
+    first = 1
+    yield first
+    second = first + 1
+    yield second
+
+
+@pytest.mark.usefixtures("traced")
+def test_an_arm_that_is_never_taken_does_not_run_and_what_goes_on_runs_from_where_it_was() -> None:
+    started = Started()
+    started.listen()
+    given = batches()
+    next(given)
+    forward(False)
+    started.boundary()
+    assert next(given) + forward(True) == 4
+    lines = set((started.lines() or {})[__file__])
+
+    def ran(function: Any) -> list[bool]:
+        source, first = getsourcelines(function)
+        return [first + line in lines for line in range(len(source))]
+
+    assert ran(forward) == [True, True, True, True, False, False, False, False, False, True]
+    assert ran(batches)[1] is False
+    assert ran(batches)[3:] == [True, True]
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_function_is_listened_to_until_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncscope.verify.started.KNOWN", 50)
+    heard = 0
+    started = Started()
+
+    def hear(frame: Any, event: str, argument: object, line: Any = started._line) -> Any:
+        nonlocal heard
+        heard += frame.f_code is forward.__code__
+        return line(frame, event, argument)
+
+    monkeypatch.setattr(started, "_line", hear)
+    started.listen()
+    started.boundary()
+    for _ in range(100):
+        forward(True)
+    lines = (started.lines() or {})[__file__]
+    assert 50 <= heard < 100  # of 500
+    assert getsourcelines(forward)[1] in lines
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_loop_is_listened_to_until_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncscope.verify.started.KNOWN", 50)
+    heard = []
+    started = Started()
+    monkeypatch.setattr(started, "_line", lambda *told, line=started._line: (heard.append(told[1]), line(*told))[1])
+
+    def loop() -> None:
+        for number in range(1000):
+            number += 1
+
+    started.listen()
+    started.boundary()
+    loop()
+    sys.settrace(None)
+    assert heard.count("line") < 400  # of 2000, with those of other functions

@@ -44,9 +44,9 @@ def test_what_did_not_wait_is_listed_with_the_reason_and_after_all_others(projec
 
 def test_copies_in_functions_that_did_not_run_are_not_tried(project: tuple[str, str]) -> None:
     called = range(3, 5)  # the first of the functions
-    plan = Plan(project[:1], called=lambda path, lines: not set(lines).isdisjoint(called))
+    plan = Plan(project[:1], ran=lambda path, lines: not set(lines).isdisjoint(called))
     assert [candidate.line for candidate in plan.candidates if not candidate.idle] == [4]
-    assert {c.idle for c in plan.candidates[1:]} == {"its function did not run in these steps"}
+    assert {c.idle for c in plan.candidates[1:]} == {"it did not run in these steps"}
 
 
 def test_a_rule_that_does_not_exist_is_not_taken_for_one_without_fixes(project: tuple[str, str]) -> None:
@@ -79,7 +79,7 @@ def test_what_is_offered_in_another_place_once_a_fix_is_made_is_held_to_the_same
     def seen(path: str, lines: range) -> bool:
         return not set(lines).isdisjoint(wait)
 
-    tried = [c for c in Plan([str(train)], waited=seen, called=seen).candidates if not c.idle]
+    tried = [c for c in Plan([str(train)], waited=seen, ran=seen).candidates if not c.idle]
     assert "host-read" in {candidate.finding.rule for candidate in tried}
     assert all(candidate.line in wait for candidate in tried)
 
