@@ -27,13 +27,16 @@ from syncscope.project.outline import ClassText, FunctionText, imported, outline
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
-_PINS = b"pin_memory"
+_PINS, _CHECKS = b"pin_memory", b"validate_args"
+_UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it."""
+    """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it, and
+    `validate_args` where none switches the checks of all distributions off.
+    """
 
     names: frozenset[str]
     offered: frozenset[str]  # those of them that no step speaks of: files do, outside of all functions
@@ -72,7 +75,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     seldom: list[FunctionText] = []
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
-    pins = False
+    pins, checks = False, True
     for path in paths:
         try:
             source = regular(path)
@@ -82,6 +85,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             source = source.replace(b"\r\n", b"\n")
         source = sources[path] = b"\n" + source
         pins = pins or _PINS in source
+        checks = checks and not (_CHECKS in source and _UNCHECKED.search(source))
         if b"torch" not in source and b"backward(" not in source:
             continue
         folder, file = os.path.split(path)
@@ -133,7 +137,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     every = (each for word, same in defined.items() if word[:1] != b"." and word not in stepped for each in same)
     roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
     return Reach(
-        frozenset(word.decode() for word in (*reached, *[_PINS] * pins)),
+        frozenset(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)),
         frozenset(word.decode() for word in reached - by_steps),
         frozenset(name for _, name in imports if conventions.is_private(name)),
         frozenset(calls.found),

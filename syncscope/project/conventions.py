@@ -211,7 +211,8 @@ NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
     r"state_dict|load_state_dict|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
     r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
-    r"_?(eval|evaluate|evaluation|validate|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?)$"
+    r"_?(eval|evaluate|evaluation|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|"
+    r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
 )
 """Functions that are no part of a step even where something that runs in steps calls them."""
 OPEN = frozenset((Reason.MAYBE, Reason.LOSS))

@@ -23,11 +23,13 @@ from syncscope.tensors.facts import (
     BATCH,
     DEVICE,
     FIXED,
+    FLOAT,
     HOST,
     MODULE,
     NONE,
     NUMBER,
     OTHER,
+    PICKED,
     SCALAR,
     SEQUENCE,
     SOMEWHERE,
@@ -46,6 +48,7 @@ from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
+from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.objects import object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
@@ -84,6 +87,9 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Fact], Keywords]:
 def apply(call: Call, target: Fact) -> Fact:
     """Call what a fact stands for."""
     ref, args, keywords = target.ref, call.args, call.keywords
+    if any(fact is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
+        for at, fact in zip(call.nodes, args, strict=False):
+            picked_from_host(call.frame, at, fact is PICKED)
     if target.kind is MODULE:
         return _run_module(call, target)
     if isinstance(ref, str):
@@ -107,7 +113,18 @@ def apply(call: Call, target: Fact) -> Fact:
     if target.kind is NOTHING_KNOWN and name_of(call.node.func) in conventions.MODELS:
         call.frame.work = True
         return tensor(confidence=1, why=call.node)
+    if target.kind is NOTHING_KNOWN and name_of(call.node.func) == "closure":
+        return tensor(FLOAT, confidence=2, why="`closure()` gives an optimizer the loss", ndim=0)
     return UNKNOWN
+
+
+def _takes_tensors(call: Call, target: Fact) -> bool:
+    """Whether this is the `forward` of a network, or a loss that a tensor is given as well."""
+    ref = target.ref
+    if isinstance(ref, Bound) and ref.owner.kind is MODULE and ref.function.name == "forward":
+        return True
+    named = conventions.is_loss(name_of(call.node.func))
+    return named and any(fact.kind is TENSOR and fact.confidence > 1 for fact in call.args)
 
 
 def _run_module(call: Call, module: Fact) -> Fact:

@@ -27,6 +27,7 @@ class Tag(StrEnum):
     SIZE = "size"  # torch.Size: a tuple of Python integers
     NUMBERS = "numbers"  # a list of Python numbers, however deep
     COMPARED = "compared"  # a comparison of unknown values: what is indexed with it must be an array
+    PICKED = "picked"  # what an array of numpy has picked out of an unknown value
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
@@ -48,6 +49,8 @@ THING = Fact(OTHER, confidence=3)
 SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref=Tag.SIZE)
 NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref=Tag.NUMBERS)
 COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
+PICKED = Fact(ref=Tag.PICKED)
+NO_TENSOR = Fact(ref=Tag.NO_TENSOR)
 SPREAD = Fact()  # `*values` among arguments: any number of them
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, confidence=3)
 
@@ -56,6 +59,8 @@ NAMED.update(
     for word, dtype in DTYPE_NAMED.items()
     if word.islower()
 )
+NAMED.update((f"torch.finfo().{word}", FLOATING) for word in ("max", "min", "eps", "tiny", "smallest_normal"))
+NAMED.update((f"torch.iinfo().{word}", INTEGER) for word in ("max", "min"))
 
 
 class Items:

@@ -10,6 +10,7 @@ from syncscope.project.syntax import dotted
 from syncscope.tensors.facts import (
     ARRAY,
     HOST,
+    NO_TENSOR,
     NUMBER,
     OTHER,
     SCALAR,
@@ -265,6 +266,8 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
 
 def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
+    if now.kind is UNKNOWN.kind:
+        return NO_TENSOR
     return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)
 
 

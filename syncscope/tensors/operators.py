@@ -22,6 +22,7 @@ from syncscope.tensors.facts import (
     NP_ARRAY,
     NUMBER,
     OTHER,
+    PICKED,
     SCALAR,
     SEQUENCE,
     STRING,
@@ -41,6 +42,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.narrowing import learnt
+from syncscope.tensors.torch.indexing import picked_from_host
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -69,6 +71,8 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
         if other.kind is OTHER and one.confidence < 3:
             return UNKNOWN
         dtype = _dtype(one, other, operator)
+        if other is PICKED and frame is not None and isinstance(node, ast.BinOp):
+            picked_from_host(frame, node.right if one is left else node.left, one.device is not HOST)
         if other.kind is TENSOR:
             ndim = max(one.ndim, other.ndim) if one.ndim is not None and other.ndim is not None else None
             if operator is ast.MatMult:
@@ -85,6 +89,8 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
     if lk is SEQUENCE and rk is SEQUENCE and operator is ast.Add:
         if left.elements and right.elements:
             return sequence(*left.elements, *right.elements)
+        if isinstance(node, ast.BinOp) and all(map(_is_list, (node.left, node.right), (left, right))):
+            return listed(join(element(left), element(right)))
         return join(left, right)
     if lk is SEQUENCE and operator is ast.Mult:
         of_list = isinstance(left.ref, Listed) or (isinstance(node, ast.BinOp) and isinstance(node.left, ast.List))
@@ -97,6 +103,11 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
                     break
         return STRING
     return UNKNOWN
+
+
+def _is_list(node: ast.expr, fact: Fact) -> bool:
+    """Whether a sequence is a list, and no tuple."""
+    return isinstance(node, ast.List) or isinstance(fact.ref, Listed)
 
 
 _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)

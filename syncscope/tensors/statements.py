@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     INTEGER,
     LOADER,
     NONE,
+    NUMBER,
     OTHER,
     SOMEWHERE,
     TENSOR,
@@ -141,7 +142,19 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.guarded = guarded
     if left_dead and not node.orelse and (before is None or before.hot):
         frame.heat = arms.of_rest(asked) or before
+    if node.orelse and not (left_dead or frame.dead):
+        _doubt(start, left, frame.env)
     merge(frame, left, left_dead, frame.env, frame.dead)
+
+
+def _doubt(start: Env, left: Env, right: Env) -> None:
+    """Of a name that one arm gives a tensor and the other a number that was calculated, the number is as likely."""
+    for one, other in ((left, right), (right, left)):
+        for name, fact in one.items():
+            if fact.kind is TENSOR and fact.confidence > 1 and start.get(name) is not fact:
+                number = other.get(name, UNKNOWN)
+                if number is NUMBER and start.get(name) is not number:
+                    one[name] = fact.but(confidence=1)
 
 
 def _asked(frame: Frame, test: ast.expr) -> ast.expr:

@@ -289,3 +289,35 @@ def test_hot_and_cold_are_as_marked(case: str, tmp_path: Path) -> None:
         marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
         found = sites(path.read_bytes(), str(path), Project())
         assert {s.place.line: "hot" if s.whole else "cold" for s in found} == marked, path.name
+
+
+def test_a_project_that_switches_the_checks_of_distributions_off_has_none(tmp_path: Path) -> None:
+    model = (
+        "import torch\n\ndef forward(x: torch.Tensor):\n    return torch.distributions.Normal(x, x.exp()).rsample()\n"
+    )
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model.py").write_text(model)
+    (tmp_path / "base.py").write_text("from torch.distributions import Distribution\n")
+
+    def ops() -> list[str]:
+        return [site.op for site in sites(model.encode(), str(tmp_path / "model.py"), Project())]
+
+    assert ops() == ["distribution_validate"]
+    with (tmp_path / "base.py").open("a") as file:
+        file.write("Distribution.set_default_validate_args(False)\n")
+    assert ops() == []
+
+
+def test_what_makes_a_transform_of_distributions_runs_in_steps(tmp_path: Path) -> None:
+    code = (
+        "import torch\n\ndef _slope(x: torch.Tensor):\n    return x.sum().item()\n\n"
+        "class Spline(torch.distributions.Transform):\n    def __init__(self, x):\n        self.slope = _slope(x)\n\n"
+        "    def log_abs_det_jacobian(self, x, y):\n        return x\n\n"
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+    )
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "flow.py").write_text(code)
+    assert [site.hot for site in sites(code.encode(), str(tmp_path / "flow.py"), Project())] == [True]
+    other = code.replace("log_abs_det_jacobian", "other")
+    (tmp_path / "flow.py").write_text(other)
+    assert [site.hot for site in sites(other.encode(), str(tmp_path / "flow.py"), Project())] == [False]

@@ -5,6 +5,31 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what numpy's positions pick for a network or a loss": """
+        import numpy as np
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return torch.relu(x)
+
+            def fit(self, rows, loss_fn, names):
+                for _ in range(9):
+                    at = np.random.choice(len(rows["x"]), 4, replace=False)
+                    said = self.forward(rows["x"][at])  # waits: index_host
+                    loss = loss_fn(said, rows["y"][at])  # waits: index_host
+                    apart = said.exp() - rows["z"][at]  # waits: index_host
+                    print(names[at])
+                    (loss + apart.mean()).backward()
+    """,
+    "lists as positions, however they were made": """
+        def spread(x: torch.Tensor, n: int):
+            at = [int(len(x) / n * i) for i in range(n)] + [-1]
+            every = list(range(n))
+            first = x[at, :]  # waits: index_list
+            second = x[every]  # waits: index_list
+            third = x[[i * i for i in range(n)]]  # waits: index_list
+            return first, second, third, x[tuple(range(n))]
+    """,
     "positions of a matching index what lies under a key, or in a list of tensors": """
         class ImageLoss(torch.nn.Module):
             def loss_labels(self, outputs, targets, indices):

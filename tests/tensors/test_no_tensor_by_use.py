@@ -5,6 +5,26 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a number of one arm, a tensor of the other": """
+        def told(x: torch.Tensor, many: bool, noted):
+            found = 0.0
+            for row in x:
+                found += row.sum().item()  # waits: item
+            if many:
+                part = torch.zeros(1, device="cuda")
+                whole = part[0]
+            else:
+                whole = found
+            return max(noted, whole)
+    """,
+    "made in an arm for what is no tensor": """
+        def placed(x: torch.Tensor, fc, by):
+            if isinstance(fc, torch.Tensor):
+                fc = fc.to(x.device)
+            else:
+                fc = torch.as_tensor(fc, device=x.device)  # waits: tensor_literal
+            return x * fc + torch.as_tensor(by, device=x.device)
+    """,
     "a class of torch is no tensor, whatever it is used like": """
         def parallelized(model, mesh: torch.distributed.device_mesh.DeviceMesh):
             print(f"over {mesh.size()} of {mesh}")

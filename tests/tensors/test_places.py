@@ -216,6 +216,14 @@ CASES = {
             chosen[found[:n]] = 1  # waits: number_write
             return chosen
     """,
+    "numbers of a dtype at positions": """
+        def masked(x: torch.Tensor, rows: torch.LongTensor):
+            out = x.cuda()
+            out[rows.cuda()] = torch.finfo(x.dtype).max  # waits: number_write
+            out[rows.cuda()] = -torch.finfo(x.dtype).eps  # waits: number_write
+            out[0] = torch.iinfo(torch.long).max
+            return out
+    """,
     "made on the host, and an index of what a module is given": """
         class Field(nn.Module):
             def forward(self, x: torch.Tensor, tags: torch.Tensor):

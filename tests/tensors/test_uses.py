@@ -4,6 +4,23 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what a lambda is given": """
+        def best(x: torch.Tensor, boxes: list[torch.Tensor], names: list[str]):
+            first = max(boxes, key=lambda box: box.sum())  # waits: builtin
+            kept = list(filter(lambda row: row.sum() > 0, boxes))  # waits: condition
+            small = sorted(boxes, key=lambda box: box.shape[0])
+            twice = list(map(lambda row: row * 2, boxes))
+            if twice[0].any():  # waits: condition
+                return max(names, key=lambda name: len(name))
+            return first, kept, small
+    """,
+    "what an optimizer's closure gives": """
+        class Search(torch.optim.Optimizer):
+            def step(self, closure, other):
+                before = closure()
+                other(other())
+                return float(before), float(closure()), float(other())  # waits: float
+    """,
     "changed in place": """
         def clip(group, norms):
             norm = total(norms).sqrt_()

@@ -34,8 +34,10 @@ from syncscope.tensors.facts import (
     holds_tensor,
     items,
     iterated_over,
+    listed,
     sequence,
 )
+from syncscope.tensors.frame import evaluate
 from syncscope.tensors.functions import call_function
 from syncscope.tensors.instances import Instance, instance
 
@@ -66,7 +68,7 @@ def _extreme(call: Call) -> Fact:
     """min and max compare two values at a time: over tensors each comparison is read."""
     if len(call.args) == 1:
         fact = call.first
-        if fact.kind is TENSOR:
+        if fact.kind is TENSOR and "key" not in call.keywords:
             call.emit(Op.BUILTIN, call.first_node, fact)
             return element(fact)
         _compares_elements(call, fact, 2)
@@ -78,7 +80,22 @@ def _extreme(call: Call) -> Fact:
     return NUMBER if all(a.kind is SCALAR for a in call.args) else UNKNOWN
 
 
+def _given(call: Call, function: Fact, each: Fact) -> Fact:
+    """What a lambda gives for an element."""
+    node, frame = function.ref, call.frame
+    if not isinstance(node, ast.Lambda) or len(node.args.args) != 1 or each.kind is NOTHING_KNOWN:
+        return UNKNOWN
+    env, frame.env = frame.env, {**frame.env, node.args.args[0].arg: each}
+    given = evaluate(frame, node.body)
+    frame.env = env
+    return given
+
+
 def _compares_elements(call: Call, fact: Fact, confidence: int = 3) -> None:
+    key = call.keywords.get("key")
+    ordered = _given(call, key, element(fact)) if key is not None else UNKNOWN
+    if ordered.kind is TENSOR:
+        call.emit(Op.BUILTIN, call.node_of(len(call.nodes), "key"), ordered, confidence)
     held = _over(fact)
     if held is not None and "key" not in call.keywords:
         call.emit(Op.BUILTIN, call.first_node, held, confidence)
@@ -124,6 +141,8 @@ def _same_elements(call: Call) -> Fact:
     if not call.args:
         return Fact(SEQUENCE, confidence=3)
     fact = call.first
+    if fact.kind is SEQUENCE and call.word == "list" and fact.ref.__class__ is Items and element(fact).kind is SCALAR:
+        return listed(element(fact))
     if fact.kind is SEQUENCE or fact.ref == LOADER:
         return fact
     return items(element(fact)) if fact.kind in (TENSOR, BATCH) else UNKNOWN
@@ -174,7 +193,19 @@ def _map(call: Call) -> Fact:
         return items(NUMBER) if word in ("int", "float", "bool") else UNKNOWN
     if isinstance(ref, ProjectFunction):
         return items(call_function(ref, call.frame, [element(a) for a in call.args[1:]], {}))
-    return UNKNOWN
+    given = _given(call, call.first, element(call.args[1])) if len(call.args) == 2 else UNKNOWN
+    return UNKNOWN if given.kind is NOTHING_KNOWN else items(given)
+
+
+def _filter(call: Call) -> Fact:
+    """What is kept is asked for: `filter(lambda x: x.sum() > 0, rows)`."""
+    if len(call.args) != 2:
+        return UNKNOWN
+    each = element(call.args[1])
+    asked = _given(call, call.first, each)
+    if asked.kind is TENSOR and isinstance(call.first.ref, ast.Lambda):
+        call.frame.emit(Op.CONDITION, call.first.ref.body, call.first.ref.body, asked)
+    return UNKNOWN if each.kind is NOTHING_KNOWN else items(each)
 
 
 def _super(call: Call) -> Fact:
@@ -220,6 +251,7 @@ BUILTINS: dict[str, Builtin] = {
     "enumerate": _enumerate,
     "zip": _zip,
     "map": _map,
+    "filter": _filter,
     "getattr": _getattr,
     "super": _super,
     **dict.fromkeys(("isinstance", "hasattr", "callable", "issubclass"), lambda _: TRUTH),

@@ -96,7 +96,8 @@ def _of_values(call: Call) -> Fact:
         of_host = (
             first.kind in (SCALAR, SEQUENCE) or (first.kind is ARRAY and word == "tensor") or _written(call.first_node)
         )
-        confidence = 3 if of_host else 2 if word == "tensor" else 1  # `as_tensor` of a tensor copies nothing
+        asked = word == "tensor" or first.ref is Tag.NO_TENSOR
+        confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
         confidence = min(confidence, _there(call, device))
         if not _empty(call.first_node):
             call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))

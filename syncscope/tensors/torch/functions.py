@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.project.names import named
 from syncscope.project.syntax import dotted
 from syncscope.tensors.call import Call, device_meant
 from syncscope.tensors.facts import (
@@ -217,6 +218,7 @@ def _einsum(call: Call) -> Fact:
     return tensor(dtype, device_of(*call.args[1:]), 3, call.node, held)
 
 
+_FINFO, _IINFO = named("torch.finfo()"), named("torch.iinfo()")
 _A_DTYPE = Fact(OTHER, confidence=3, ref=Tag.DTYPE)
 _ON_HOST = Fact(OTHER, device=HOST, confidence=3, ref=Tag.DEVICE)
 SPECIAL: dict[str, Special] = {
@@ -237,7 +239,9 @@ SPECIAL: dict[str, Special] = {
     "device": _device,
     **dict.fromkeys(("promote_types", "result_type", "get_default_dtype"), lambda _: _A_DTYPE),
     "get_default_device": lambda _: _ON_HOST,
-    **dict.fromkeys(("dtype", "finfo", "iinfo"), lambda _: THING),
+    "dtype": lambda _: THING,
+    "finfo": lambda _: _FINFO,
+    "iinfo": lambda _: _IINFO,
     "load": lambda _: UNKNOWN,
     "multinomial": _multinomial,
     "ctc_loss": _ctc_loss,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
-from syncscope.project.syntax import each_of, last_word
+from syncscope.project.syntax import each_of, last_word, name_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     MODULE,
     NONE,
     OTHER,
+    PICKED,
     SCALAR,
     SEQUENCE,
     TENSOR,
@@ -173,7 +174,11 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         elif fact.kind is SEQUENCE or fact.kind is ARRAY:
             if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
                 _host_positions(frame, node, part, element(fact), base)
-            if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
+            if (
+                istensor
+                and (fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp)
+                and not _same_numbers(part)
+            ):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
             elif istensor and kind is ast.Name and isinstance(fact.ref, Items):
                 each = element(fact).kind
@@ -213,7 +218,15 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             ndim = None
         shape = DYNAMIC if dynamic else base.shape
         return Indexed(None, None, like(base, node if single else (), shape=shape, ndim=ndim))
+    if base.kind is NOTHING_KNOWN and any(evaluate(frame, part).kind is ARRAY for part in parts if name_of(part)):
+        return Indexed(None, None, PICKED)
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
+    """`model(rows[np.random.choice(n, k)])`: what a network is given, or meets a tensor, was one when it was picked."""
+    if beside and isinstance(node, ast.Subscript):
+        frame.emit(Op.INDEX_HOST, node, node.slice, tensor(confidence=2, why=node))
 
 
 def _in_a_module(frame: Frame) -> bool:

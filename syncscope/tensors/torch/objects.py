@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.heat import Role
 from syncscope.model.ops import Op
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -109,6 +110,9 @@ def _distribution(call: Call) -> Fact:
     unchecked = any(
         k.arg == "validate_args" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
     )
+    module = call.frame.module
+    if not unchecked and "validate_args" not in call.keywords:  # the project may have switched all checks off
+        unchecked = module.project.role(module.path, "validate_args") is Role.UNREACHED
     if held is not None and not unchecked and not word.endswith("Transform"):
         held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
         call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
