@@ -140,7 +140,7 @@ EXAMPLES = (
             error = x.abs().mean()
             extra = torch.tensor(0.0).type_as(error)  # !
             weight = torch.tensor(1).to(error)  # !
-            return error + extra, weight, torch.tensor(0.1).type_as(error)  # !
+            return error + extra, weight
         """,
         """
         import torch
@@ -149,7 +149,7 @@ EXAMPLES = (
             error = x.abs().mean()
             extra = torch.zeros((), dtype=error.dtype, device=error.device)
             weight = torch.full((), 1, dtype=error.dtype, device=error.device)
-            return error + extra, weight, torch.tensor(0.1).type_as(error)
+            return error + extra, weight
         """,
         Safety.SAFE,
         "x: float[n, m]",

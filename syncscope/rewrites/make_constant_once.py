@@ -217,7 +217,9 @@ def only_computed_with(function: Function, node: ast.expr) -> bool:
             return True
         case ast.Assign(targets=[ast.Name(id=name)]):
             uses = function.reads(name)
-            alone = len(function.binds(name)) == 1 and not function.shared(name)
+            alone = not function.shared(name) and not any(
+                another(function, bind, node) for bind in function.binds(name)
+            )
             return alone and bool(uses) and all(only_computed_with(function, use) for use in uses)
         case ast.Subscript(value=value, slice=index, ctx=ctx) as part:
             return index is node or (value is node and isinstance(ctx, ast.Load) and only_computed_with(function, part))
@@ -229,9 +231,19 @@ def only_computed_with(function: Function, node: ast.expr) -> bool:
         case ast.keyword() as given:
             call = function.parent(given)
             return given.arg != "out" and isinstance(call, ast.Call) and _operation(function, call)
+        case ast.Call(func=ast.Name(id="isinstance")):
+            return True
         case ast.Call() as call:
             op = function.op(call)
             return op is not None and _operation(function, call, op.name in VIEWS, op.base is node)
+    return False
+
+
+def another(function: Function, bind: ast.Name, node: ast.expr) -> bool:
+    """Whether a name is given another constant here: each would get a function of its own, and a number to its name."""
+    match function.parent(bind):
+        case ast.Assign(value=ast.Call(args=[given, *_]) as value):
+            return value is not node and written(given)
     return False
 
 
