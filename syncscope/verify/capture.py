@@ -221,10 +221,18 @@ def perturb(optimizers: Iterable[Any], seed: int) -> None:
     torch = sys.modules["torch"]
     draw = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for tensor in (p for one in optimizers for group in one.param_groups for p in group["params"]):
+        trained = [p for one in optimizers for group in one.param_groups for p in group["params"]]
+        for tensor in trained or _of_modules(torch):
             if not tensor.is_floating_point():
                 continue
             host = tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32))
             sign = torch.where(torch.rand(host.shape, generator=draw) < 0.5, -1.0, 1.0).to(host.dtype)
             moved = host + sign * host.abs() * torch.finfo(tensor.dtype).eps
             tensor.copy_(moved.to(tensor.dtype))
+
+
+def _of_modules(torch: Any) -> list[Any]:
+    """What a program without an optimizer may train."""
+    modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
+    held = (p for one in modules for p in one.__dict__.get("_parameters", {}).values() if p is not None)
+    return [*{id(p): p for p in held if p.requires_grad}.values()]

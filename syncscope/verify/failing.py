@@ -11,7 +11,7 @@ from syncscope.verify.request import Program
 
 RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
 ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
-STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
+STEP = "a step ends with optimizer.step(), or with backward() where there is no optimizer"
 TWICE = "it ran once, and fails the second time: is something left, a port, a lock, a file outside of its folder?"
 FEWEST_STEPS = 4  # that --steps takes
 

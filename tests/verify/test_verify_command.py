@@ -177,7 +177,7 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
         ("import torch", "error: train.py cannot be run: ModuleNotFoundError: No module named 'torch'"),
         (
             "try:\n    import torch\nexcept ImportError:\n    print('done')",
-            "error: train.py made no steps\n hint: a step ends with optimizer.step()",
+            "error: train.py made no steps\n hint: a step ends with optimizer.step(),",
         ),
     ],
 )
