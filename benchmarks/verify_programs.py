@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-ALONE, STEADY = 25.0, 3.0  # s that a program runs by itself at most, and once its memory no longer grows
+ALONE, STEADY = 25.0, 8.0  # s that a program runs by itself at most, and once its memory no longer grows
+RESTS = 1.5  # s in which no memory is given back
 SAMPLED = 0.05  # s between two looks at the device's memory
 LETTERS = "abcdefghijklmnopqrstuvwxyz \n"
 
@@ -193,11 +194,20 @@ class DeviceMemory:
             return None
         return float(told.used) / 2**20
 
+    def at_rest(self) -> float | None:
+        """MiB, once that no longer shrinks: processes that were ended give theirs back a little later."""
+        least, until = self.used(), time.monotonic() + RESTS
+        while least is not None and time.monotonic() < until:
+            time.sleep(SAMPLED)
+            if (now := self.used() or 0.0) < least - 1:
+                least, until = now, time.monotonic() + RESTS
+        return least
+
     @contextmanager
     def most(self) -> Iterator[list[float]]:
         """One number at the end: the most that was in use meanwhile, above what was before."""
         found: list[float] = []
-        before, ended, seen = self.used(), threading.Event(), [0.0]
+        before, ended, seen = self.at_rest(), threading.Event(), [0.0]
 
         def look() -> None:
             while not ended.wait(SAMPLED):
@@ -215,7 +225,7 @@ class DeviceMemory:
 
     def most_alone(self, command: list[str], folder: Path, environment: dict[str, str]) -> float | None:
         """MiB that a program takes, once that no longer grows; None without a device."""
-        if (before := self.used()) is None:
+        if (before := self.at_rest()) is None:
             return None
         most, grown, until = 0.0, time.monotonic(), time.monotonic() + ALONE
         silent: dict[str, Any] = {
@@ -276,6 +286,8 @@ def decision_of(said: dict[str, Any], code: int | None, complaints: str) -> str:
         return "refused" if any(fix["values"] == "changed" for fix in said["fixes"]) else "no gain"
     if code == 3:
         return "undecided"
+    if code is None:
+        return "cut by --within"
     last = said.get("error") or (complaints.strip().splitlines() or ["ended"])[-1]
     return f"failed: {last[:150]}"
 

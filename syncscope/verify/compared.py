@@ -189,7 +189,11 @@ class Compared:
     def is_equal(self, chosen: Set) -> bool:
         """Whether a version changes no bit in a whole run: then nothing needs to be known of how far two runs are apart."""
         self._whole_run(chosen)
-        return chosen in self.values and not self._difference(chosen).largest
+        if chosen not in self.values:
+            return False
+        if _is_of_names_alone(self._difference(chosen)) and self.found.noise is None:
+            self.own_noise()  # what tells the time is another in each run
+        return not self._difference(chosen).largest
 
     def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
         """Whether a version computes in a whole run what the program does, and why not. `rounds`: last bits may be others.
@@ -204,7 +208,7 @@ class Compared:
         if apart.largest and self.found.noise is None:
             self.own_noise()  # else both were the same bit for bit, and so is the program twice
             apart = self._difference(chosen)
-        only_held = replace(apart, held=0.0).largest == 0.0 < apart.held
+        only_held = _is_of_names_alone(apart)
         if only_held and not safe and apart.held <= BITS * (self.runs.fewer or self.found.steps) * LAST_BIT:
             return WITHIN, f"by {apart.held:.1e} of what names hold, as rounding may", apart
         if only_held and not self._is_settled(chosen):
@@ -274,3 +278,8 @@ class Compared:
         """Names that hold something else in another run of the same version, such as the time, prove nothing."""
         names = names_of(self.values[one], self.values[again], lambda place: (place.path, place.line))
         self._loose |= {name for name, by in names.items() if by}
+
+
+def _is_of_names_alone(apart: Difference) -> bool:
+    """Whether nothing differs but what names hold."""
+    return replace(apart, held=0.0).largest == 0.0 < apart.held

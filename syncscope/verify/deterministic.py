@@ -23,6 +23,10 @@ def from_the_start() -> None:
     own_workspace()
     if "torch" in sys.modules:
         OneOrder().hold()
+        kept = vars(type(sys.modules["torch"].backends.cudnn))
+        for name in ("benchmark", "deterministic"):  # what the program says of them in its first lines changes nothing
+            if hasattr(kept.get(name), "setter"):
+                kept[name].setter = lambda value: None
 
 
 def own_workspace() -> None:

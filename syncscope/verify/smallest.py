@@ -22,6 +22,7 @@ from syncscope.verify.why_kept import is_timed, why_it_goes, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
+FIRST = 0.6  # part of the budget in which all together are timed by themselves, as long as they are open
 EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
 NONE: Set = frozenset()
 
@@ -247,7 +248,8 @@ class Fixes:
             until = EACH if gains and len(good) > 1 else ALL if gains else 1.0
             if not (open_ or whole) or search.budget.spent() > until:
                 return
-            search.turn([*whole, *open_])
+            is_first = whole and search.budget.spent() < FIRST  # whether there is anything to be had at all
+            search.turn(whole if is_first else [*whole, *open_])
 
     def _needed(self, together: Set, good: Sequence[int]) -> Set:
         """The smallest set whose step is as short as that of all; none where nothing gains."""
