@@ -157,7 +157,7 @@ EXAMPLES = (
             out[:, has_index] = torch.tanh(x[:, has_index]).cumsum(0) - y[0, has_index]
             return out
         """,
-        Safety.SUGGEST,
+        Safety.UNSAFE,
         "x: finite[n, m]; y: finite[n + 1, m]; known: holes[n + 1, m]",
         rule="boolean-mask-read",
     ),
@@ -328,7 +328,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if is_mask(fact) and fact.confidence < 3:
         changes = f"{mask.id} must be a tensor, no array of numpy; {changes}"
     if beside and fact.ndim is None:
-        tier, changes = Safety.SUGGEST, f"{mask.id} must have one dimension; {changes}"
+        changes = f"{mask.id} must have one dimension; {changes}"
     elif fact.ndim is None:
         changes = f"{mask.id} {SOME}; {changes}"
     return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)

@@ -37,7 +37,6 @@ EXAMPLES = (
             return x[torch.arange(len(x), device=x.device), labels].sum() + x[rows, labels[:, None]]
         """,
         Safety.SAFE,
-        "x: float[n, 4]; labels: index[n] < 4",
     ),
     Example(
         """

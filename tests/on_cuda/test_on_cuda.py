@@ -51,7 +51,7 @@ def test_memory_is_as_torch_counts_it_and_has_its_lines(on_cuda: Program) -> Non
 
 @pytest.mark.parametrize("name", sorted(n for n, rule in builtin().items() if any(e.inputs for e in examples(n, rule))))
 def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: Program) -> None:
-    """Every mark waits; every other line that waits is a finding of some rule."""
+    """Every mark waits; every other line that waits is a finding of some rule, or goes with the fix of one."""
     done = on_cuda(HERE / "examples.py", name)
     assert not done.returncode, done.stderr
     for one in json.loads(done.stdout):
@@ -60,5 +60,9 @@ def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: P
         assert one["runs"], one
         lines = one["code"].splitlines()
         assert {line for line in marked if not any(word in lines[line - 1] for word in UNTOLD)} <= waited, one
-        flagged = {line for f in findings(one["code"]) for line in range(f.place.line, f.end_line + 1)}
-        assert waited <= flagged, one
+        found = findings(one["code"])
+        flagged = {line for f in found for line in range(f.place.line, f.end_line + 1)}
+        code = one["code"].encode()
+        spans = [edit.span for f in found for edit in (f.fix.edits if f.fix is not None else ())]
+        mended = {1 + code.count(b"\n", 0, at) for span in spans for at in range(span.start, span.end)}
+        assert waited <= flagged | mended, one

@@ -1,11 +1,13 @@
 """An index that is made where it is used: when it is, and when not."""
 
+import inspect
 import textwrap
 
 import pytest
 from rules.driver import findings
 
 from syncscope.model.finding import Safety
+from syncscope.rewrites import make_index_on_device
 
 HEAD = """
 import torch
@@ -37,3 +39,17 @@ def test_an_index_is_made_on_the_device_where_it_serves_for_nothing_else(code: s
     for fix in found:
         moved = fix is not None and any("device=x.device" in edit.text for edit in fix.edits)
         assert moved == (fix is not None and fix.safety is not Safety.SUGGEST)
+
+
+def test_the_example_gives_the_same_where_there_is_no_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("the example then takes a tensor of the host to the GPU")
+    example = make_index_on_device.EXAMPLES[0]
+    given = torch.arange(12.0).view(3, 4), torch.tensor([3, 0, 2])
+    results = []
+    for code in (example.code, example.fixed):
+        space: dict[str, object] = {}
+        exec(inspect.cleandoc(code), space)
+        results.append(space["forward"](*given))
+    assert torch.equal(*results)
