@@ -1,0 +1,87 @@
+"""What a function does, as its tree tells: whether it holds the training loop, makes weights, keeps what it makes."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from syncscope.heat.loops import LOOPS, backward_lines, trains
+from syncscope.model.source import line_starts
+from syncscope.project import conventions
+from syncscope.project.modules import Class, ProjectFunction
+from syncscope.project.names import ancestry, bases
+from syncscope.project.syntax import name_of, walk
+
+
+@lru_cache(maxsize=64)
+def holds_its_loop(function: ProjectFunction) -> bool:
+    """Whether one of its loops is known to train; else all of it may be what does."""
+    return any(
+        isinstance(each, LOOPS) and trains(each, function.name, function.module.source) for each in walk(function.node)
+    )
+
+
+@lru_cache(maxsize=64)
+def holds_all_steps(function: ProjectFunction) -> bool:
+    """Whether one of its loops goes over many steps, each with a backward pass and an optimizer's step: an update of a whole
+    rollout, not a step that adds up gradients or goes over its networks.
+    """
+    source = function.module.source
+    node = function.node
+    if not any(node.lineno <= line <= (node.end_lineno or 0) for line in backward_lines(source)):
+        return False
+    return any(
+        isinstance(each, (ast.For, ast.AsyncFor))
+        and any(conventions.MANY.search(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
+        and trains(each, function.name, source)
+        and any(isinstance(part, ast.Call) and name_of(part.func) == "step" for part in walk(each))
+        for each in walk(node)
+    )
+
+
+def makes_weights(function: ProjectFunction) -> bool:
+    """Whether it makes parameters of a module: `self.weight = nn.Parameter(...)`."""
+    node, source = function.node, function.module.source
+    starts = line_starts(source)
+    begin, end = starts[node.lineno - 1], starts[min(node.end_lineno or node.lineno, len(starts) - 1)]
+    return source.find(b"Parameter(", begin, end) >= 0 and any(
+        isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and name_of(each.value.func) == "Parameter"
+        and any(isinstance(target, ast.Attribute) for target in each.targets)
+        for each in walk(node)
+    )
+
+
+def keeps_by_hand(function: ProjectFunction) -> bool:
+    """Whether it gives what it has kept under a key, before it makes anything: `if key in self.kept: return self.kept[key]`."""
+    return any(
+        isinstance(each, ast.If)
+        and isinstance(each.test, ast.Compare)
+        and isinstance(each.test.ops[0], ast.In)
+        and isinstance(each.body[-1], ast.Return)
+        and isinstance(given := each.body[-1].value, ast.Subscript)
+        and name_of(given.value) == name_of(each.test.comparators[0])
+        for each in function.node.body
+    )
+
+
+def gives(function: ProjectFunction) -> bool:
+    """Whether it gives anything back."""
+    return any(isinstance(each, ast.Return) and each.value is not None for each in walk(function.node))
+
+
+@lru_cache(maxsize=64)
+def calls_steps(function: ProjectFunction) -> bool:
+    """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
+    called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
+    return any(conventions.STEP.search(name) and name != "train" for name in called)
+
+
+def of_distributions(cls: Class) -> bool:
+    """Whether a class is a distribution, or what distributions are transformed by, and no transform of data."""
+    kin = ancestry(cls)
+    named = (base.ref for each in kin for base in bases(each))
+    return any("log_abs_det_jacobian" in each.methods for each in kin) or any(
+        isinstance(ref, str) and ref.startswith("torch.distributions.") for ref in named
+    )

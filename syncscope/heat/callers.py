@@ -1,0 +1,70 @@
+"""Who calls a function in its own file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from syncscope.model.source import line_starts
+from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.syntax import expressions, name_of, statements
+
+_IN_WORD = re.compile(rb"\w")
+
+
+@lru_cache(maxsize=64)
+def callers(module: Module, name: str, anyhow: bool) -> list[ProjectFunction | None]:
+    """The functions of a file that call this one; None where it is handed on uncalled, named outside of all functions, or, not
+    `anyhow`, is no method of the caller's own object.
+
+    Its text says which of them speak of it: no other is gone through.
+    """
+    found: list[ProjectFunction | None] = []
+    starts = line_starts(module.source)
+    lines = [bisect_right(starts, at) for at in _stands(name.encode(), module.source)]
+    for function in module.top:
+        first = min((d.lineno for d in function.node.decorator_list), default=function.node.lineno)
+        last = function.node.end_lineno or first
+        inside = [line for line in lines if first <= line <= last]
+        if inside:
+            lines = [line for line in lines if not first <= line <= last]
+            found += [function if called else None for called in _uses(function.node, name, inside, anyhow)]
+    if lines:
+        found += [None for node in _on(lines, module.tree) if name_of(node) == name and node.lineno in lines]  # type: ignore[attr-defined]
+    return found
+
+
+def _stands(word: bytes, text: bytes) -> Iterator[int]:
+    """Where a word stands by itself: found as bytes, in a tenth of the time that a pattern would take."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not (_IN_WORD.match(text, at - 1) if at else None) and not _IN_WORD.match(text, end):
+            yield at
+        at = text.find(word, end)
+
+
+def _on(lines: list[int], root: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of the statements that stand on these lines, from the outside in."""
+    for each in statements(root):
+        headed = hasattr(each, "decorator_list") or not hasattr(each, "lineno")  # which may begin above its own line
+        if headed or any(each.lineno <= line <= each.end_lineno for line in lines):  # type: ignore[attr-defined]
+            yield from expressions(each)
+
+
+def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[bool]:
+    """For each place on these lines where a name stands, also as an attribute, whether it is called there, of `self` unless
+    `anyhow`."""
+    uses: dict[int, bool] = {}
+    for node in _on(lines, root):  # a call comes before what it calls
+        if node.__class__ is ast.Call:
+            func: Any = node.func
+            if name_of(func) == name:
+                uses[id(func)] = anyhow or name_of(getattr(func, "value", None)) in ("self", "cls")
+        elif name_of(node) == name:
+            uses.setdefault(id(node), False)
+    return list(uses.values())
