@@ -35,8 +35,8 @@ def export(report: Report) -> str:
 
 
 def export_findings(report: Report) -> str:
-    """The findings alone, as a list."""
-    return json.dumps([finding(found) for found in in_order(report)], indent=2) + "\n"
+    """The findings alone, as a list: each has the number of its form."""
+    return json.dumps([{"schema": 1, **finding(found)} for found in in_order(report)], indent=2) + "\n"
 
 
 def in_order(report: Report) -> list[Finding]:

@@ -89,6 +89,7 @@ def test_text(report, golden):
 def test_json(report, golden):
     text = as_json.export_findings(report)
     golden("findings.json", text)
+    assert [one.pop("schema") for one in json.loads(text)] == [1] * len(report.findings)
     whole = json.loads((Path(__file__).parents[2] / "docs" / "report-schema.json").read_text())
     jsonschema.validate(
         json.loads(text), {"type": "array", "items": {"$ref": "#/$defs/finding"}, "$defs": whole["$defs"]}
