@@ -78,11 +78,11 @@ class OwnSchedule:
 
     def words(self, opening: bool) -> str:
         """Which steps were recorded, and why those, "" where all were; `opening` says that it is the opening that was kept."""
-        if self.phase is Phase.OPENING:
+        count = sum(self.steps.values())
+        if self.steps[Phase.OPENING] == count:
             return ""
         first = self.steps[Phase.OPENING] + self.steps[Phase.BEFORE]
         last = first + self.steps[Phase.RECORDED]
-        count = sum(self.steps.values())
         if opening:
             return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: there were too few others"
         return (

@@ -64,6 +64,14 @@ def test_it_says_which_steps_and_why():
     )
 
 
+def test_nothing_is_said_where_the_opening_was_all():
+    schedule = OwnSchedule()
+    for _ in range(5):
+        schedule.step(10 * MS, 0)
+    assert schedule.phase is Phase.BEFORE
+    assert schedule.words(True) == ""
+
+
 def run(count, ms=4.0, **options):
     lengths = []
     with Session(**options) as session:
