@@ -146,7 +146,8 @@ def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: di
         ("loading", loading),
     ):
         found[name] = lines.sums(lines.item, values)
-    launching = np.isin(np.arange(len(host.row)), event_graph.device_work.enqueued)
+    launching = np.zeros(len(host.row), bool)
+    launching[event_graph.device_work.enqueued] = True
     inside = launching & (host.row >= 0) & (host.began + origin >= first) & (host.began + origin < last)
     found["launches"] = lines.sums(lines.item[inside])
     before = np.append(lines.item[:1], lines.item[:-1])  # a mark has its next call's line

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.occupancy import filled, used
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
-from syncscope.analysis.selections import selections
+from syncscope.analysis.selections import SelectedRows, selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import as_worked, quietest, steps
@@ -110,10 +111,20 @@ class EventGraph:
         self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self.ends])
         if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
             self.steps = quietest(self.steps, [(read.step, (read.place, read.column, read.op)) for read in reads])
-        self.taken_out = TakenOut(trace, reads, host, work, steps, pinned)
-        launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
+        self._pinned = pinned
+
+    @cached_property
+    def taken_out(self) -> TakenOut:
+        """What goes with a read that is taken out."""
+        return TakenOut(self.trace, self.reads, self._host, self._work, self.marked, self._pinned)
+
+    @cached_property
+    def selections(self) -> list[SelectedRows]:
+        """The rows that were selected, and what runs over them."""
+        host, work = self._host, self._work
+        launch_times = host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
         counted = self.taken_out.launched_by(self.counting)
-        self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
+        return selections(self.trace, self.reads, work.row, launch_times.astype(np.int64), counted)
 
     @property
     def device_work(self) -> DeviceWork:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.intervals import distinct
 from syncscope.analysis.start_causes import Cause
 from syncscope.model.held_up import HeldUp, Why
 from syncscope.model.trace import Trace
@@ -35,7 +36,7 @@ def held_up(trace: Trace, event_graph: EventGraph) -> HeldUp:
     events = len(trace)
     why, by = np.zeros(events + len(reads), np.uint8), np.full(events + len(reads), -1, np.int64)
 
-    calls = np.unique(launched.call[launched.call >= 0])
+    calls = distinct(launched.call[launched.call >= 0])
     waits = np.array([number for number, read in enumerate(reads) if read.blocked > 0 and read.calls], np.int64)
     over = trace.end[[reads[number].calls[-1] for number in waits.tolist()]]
     waits, over = waits[np.argsort(over, kind="stable")], np.sort(over)

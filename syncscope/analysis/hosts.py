@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.intervals import distinct
 from syncscope.analysis.waits import Launches, Wait
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
@@ -25,8 +26,7 @@ class Host:
     """
 
     def __init__(self, trace: Trace, launched: Launches, held: Sequence[Wait], steps: tuple[Step, ...]) -> None:
-        calls = np.unique(np.concatenate([launched.call[launched.call >= 0], np.array([w.row for w in held], np.intp)]))
-        calls = calls.astype(np.intp)
+        calls = distinct(np.concatenate([launched.call[launched.call >= 0], np.array([w.row for w in held], np.intp)]))
         marks = np.array([s.end for s in steps], np.int64)
         row = np.concatenate([calls, -1 - np.arange(len(marks))])
         begin = np.concatenate([trace.start[calls], marks])
@@ -43,11 +43,19 @@ class Host:
         self.gap = np.maximum(0.0, begin - reach)
         self.began = np.maximum(begin, reach)
         self.cost = np.maximum(0.0, end - self.began)
-        self.holds = np.isin(self.row, np.array([w.row for w in held], np.intp))
-        waits = np.isin(self.row, np.array([w.row for w in held if w.targets], np.intp))
+        self.holds, waits = (
+            self._rows(trace, [w.row for w in chosen]) for chosen in (held, [w for w in held if w.targets])
+        )
         self.waited = float(end[waits].min(initial=np.inf))
         length = float((end - begin).sum())
         self.overlap = float((np.minimum(reach, end) - begin).clip(0.0).sum()) / length if length else 0.0
+
+    def _rows(self, trace: Trace, rows: list[int]) -> NDArray[np.bool_]:
+        """Which items are these calls."""
+        chosen = np.zeros(len(trace), bool)
+        chosen[rows] = True
+        found: NDArray[np.bool_] = (self.row >= 0) & chosen[np.maximum(self.row, 0)] if len(trace) else self.row >= 0
+        return found
 
 
 def recorded(trace: Trace) -> NDArray[np.intp]:

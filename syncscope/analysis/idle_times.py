@@ -46,6 +46,7 @@ LOOKED_UP = 3_000  # idle times that are given a function, the longest first
 UNNAMED = "what was not recorded"
 EARLIER = "work that was enqueued before the recording"
 SHORT = "in many short pauses"
+PYTHON, ANNOTATION, OP = int(Kind.PYTHON), int(Kind.ANNOTATION), int(Kind.OP)
 Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
@@ -216,7 +217,9 @@ def _together(spans: Iterable[tuple[int, int]]) -> Intervals:
 def _of(trace: Trace, lanes: set[int], pattern: re.Pattern[str] | None, *kinds: Kind) -> Intervals:
     """When any of these lanes was in an event of these kinds, by name where there is a `pattern`."""
     rows = trace.rows(*kinds)
-    rows = rows[np.isin(trace.lane[rows], list(lanes))]
+    chosen = np.zeros(len(trace.lanes), bool)
+    chosen[list(lanes)] = True
+    rows = rows[chosen[trace.lane[rows]]]
     if pattern is not None:
         rows = rows[np.array([bool(pattern.search(name)) for name in trace.names], bool)[trace.name[rows]]]
     return union(trace.start[rows], trace.end[rows])
@@ -276,11 +279,11 @@ def user(trace: Trace, chain: Sequence[int]) -> str:
     """The innermost function of the user's among these events (outermost first), else region, else the outermost operator."""
     region, operator = "", ""
     for row in reversed(chain):
-        name, place, kind = trace.names[trace.name[row]], int(trace.place[row]), trace.kind[row]
-        if kind == Kind.PYTHON and place >= 0 and not carries(trace.places[place].path) and not MODULE.match(name):
+        name, place, kind = trace.names[trace.name[row]], int(trace.place[row]), int(trace.kind[row])
+        if kind == PYTHON and place >= 0 and not carries(trace.places[place].path) and not MODULE.match(name):
             return f"{name.rpartition(': ')[2]} ({trace.places[place]})"
-        if kind == Kind.ANNOTATION and not OURS.match(name):
+        if kind == ANNOTATION and not OURS.match(name):
             region = region or name
-        if kind == Kind.OP:
+        if kind == OP:
             operator = name
     return region or operator

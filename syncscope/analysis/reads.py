@@ -16,12 +16,13 @@ from syncscope.analysis.waits import Launches, Wait
 from syncscope.model import ops
 from syncscope.model.report import Read, Step
 from syncscope.model.source import Place
-from syncscope.model.trace import Flag, Kind, Trace
+from syncscope.model.trace import Flag, Kind, Trace, numbers_used
 
 Times = np.ndarray[tuple[int], np.dtype[np.int64]]
 OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
 # Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
 CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
+READ, FALLBACK = int(Kind.READ), int(Flag.FALLBACK)  # asked for in every event around a wait: an enum is slow to ask
 MODULE = re.compile(r"^nn\.Module: (?P<name>.+?)(?:_\d+)?$")
 
 
@@ -84,12 +85,14 @@ def _charged(trace: Trace, found: list[Read], launched: Launches, end: Times) ->
     ```
     """
     idle = gaps(union(trace.start[launched.row], end[launched.row]))
-    begins = {int(s): int(e - s) for s, e in zip(idle.start.tolist(), idle.end.tolist(), strict=True)}
-    charged = []
-    for read in found:
+    over = np.array([end[read.waited_for] if read.waited_for >= 0 else -1 for read in found], np.int64)
+    at = np.searchsorted(idle.start, over)
+    charged, taken = [], set[int]()
+    for read, number, moment in zip(found, at.tolist(), over.tolist(), strict=True):
         after = 0
-        if read.waited_for >= 0:
-            after = begins.pop(int(end[read.waited_for]), 0)
+        if read.waited_for >= 0 and number < len(idle.start) and idle.start[number] == moment and number not in taken:
+            after = int(idle.end[number] - idle.start[number])
+            taken.add(number)
         charged.append(replace(read, idle_after=after))
     return charged
 
@@ -133,7 +136,7 @@ class _Around:
         self._units = Nesting(trace, Kind.READ, Kind.OP)
         self._frames = Nesting(trace, Kind.PYTHON)
         self._chains: dict[int, list[int]] = {}
-        lanes = [int(x) for x in np.unique(trace.lane[trace.rows(Kind.PYTHON)])]
+        lanes = [int(x) for x in numbers_used(trace.lane[trace.rows(Kind.PYTHON)])]
         steps = trace.rows(Kind.STEP)
         main = int(trace.lane[steps[0]]) if len(steps) else -1
         self._main = main if main in lanes else (lanes[0] if len(lanes) == 1 else -1)
@@ -150,10 +153,10 @@ class _Around:
         trace = self._trace
         chain = self._chain(row)
         for above in chain:
-            if trace.kind[above] == Kind.READ:
+            if trace.kind[above] == READ:
                 return 0, above
         for above in chain:
-            if trace.flags[above] & Flag.FALLBACK or OPERATOR.match(trace.names[trace.name[above]]):
+            if trace.flags[above] & FALLBACK or OPERATOR.match(trace.names[trace.name[above]]):
                 return 1, above
         return (1, chain[-1]) if chain else (2, row)
 
@@ -168,7 +171,7 @@ class _Around:
         """What users call it: `item`, `nonzero`, `fallback of aten::x`, `cudaStreamSynchronize`."""
         trace = self._trace
         name: str = trace.names[trace.name[unit]]
-        if trace.kind[unit] == Kind.READ:
+        if trace.kind[unit] == READ:
             return name
         if fallback:
             return name if name.startswith("fallback of ") else f"fallback of {name}"

@@ -24,6 +24,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -243,8 +244,14 @@ class _Operators:
         rows = trace.rows(Kind.OP)
         self._around = Nesting(trace, Kind.OP) if len(rows) else None
         self._shapes = any(trace.known(int(row)).input_dims for row in rows[:64].tolist())
-        calls = trace.rows(Kind.CALL) if len(rows) else EMPTY
-        self._call = dict(zip(trace.correlation[calls].tolist(), calls.tolist(), strict=True))
+        self._any = len(rows) > 0
+
+    @cached_property
+    def _call(self) -> dict[int, int]:
+        """The calls by their correlation."""
+        trace = self._trace
+        calls = trace.rows(Kind.CALL) if self._any else EMPTY
+        return dict(zip(trace.correlation[calls].tolist(), calls.tolist(), strict=True))
 
     def around(self, work: int) -> list[int]:
         """Those in which a piece of work (a row of the trace) was launched, outermost first."""

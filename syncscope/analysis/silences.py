@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Trace, numbers_used
 
 REACH = 20_000  # ns from the end of the device's work to the next event of a host that waited for it,
 AHEAD = 3_000  # and before it, by clocks that disagree
@@ -40,7 +40,7 @@ def unrecorded_waits(
     launched, starts, ends, queue = work
     worked = union(starts.astype(np.int64), ends.astype(np.int64))
     queues = []
-    for number in np.unique(queue):
+    for number in numbers_used(queue):
         of = queue == number
         queues.append((np.maximum.accumulate(launched[of]), np.maximum.accumulate(ends[of])))
     found = {}

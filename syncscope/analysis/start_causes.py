@@ -33,7 +33,7 @@ from syncscope.analysis.graph import NEVER
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.waits import CLOCKS, SLACK, Launches, stream_waits
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Trace, numbers_used
 
 BACK_TO_BACK = 4_000.0  # ns: a kernel that starts sooner after its predecessor was waiting for it,
 SLOWEST_QUEUE = 60_000.0  # and so long after at most where the queue is slow: PoCL on 15 threads takes 10 to 31 us
@@ -89,9 +89,11 @@ class DeviceWork:
         self.row, self.item, self.start, known = launched.row[order], item[order], start[order], known[order]
         self.duration = trace.duration[self.row].astype(float)
         self.end = self.start + self.duration
-        names, queue = np.unique(trace.lane[self.row], return_inverse=True)
-        self.queue = queue.astype(np.int32)
-        self.lanes = [trace.lanes[lane] for lane in names.tolist()]
+        lanes = numbers_used(trace.lane[self.row])
+        number = np.zeros(len(trace.lanes), np.int32)
+        number[lanes] = np.arange(len(lanes))
+        self.queue = number[trace.lane[self.row]]
+        self.lanes = [trace.lanes[lane] for lane in lanes]
         self.queues = len(self.lanes)
         self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
         self._bounds(trace, host, known)
@@ -141,7 +143,7 @@ class DeviceWork:
     def _idle(self, began: Numbers) -> Truths:
         """Whether the device had nothing to do from the launch of each piece of work to its begin."""
         idle = np.zeros(len(self.start), bool)
-        for device in np.unique(self.device):
+        for device in numbers_used(self.device):
             by_start = np.flatnonzero(self.device == device)
             by_start = by_start[np.argsort(self.start[by_start], kind="stable")]
             over = np.concatenate(([NEVER], np.maximum.accumulate(self.end[by_start])))[:-1]
@@ -155,13 +157,14 @@ class DeviceWork:
         if not len(late):
             return
         calls = trace.rows(Kind.CALL)
-        ordered = any(STREAM_WAIT.search(trace.names[code]) for code in np.unique(trace.name[calls]))
+        ordered = any(STREAM_WAIT.search(trace.names[code]) for code in numbers_used(trace.name[calls]))
         reach = ORDERED if ordered else HAND_OVER
         by_end = np.argsort(self.end, kind="stable")
         ends = self.end[by_end]
         full = self._full(trace, late)
-        for j, crowded in zip(late.tolist(), full.tolist(), strict=True):
-            source = self._source(by_end, ends, j, since[j])
+        before = np.searchsorted(ends, self.start[late] + 1, side="right") - 1  # the last to end before each began
+        for j, crowded, at in zip(late.tolist(), full.tolist(), before.tolist(), strict=True):
+            source = self._source(by_end, ends, j, since[j], at)
             queue = self.queue[j]
             if source >= 0:
                 lag = self.start[j] - self.end[source]
@@ -183,9 +186,10 @@ class DeviceWork:
             else:
                 self.cause[j] = Cause.NOTHING
 
-    def _source(self, by_end: NDArray[np.intp], ends: Numbers, j: int, since: float) -> int:
-        """The work enqueued before `j` whose end `j` seems to have waited for: the last to end before it began."""
-        at = int(np.searchsorted(ends, self.start[j] + 1, side="right")) - 1
+    @staticmethod
+    def _source(by_end: NDArray[np.intp], ends: Numbers, j: int, since: float, at: int) -> int:
+        """The work enqueued before `j` whose end `j` seems to have waited for: the last to end before it began, of those up to
+        number `at` by their ends."""
         while at >= 0 and ends[at] > since:
             if by_end[at] < j:
                 return int(by_end[at])
@@ -197,7 +201,7 @@ class DeviceWork:
         kinds = np.where(trace.kind[self.row] == Kind.KERNEL, 0, 1)
         polite = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)[trace.name[self.row]]
         found = np.zeros(len(late), bool)
-        for device in np.unique(self.device[late]):
+        for device in numbers_used(self.device[late]):
             for kind in (0, 1):
                 of = (self.device == device) & (kinds == kind) & ~polite
                 mine = (self.device[late] == device) & (kinds[late] == kind)
@@ -214,7 +218,7 @@ class DeviceWork:
         applied = set()
         launched = host.began[self.item] + host.origin
         of = {queue: self.queue == number for number, queue in enumerate(self.lanes)}
-        by_thread = {(lane.device, lane.thread): mask for lane, mask in of.items()}
+        by_thread: dict[tuple[int, object], Truths] = {(lane.device, lane.thread): mask for lane, mask in of.items()}
         for wait in told:
             mine, others = by_thread.get((wait.device, wait.queue)), by_thread.get((wait.device, wait.awaited))
             applied.add(wait.call)
@@ -248,19 +252,19 @@ class DeviceWork:
         known = np.flatnonzero(call >= 0)
         since, lane = trace.start[call[known]], trace.lane[call[known]]
         upto = np.searchsorted(since, trace.start[waits])  # launches before each
-        last = {q: self._last(np.flatnonzero(self.queue[known] == q), upto) for q in range(self.queues)}
-        for thread in np.unique(trace.lane[waits]).tolist():
+        last = np.stack([self._last(np.flatnonzero(self.queue[known] == q), upto) for q in range(self.queues)])
+        of = np.array([lane.device for lane in self.lanes])
+        for thread in numbers_used(trace.lane[waits]):
             mine, own = np.flatnonzero(trace.lane[waits] == thread), np.flatnonzero(lane == thread)
             following = np.searchsorted(own, upto[mine])
-            for number, at in zip(
-                mine[following < len(own)].tolist(), following[following < len(own)].tolist(), strict=True
-            ):
-                j = int(known[own[at]])
-                others = [q for q in last if q != self.queue[j] and self.lanes[q].device == self.device[j]]
-                newest = max((int(last[q][number]) for q in others), default=-1)
-                if newest < 0 or self.source[j] >= 0:
+            mine, following = mine[following < len(own)], following[following < len(own)]
+            waiting = known[own[following]]
+            others = (of[:, None] == self.device[waiting]) & (np.arange(self.queues)[:, None] != self.queue[waiting])
+            newest = np.where(others, last[:, mine], -1).max(axis=0)
+            for j, latest in zip(waiting.tolist(), newest.tolist(), strict=True):
+                if latest < 0 or self.source[j] >= 0:
                     continue
-                k = int(known[newest])
+                k = int(known[latest])
                 if self.end[k] <= self.start[j]:
                     self.source[j], self.lag[j] = k, min(self.start[j] - self.end[k], PASSING)
                     self.assumed += 1

@@ -198,9 +198,11 @@ class TakenOut:
         """
         trace, number_of = self._trace, self._number_of
         found: dict[int, tuple[int, float]] = {}
-        for j, row in enumerate(self._work.row.tolist()):
+        paged = np.array([bool(FROM_PAGEABLE.search(name)) for name in trace.names], bool)
+        for j in np.flatnonzero(paged[trace.name[self._work.row]]).tolist():
+            row = int(self._work.row[j])
             call = int(self._host.row[self._work.enqueued[j]]) if len(self._host.row) else -1
-            if call in number_of and FROM_PAGEABLE.search(trace.names[trace.name[row]]):
+            if call in number_of:
                 size, duration = int(trace.bytes[row]), float(trace.duration[row])
                 found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
         return found

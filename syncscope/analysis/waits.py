@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscope.model.detail import Detail
-from syncscope.model.trace import DEVICE, Flag, Kind, Lane, Trace
+from syncscope.model.trace import DEVICE, Flag, Kind, Lane, Trace, numbers_used
 
 # Of the device or of one queue: all that was enqueued before.
 EVERYTHING = re.compile(r"DeviceSynchronize|CtxSynchronize|ContextSynchronize")
@@ -128,17 +128,25 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
     calls = trace.rows(Kind.CALL)
     if not len(calls):
         return []
-    kinds = {int(code): _kind(trace.names[code]) for code in np.unique(trace.name[calls])}
-    waiting = np.array([code for code, kind in kinds.items() if kind], np.int32)
+    kinds = {int(code): _kind(trace.names[code]) for code in numbers_used(trace.name[calls])}
+    waiting = np.zeros(len(trace.names), bool)
+    waiting[[code for code, kind in kinds.items() if kind]] = True
     flagged = (trace.flags[calls] & Flag.BLOCKING) != 0
-    candidates = calls[np.isin(trace.name[calls], waiting) | flagged]
+    candidates = calls[waiting[trace.name[calls]] | flagged]
     if not len(candidates):
         return []
     used = trace.rows(Kind.READ, Kind.OP)
     last_use = int((trace.start[used] + trace.duration[used]).max(initial=-1))
     threads = working_threads(trace, launched)
     queues = _Queues(trace, launched)
-    own = {call: work for call, work in zip(launched.call.tolist(), launched.row.tolist(), strict=True) if call >= 0}
+    own_work = np.full(len(trace) + 1, -1, np.int32)  # of each call; -1 is the last, and nobody
+    own_work[launched.call] = launched.row
+    work = own_work[candidates]
+    never = np.array([not NOT_PINNED.search(name) for name in trace.names], bool)[trace.name[work]]
+    copying = np.array([kinds.get(code) == "async copy" for code in range(len(trace.names))], bool)
+    never &= copying[trace.name[candidates]] & (work >= 0) & ((trace.flags[candidates] & Flag.BLOCKING) == 0)
+    candidates, work = candidates[~never], work[~never]
+    own = dict(zip(candidates[work >= 0].tolist(), work[work >= 0].tolist(), strict=True))
     records = _records(trace)
     events = _calls(trace, {record.detail.wait_on_record for record in records.values()})
     recorded = {number: int(trace.start[row]) for number, row in events.items()}
@@ -217,8 +225,8 @@ def _queue(row: int, record: _Record | None, recorded: dict[int | None, int], qu
 
 def working_threads(trace: Trace, launched: Launches) -> set[int]:
     """Lanes that enqueue work or run operators: a thread that only polls (a watchdog) holds nobody up."""
-    lanes = set(np.unique(trace.lane[launched.call[launched.call >= 0]]).tolist())
-    lanes |= set(np.unique(trace.lane[trace.rows(Kind.OP, Kind.READ, Kind.STEP)]).tolist())
+    lanes = set(numbers_used(trace.lane[launched.call[launched.call >= 0]]))
+    lanes |= set(numbers_used(trace.lane[trace.rows(Kind.OP, Kind.READ, Kind.STEP)]))
     return lanes
 
 
@@ -258,7 +266,7 @@ class _Queues:
         self._queues: list[tuple[Lane, list[int], list[int]]] = []
         since = np.where(launched.call >= 0, trace.start[launched.call], trace.start[launched.row])
         lanes = trace.lane[launched.row]
-        for lane in np.unique(lanes).tolist():
+        for lane in numbers_used(lanes):
             of = np.flatnonzero(lanes == lane)
             of = of[np.lexsort((trace.start[launched.row[of]], since[of]))]
             self._queues.append((trace.lanes[lane], since[of].tolist(), launched.row[of].tolist()))

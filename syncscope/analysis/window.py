@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import launches
@@ -33,10 +36,18 @@ def between(trace: Trace, begin: int, end: int) -> Trace:
     """The trace from the begin of a step to the end of another (ns), as `only_steps` keeps it."""
     inside = (trace.start < end) & (trace.end > begin)
     whole = (trace.start >= begin) & (trace.end <= end)
-    work = np.isin(trace.kind, DEVICE)
-    called = trace.correlation[trace.kind == Kind.CALL]
-    called_here = trace.correlation[(trace.kind == Kind.CALL) & inside]
-    linked = work & (trace.correlation >= 0) & np.isin(trace.correlation, called)
-    kept = np.where(linked, np.isin(trace.correlation, called_here), inside)
-    kept &= (trace.kind != Kind.STEP) | whole
+    work, calls = trace.rows(*DEVICE), trace.rows(Kind.CALL)
+    number, called = trace.correlation[work], trace.correlation[calls]
+    linked = (number >= 0) & _among(number, called)
+    kept = inside & ((trace.kind != Kind.STEP) | whole)
+    kept[work] = np.where(linked, _among(number, called[inside[calls]]), inside[work])
     return trace.take(kept)
+
+
+def _among(numbers: NDArray[Any], known: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of them are known; nearly sorted numbers are searched for faster than `np.isin` sorts all of them."""
+    if not len(known):
+        return np.zeros(len(numbers), bool)
+    known = np.sort(known, kind="stable")
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, numbers), len(known) - 1)] == numbers
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -96,9 +97,10 @@ class Columns:
         phases = [e.ph for e in events]
         whole = [e for e in events if e.ph == "X"]
         if len(whole) < len(events):
-            for event in events:
-                if event.ph == "M":
-                    self._label(event)
+            if "M" in phases:
+                for event in events:
+                    if event.ph == "M":
+                        self._label(event)
             if "B" in phases or "E" in phases:
                 self._pair(events)
             if "i" in phases:
@@ -147,8 +149,9 @@ class Columns:
             kind, start, duration = kind[kept], start[kept], duration[kept]
         args = [e.args or _NO_ARGS for e in events]
         external = integers([a.external for a in args])
-        if (external < 0).any():
-            external = np.where(external < 0, integers([a.external_2021 for a in args]), external)
+        if len(unsaid := np.flatnonzero(external < 0)):
+            external = external.copy()
+            external[unsaid] = integers([args[row].external_2021 for row in unsaid.tolist()])
         found = {
             "start": start,
             "duration": duration,
@@ -218,7 +221,8 @@ class Columns:
             elif a.detail is not NOTHING:
                 codes[row] = table[bytes(a.detail)]
             elif a.grid is not NOTHING:
-                codes[row] = table[tables.LaunchShape(*(bytes(getattr(a, k)) for k in tables.LaunchShape._fields))]
+                shape = bytes(a.grid), bytes(a.block), bytes(a.registers), bytes(a.shared_memory), bytes(a.occupancy)
+                codes[row] = table[shape] if shape in table else table[tables.LaunchShape(*shape)]
         return codes
 
     def _label(self, event: JsonEvent) -> None:
@@ -348,4 +352,4 @@ def _without_huge(events: list[JsonEvent]) -> None:
 
 
 def _codes(table: Table[Any], values: list[Any]) -> Column:
-    return np.array([table[v] for v in values], np.int32)
+    return np.frombuffer(array("i", [table[v] for v in values]), np.int32).copy()

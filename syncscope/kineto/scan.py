@@ -18,7 +18,7 @@ import msgspec
 
 from syncscope.errors import UserError
 
-BATCH = 1 << 20  # bytes of JSON decoded at once: of some times as much memory is taken for it
+BATCH = 1 << 18  # bytes of JSON decoded at once: what comes of them stays in the caches until it is in columns
 LARGEST = 16 << 20  # bytes in which at least one whole event must lie, and that the keys beside the events may take
 MOST = 4 << 30
 """Bytes of unpacked text that are read: some 20 million events, eight times what the viewers of such files take."""

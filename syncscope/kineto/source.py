@@ -11,7 +11,8 @@ from typing import BinaryIO, cast
 
 from syncscope.errors import UserError
 
-PIECE = 1 << 16  # bytes read from the file at once; unpacked they are about 1 MB of JSON
+PIECE = 1 << 16  # bytes read from a packed file at once
+AT_ONCE = 1 << 18  # bytes of JSON: as many as are decoded together
 GZIP = b"\x1f\x8b"
 
 
@@ -79,7 +80,7 @@ def _pieces(file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
         return
     while first:
         yield first
-        first = file.read(16 * PIECE)
+        first = file.read(AT_ONCE)
 
 
 def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
@@ -87,7 +88,7 @@ def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes
     while packed:
         before = inflate.copy()
         try:
-            text = inflate.decompress(packed, 16 * PIECE)  # a bomb unpacks to a thousand times as much
+            text = inflate.decompress(packed, AT_ONCE)  # a bomb unpacks to a thousand times as much
         except zlib.error as error:
             yield _last_words(before, packed)
             notes.append(f"the gzip data is damaged ({error}); what came before is used")

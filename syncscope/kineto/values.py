@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from syncscope.kineto.scan import Args, JsonEvent
 
 EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
 LIMIT = 2**62
+RUN = 1, 2, 4, 8, 3  # of digits: one more, twice as many, and so on to 19
 DIGITS = bytes(b"0"[0] if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))  # every digit is a 0
 MANY = b"0" * 19  # digits of the smallest integer that is `LIMIT` or more
 NUMBER = re.compile(rb"\d*")
@@ -22,20 +24,28 @@ Column = NDArray[Any]
 
 def has_huge(text: bytes) -> bool:
     """Whether JSON text may hold an integer of `LIMIT` or more: so many digits, of no fraction."""
+    run = np.frombuffer(text, np.uint8) - np.uint8(ord("0")) < 10
+    for more in RUN:
+        run = run[:-more] & run[more:]
+    if not run.any():
+        return False
     digits = text.translate(DIGITS)
     at = digits.find(MANY)
     while at > 0 and text[at - 1 : at] == b".":
-        run = NUMBER.match(text, at)
-        at = digits.find(MANY, run.end() if run else at + len(MANY))
+        number = NUMBER.match(text, at)
+        at = digits.find(MANY, number.end() if number else at + len(MANY))
     return at >= 0
 
 
 def nanoseconds(values: list[Any]) -> tuple[Column, bool]:
     """Microseconds as written -> ns, and whether doubles were too coarse for them; -LIMIT is unreadable."""
     try:
-        numbers = np.array(values)
-    except (ValueError, OverflowError):
-        numbers = np.array([str(v) for v in values])
+        numbers = _column("q", values) if type(values[0]) is int else _column("d", values)
+    except (TypeError, OverflowError, IndexError):
+        try:
+            numbers = np.array(values)
+        except (ValueError, OverflowError):
+            numbers = np.array([str(v) for v in values])
     if numbers.ndim != 1:  # lists where numbers should be
         numbers = np.array([_float(v) for v in values])
     if numbers.dtype.kind in "iu" and len(values) and abs(numbers).max() < LIMIT // 1000:
@@ -65,8 +75,22 @@ def exact_ns(value: Decimal | None) -> int:
     return int((value * 1000).to_integral_value())
 
 
+def _column(code: str, values: list[Any]) -> Column:
+    """Numbers of one type as `array` names it: in a third of the time that `np.array` takes, which looks at each first.
+
+    Raises:
+        TypeError: one is of another.
+        OverflowError: one is too large.
+    """
+    return np.frombuffer(array(code, values), code)
+
+
 def integers(values: list[Any]) -> Column:
     """Integers, also where they are written as text; -1 is what cannot be read as one."""
+    try:
+        return _column("q", values)
+    except (TypeError, OverflowError):
+        pass
     try:
         found = np.array(values, np.int64)
     except (ValueError, TypeError, OverflowError):

@@ -283,7 +283,7 @@ class Trace:
 
     def rows(self, *kinds: Kind) -> NDArray[np.intp]:
         """Row numbers of the events of these kinds, by start."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
+        return np.flatnonzero(np.array([kind in kinds for kind in range(256)], bool)[self.kind])
 
     def take(self, rows: NDArray[Any]) -> Trace:
         """The trace of these rows only (indices or a mask); the tables are shared."""
@@ -306,6 +306,12 @@ def _visible_detail(text: str) -> str:
 
 DEVICE = (Kind.KERNEL, Kind.COPY, Kind.FILL)
 """The kinds of event that a device works on."""
+
+
+def numbers_used(codes: NDArray[Any]) -> list[int]:
+    """Which numbers of a table are among these, in order: they are small, and counting them is faster than to sort them."""
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist() if len(codes) else []
+    return found
 
 
 class Table(dict[T, int]):
