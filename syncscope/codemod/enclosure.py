@@ -30,10 +30,8 @@ class Enclosure:
     @cached_property
     def depth(self) -> int:
         """How many levels of nodes there are."""
-        level = {self.scope: 1}
-        for child, parent in self._parents.items():
-            level[child] = level[parent] + 1
-        return max(level.values())
+        last = next(reversed(self._parents), None)  # level by level, the deepest come last
+        return 1 + (sum(1 for _ in self.around(last)) if last is not None else 0)
 
     @cached_property
     def _by_kind(self) -> dict[type, list[Any]]:

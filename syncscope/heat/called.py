@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_frozen, said_by_name
 from syncscope.project import conventions
-from syncscope.project.outline import ClassText, FunctionText, names_imported, words
+from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
 from syncscope.project.syntax import name_of, walk
 
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
@@ -37,6 +37,7 @@ class Calls:
         classes: Mapping[str, Sequence[ClassText]],
         defined: Mapping[bytes, Sequence[FunctionText]],
         sources: Mapping[str, bytes],
+        spoken: Spoken,
     ) -> None:
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         for each in seldom:
@@ -44,6 +45,7 @@ class Calls:
         self.classes = classes
         self.defined = defined
         self.sources = sources
+        self.spoken = spoken
         self.found: dict[str, FunctionText] = {}  # by their keys
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
@@ -55,7 +57,7 @@ class Calls:
         new: list[FunctionText] = []
         for caller in callers:
             text = caller.text()
-            wanted = {name for name in self._seldom_in(text) if self._may_call(name, text, caller)}
+            wanted = {name for name in self._seldom_in(caller) if self._may_call(name, text, caller)}
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
                 new += self.within(tree, code, caller, wanted)
@@ -81,10 +83,11 @@ class Calls:
                 new += meant
         return new
 
-    def _seldom_in(self, text: bytes) -> Iterator[str]:
-        """Of the names of such functions those that stand in a text."""
-        for word in self._names.keys() & words(text):
-            yield self._names[word]
+    def _seldom_in(self, caller: FunctionText) -> Iterator[str]:
+        """Of the names of such functions those that a function speaks of."""
+        for word in self.spoken.by(caller):
+            if word in self._names:
+                yield self._names[word]
 
     def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:
         """Whether a text may call one that is not known to be called: only then it is parsed."""

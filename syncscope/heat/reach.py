@@ -23,7 +23,7 @@ from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.unused import unused
 from syncscope.model.heat import Role
 from syncscope.project import conventions
-from syncscope.project.outline import ClassText, FunctionText, imported, outlined, without_imports, words
+from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
@@ -112,10 +112,11 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             kept |= _kept(source)
     if not steps:
         return None
+    said = Spoken(defined)
     stepped = {each.word for each in steps}
-    by_steps = _closed(stepped, [*todo, *steps], kept, defined)
-    reached = _closed(by_steps, [], spoken, defined)
-    calls = Calls(seldom, classes, defined, sources)
+    by_steps = _closed(stepped, [*todo, *steps], kept, defined, said)
+    reached = _closed(by_steps, [], spoken, defined, said)
+    calls = Calls(seldom, classes, defined, sources, said)
     apart = {each.key for each in seldom}
 
     def running(words: Iterable[bytes]) -> list[FunctionText]:
@@ -126,7 +127,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     new = [*running(reached), *todo, *defined[b".__init__"]]  # which keeps what is called later
     while new:
         called = calls.of(new)
-        more = _closed(reached, called, set(), defined) - reached
+        more = _closed(reached, called, set(), defined, said) - reached
         reached, by_steps = reached | more, by_steps | more
         new = [*called, *running(more)]
     functions = (defined[word] for word in reached if word[:1] != b".")
@@ -157,7 +158,8 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
         classes[owner.name].append(owner)
     for each in written:
         defined[each.word].append(each)
-    calls = Calls(seldom, classes, defined, {path: source})
+    said = Spoken(defined)
+    calls = Calls(seldom, classes, defined, {path: source}, said)
     apart = {each.key for each in seldom}
     top = loops.at_top(tree)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
@@ -166,7 +168,7 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     reached: set[bytes] = set()
     new = [*first, *steps]
     while new:
-        more = _closed(reached, new, set(), defined) - reached
+        more = _closed(reached, new, set(), defined, said) - reached
         reached |= more
         own = [each for word in more for each in defined[word] if each.key not in apart and goes_on(each)]
         new = calls.of([*new, *own])
@@ -174,7 +176,11 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
 
 
 def _closed(
-    reached: set[bytes], todo: list[FunctionText], spoken: set[bytes], defined: dict[bytes, list[FunctionText]]
+    reached: set[bytes],
+    todo: list[FunctionText],
+    spoken: set[bytes],
+    defined: dict[bytes, list[FunctionText]],
+    said: Spoken,
 ) -> set[bytes]:
     """What is reached from functions, and from what else is spoken of."""
     reached = set(reached)
@@ -183,7 +189,7 @@ def _closed(
     spoken = set(spoken)
     while todo or spoken:
         for each in todo:
-            spoken |= words(each.text())
+            spoken.update(said.by(each))
         new = (spoken | {as_attribute[word] for word in as_attribute.keys() & spoken}) & waiting
         todo = [each for name in new for each in defined[name] if goes_on(each)]
         reached |= new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -79,6 +79,23 @@ def words(text: bytes) -> set[bytes]:
     """What a text speaks of: names, and attributes with their point."""
     plain = b" ".join(text.split(b'"""')[::2])
     return set(plain.translate(_WORDS).replace(b".", b" .").split())
+
+
+class Spoken:
+    """What functions speak of, among the words that others are meant by: each function is gone through once."""
+
+    def __init__(self, defined: Iterable[bytes]) -> None:
+        named = {word.removeprefix(b".") for word in defined}
+        self._known = named | {b"." + word for word in named}
+        self._words: dict[tuple[str, int], tuple[bytes, ...]] = {}
+
+    def by(self, function: FunctionText) -> tuple[bytes, ...]:
+        """The words of a function."""
+        key = function.path, function.begin
+        found = self._words.get(key)
+        if found is None:
+            found = self._words[key] = tuple(words(function.text()) & self._known)
+        return found
 
 
 def spoken(text: bytes) -> list[bytes]:

@@ -143,11 +143,11 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
         pairs(frame, node.targets[0], value)
         return
-    before = frame.heat
+    before = frame.around
     if value.__class__ is ast.Call and node.targets[0].__class__ is ast.Attribute and _keeps(node.targets[0], value):
-        frame.heat = Reason.MOVED()
+        frame.around = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
-    frame.heat = before
+    frame.around = before
     if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
         fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:

@@ -66,9 +66,9 @@ def call(frame: Frame, node: ast.Call) -> Fact:
     if isinstance(func, ast.Attribute):
         receiver = evaluate(frame, func.value)
         if func.attr in conventions.WARNINGS:
-            before, frame.heat = frame.heat, Reason.WARNS()
+            before, frame.around = frame.around, Reason.WARNS()
             args, keywords = _arguments(frame, node)
-            frame.heat = before
+            frame.around = before
         else:
             args, keywords = _arguments(frame, node)
         return call_member(Call(frame, node, func.attr, args, keywords, receiver, func.value))

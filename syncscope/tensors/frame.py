@@ -18,17 +18,41 @@ from syncscope.tensors.usage import usage_of
 _ONE_NUMBER = frozenset([Op.INT, Op.FLOAT, Op.ITEM])
 
 
+class Later:
+    """What a block says of how hot it is, found out when something waits in it: in most of them nothing does."""
+
+    __slots__ = ("ask", "said")
+
+    def __init__(self, ask: Callable[[], Heat | None]) -> None:
+        self.ask: Callable[[], Heat | None] | None = ask
+        self.said: Heat | None = None
+
+    def heat(self) -> Heat | None:
+        """What it says."""
+        if self.ask is not None:
+            self.said, self.ask = self.ask(), None
+        return self.said
+
+
+Around = Heat | Later | None
+
+
+def heat_of(around: Around) -> Heat | None:
+    """What the blocks around say."""
+    return around.heat() if isinstance(around, Later) else around
+
+
 class Frame:
     """One run through a function (or a module's top level)."""
 
     __slots__ = (
+        "around",
         "clock",
         "dead",
         "depth",
         "env",
         "function",
         "guarded",
-        "heat",
         "inlined",
         "interpreter",
         "module",
@@ -64,7 +88,7 @@ class Frame:
         self.seen: dict[int, Fact] | None = None
         self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
-        self.heat: Heat | None = None  # what the surrounding block says
+        self.around: Around = None  # what the surrounding block says of how hot it is
         self.read_whole: set[str] = set()  # names of what was read as one number: it has one element
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
@@ -72,6 +96,11 @@ class Frame:
         self.clock: ast.AST | None = None  # the last clock reading
         self.work = False  # the device was given work since
         self.nested: list[ProjectFunction] = []
+
+    @property
+    def heat(self) -> Heat | None:
+        """What the surrounding block says."""
+        return heat_of(self.around)
 
     @property
     def cls(self) -> Class | None:
@@ -126,12 +155,12 @@ def evaluate(frame: Frame, node: ast.expr) -> Fact:
 
 def execute(frame: Frame, body: list[ast.stmt]) -> None:
     """Run statements until the block ends or cannot go on; what one of them says of how hot the rest is ends with it."""
-    table, around = frame.interpreter.statements, frame.heat
+    table, around = frame.interpreter.statements, frame.around
     for statement in body:
         table[statement.__class__](frame, statement)
         if frame.dead:
             break
-    frame.heat = around
+    frame.around = around
 
 
 def recording(table: Mapping[type, Callable[[Frame, Any], Fact]]) -> Mapping[type, Callable[[Frame, Any], Fact]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncscope.heat import arms, judge, loops
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import imported, lookup, named
@@ -32,7 +32,7 @@ from syncscope.tensors.facts import (
     join,
     sequence,
 )
-from syncscope.tensors.frame import Frame, evaluate, execute
+from syncscope.tensors.frame import Frame, Later, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
 
@@ -54,11 +54,11 @@ def expression(frame: Frame, node: ast.Expr) -> None:
 
 def raised(frame: Frame, node: ast.Raise) -> None:
     """`raise`: what an error message reads costs nothing until it is raised."""
-    before, frame.heat = frame.heat, Reason.RAISES()
+    before, frame.around = frame.around, Reason.RAISES()
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
     if node.exc is not None:
         evaluate(frame, node.exc)
-    frame.heat, frame.waits = before, waits
+    frame.around, frame.waits = before, waits
     frame.dead = True
 
 
@@ -95,9 +95,9 @@ def branch(frame: Frame, node: ast.If) -> None:
     test = node.test
     said = condition(frame, test)
     if _main_guard(test):
-        before, frame.heat = frame.heat, Reason.MAIN()
+        before, frame.around = frame.around, Reason.MAIN()
         execute(frame, node.body)
-        frame.heat = before
+        frame.around = before
         frame.dead = False
         return
     when, otherwise = learnt(frame, test)
@@ -106,26 +106,18 @@ def branch(frame: Frame, node: ast.If) -> None:
     left = dict(start)
     left.update(when)
     frame.env = left
-    before = frame.heat
+    before = frame.around
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
     asked = _asked(frame, test)
     if frame.waits is not None:
-        frame.heat = (
-            arms.of_test(asked, partial(_number, frame))
-            or arms.of_arm(node.body)
-            or arms.of_first(node)
-            or arms.of_nothing(node)
-            or arms.of_warning(node.body)
-            or (arms.of_notice(node.body) if said.kind is TENSOR else None)
-            or before
-        )
+        frame.around = Later(lambda: _of_body(frame, node, asked, said) or heat_of(before))
     if truth is not False:
         execute(frame, node.body)
     else:
         frame.dead = True
-    frame.heat = before
+    frame.around = before
     frame.guarded = guarded
     left, left_dead = frame.env, frame.dead
     frame.dead = False
@@ -136,12 +128,12 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.heat = arms.of_else(node) or before
+        frame.around = Later(lambda: arms.of_else(node) or heat_of(before))
         execute(frame, node.orelse)
-        frame.heat = before
+        frame.around = before
         frame.guarded = guarded
-    if left_dead and not node.orelse and (before is None or before.hot):
-        frame.heat = arms.of_rest(asked) or before
+    if left_dead and not node.orelse:
+        frame.around = Later(lambda: _of_rest(asked, heat_of(before)))
     if node.orelse and not (left_dead or frame.dead):
         _doubt(start, left, frame.env)
     merge(frame, left, left_dead, frame.env, frame.dead)
@@ -155,6 +147,23 @@ def _doubt(start: Env, left: Env, right: Env) -> None:
                 number = other.get(name, UNKNOWN)
                 if number is NUMBER and start.get(name) is not number:
                     one[name] = fact.but(confidence=1)
+
+
+def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | None:
+    """What the arm of an `if` says that is gone into where its test holds."""
+    return (
+        arms.of_test(asked, partial(_number, frame))
+        or arms.of_arm(node.body)
+        or arms.of_first(node)
+        or arms.of_nothing(node)
+        or arms.of_warning(node.body)
+        or (arms.of_notice(node.body) if said.kind is TENSOR else None)
+    )
+
+
+def _of_rest(asked: ast.expr, before: Heat | None) -> Heat | None:
+    """What is said of what stands behind an `if` that ends its block, and was said so before it."""
+    return (arms.of_rest(asked) or before) if before is None or before.hot else before
 
 
 def _asked(frame: Frame, test: ast.expr) -> ast.expr:
@@ -195,9 +204,9 @@ def _main_guard(test: ast.expr) -> bool:
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
-    before = frame.heat
+    before = frame.around
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
-    frame.heat = before if said is None else loops.within(before, said, node)
+    frame.around = before if said is None else loops.within(heat_of(before), said, node)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -215,7 +224,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         merge(frame, frame.env, False, after, False)
     timing.settle(frame, node)
     frame.env.update(otherwise)
-    frame.heat = before
+    frame.around = before
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
@@ -227,14 +236,14 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     over = evaluate(frame, node.iter)
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
-    before = frame.heat
+    before = frame.around
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
     if said is not None:
-        frame.heat = loops.within(before, said, node)
-    elif loader and (before is None or before.hot or before.reason is Reason.EPOCHS):
+        frame.around = loops.within(heat_of(before), said, node)
+    elif loader and ((heat := heat_of(before)) is None or heat.hot or heat.reason is Reason.EPOCHS):
         own = judge.by_itself(frame.function)
         if own.hot or frame.function is None or own.reason is Reason.OUTSIDE:
-            frame.heat = Reason.LOADER()
+            frame.around = Reason.LOADER()
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False
@@ -247,7 +256,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     timing.settle(frame, node)
-    frame.heat = before
+    frame.around = before
     if node.orelse:
         execute(frame, node.orelse)
     frame.dead = False
@@ -276,14 +285,14 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
 
 def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     """`with`."""
-    before = frame.heat
+    before = frame.around
     for item in node.items:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.heat = loops.of_with(node, before) or before
+    frame.around = loops.of_with(node, heat_of(before)) or before
     execute(frame, node.body)
-    frame.heat = before
+    frame.around = before
 
 
 def try_block(frame: Frame, node: ast.Try) -> None:
@@ -292,13 +301,13 @@ def try_block(frame: Frame, node: ast.Try) -> None:
     execute(frame, node.body)
     if not frame.dead and node.orelse:
         execute(frame, node.orelse)
-    end, dead, heat_around = frame.env, frame.dead, frame.heat
+    end, dead, heat_around = frame.env, frame.dead, frame.around
     for handler in node.handlers:
-        frame.env, frame.dead, frame.heat = dict(start), False, Reason.AFTER_ERROR()
+        frame.env, frame.dead, frame.around = dict(start), False, Reason.AFTER_ERROR()
         execute(frame, handler.body)
         merge(frame, end, dead, frame.env, frame.dead)
         end, dead = frame.env, frame.dead
-    frame.env, frame.dead, frame.heat = end, dead, heat_around
+    frame.env, frame.dead, frame.around = end, dead, heat_around
     if node.finalbody:
         execute(frame, node.finalbody)
         frame.dead = frame.dead or dead

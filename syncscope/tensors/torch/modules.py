@@ -107,11 +107,11 @@ def _moved(call: Call) -> Fact:
     if target is None or target is owner.device:
         return owner
     if owner.device is HOST and target is not HOST and holds_parameters(owner) and not call.flag("non_blocking"):
-        before = call.frame.heat
+        before = call.frame.around
         if not _is_made_here(call):
-            call.frame.heat = Reason.MOVED()
+            call.frame.around = Reason.MOVED()
         call.emit(Op.TO_DEVICE, call.at, Fact(MODULE, device=target, confidence=3, why=call.node), 2)
-        call.frame.heat = before
+        call.frame.around = before
     moved = owner.but(device=target)
     path = dotted(call.at) if call.at is not None and owner.device is HOST else ""
     if path in call.frame.env:
