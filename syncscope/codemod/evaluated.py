@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES
@@ -11,7 +12,7 @@ from syncscope.project.syntax import children
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 PARTED = frozenset((ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS))  # not all of it runs, or not once
-KEPT = (ast.Call, ast.BinOp, *LEAVES)
+KEPT = frozenset((ast.Call, ast.BinOp, *LEAVES))
 
 
 class Within(NamedTuple):
@@ -32,6 +33,19 @@ class Within(NamedTuple):
 Step = tuple[ast.AST, tuple[Within, ...]]  # what is evaluated, and what it stands in
 
 
+class _Order(list[Step]):
+    """The steps so far: of what is `KEPT`, and of the nodes whose `id` is wanted."""
+
+    def __init__(self, wanted: Collection[int]) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+    def add(self, node: ast.AST, within: tuple[Within, ...]) -> None:
+        """Note a node, if it counts."""
+        if node.__class__ in KEPT or id(node) in self.wanted:
+            self.append((node, within))
+
+
 def elsewhere(around: tuple[Within, ...], within: tuple[Within, ...]) -> bool:
     """Whether one stands in an arm that is not taken where the other runs."""
     parted = next(((one, other) for one, other in zip(around, within, strict=False) if one != other), None)
@@ -47,24 +61,23 @@ def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
     scope = function.scope
     wanted = {id(site.node) for site in function.sites}
     body: list[ast.stmt] = getattr(scope, "body", []) if not isinstance(scope, ast.Lambda) else []
-    every: list[Step] = []
-    _block(body, (), every)
-    order = [step for step in every if isinstance(step[0], KEPT) or id(step[0]) in wanted]
+    order = _Order(wanted)
+    _block(body, (), order)
     return order, {id(node): at for at, (node, _) in enumerate(order)}
 
 
-def _block(body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
+def _block(body: list[ast.stmt], within: tuple[Within, ...], order: _Order) -> None:
     for statement in body:
         _statement(statement, within, order)
 
 
-def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
+def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: _Order) -> None:
     leaves = bool(body) and isinstance(body[-1], LEAVES)
     raises = leaves and isinstance(body[-1], ast.Raise)
     _block(body, (*within, Within(node, number, leaves=leaves, raises=raises)), order)
 
 
-def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) -> None:
+def _statement(node: ast.stmt, within: tuple[Within, ...], order: _Order) -> None:
     """Add what a statement evaluates, in order."""
     if isinstance(node, SCOPES):
         return
@@ -105,10 +118,10 @@ def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) ->
         for child in children(node):
             _expression(child, within, order)
         if isinstance(node, LEAVES):
-            order.append((node, within))
+            order.add(node, within)
 
 
-def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) -> None:
+def _expression(node: ast.AST, within: tuple[Within, ...], order: _Order) -> None:
     """Add what an expression evaluates, in order, itself last."""
     if node.__class__ not in PARTED:  # nearly all
         for child in children(node):
@@ -133,4 +146,4 @@ def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) ->
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         for part in parts:
             _expression(part, inside, order)
-    order.append((node, within))
+    order.add(node, within)
