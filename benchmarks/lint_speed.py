@@ -2,7 +2,8 @@
 
 CPU seconds are user and system time of the whole process tree, start-up included, on the files that mention torch; ratios are
 of runs side by side on the same files. Without folders, four public packages of about a million and a half lines are unpacked
-into build/lint_speed (nothing of them is run). TorchFix gets an environment of its own there; where it cannot be installed,
+into build/lint_speed (nothing of them is run); `--many` takes fifteen others, each the work of somebody else, and asks only for
+the multiple of `ast.parse`. TorchFix gets an environment of its own there; where it cannot be installed,
 that is said. It is run as its readme has it, by flake8, and once more without: its own checks in a bare loop over the files.
 """
 
@@ -15,11 +16,17 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 BUILD = Path(__file__).parents[1] / "build" / "lint_speed"
 PACKAGES = ("transformers==5.23.0", "timm==1.0.31", "kornia==0.9.0", "monai==1.6.1")
+MANY = (
+    "accelerate==1.15.0", "botorch==0.18.1", "captum==0.9.0", "e3nn==0.6.0", "gpytorch==1.15.2", "kornia==0.9.0",
+    "mmengine==0.10.7", "open_clip_torch==3.3.0", "peft==0.21.2", "pykeen==1.11.1", "pyro-ppl==1.9.2", "pytorch-ignite==0.5.5",
+    "speechbrain==1.1.2", "torch_geometric==2.8.0.post1", "trl==1.16.0",
+)  # fmt: skip
 TORCHFIX = "torchfix==0.7.0"
 SAMPLE = 60_000  # lines that TorchFix lints, neighbours in one package: it needs about a CPU second for 900 of them
 LINT = (sys.executable, "-m", "syncscope", "lint", "--isolated", "--exit-zero", "--statistics")
@@ -29,6 +36,10 @@ for path in sys.argv[1:]:
     with open(path, "rb") as file:
         ast.parse(file.read())
 """
+AS_INSTALLED = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode"),
+}  # which pip compiles, too
 CHECKS = """
 import sys
 from torchfix.torchfix import TorchChecker
@@ -52,7 +63,7 @@ def run(*command: str, cache: str = os.devnull) -> Run:
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "SYNCSCOPE_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"},
+        env={**os.environ, **AS_INSTALLED, "SYNCSCOPE_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"},
     )
     _, _, used = os.wait4(process.pid, 0)
     peak = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
@@ -68,9 +79,9 @@ def median(times: int, *command: str) -> Run:
     return sorted((run(*command) for _ in range(times)), key=lambda r: r.cpu)[times // 2]
 
 
-def corpus() -> list[Path]:
-    folder = BUILD / "corpus"
-    for package in PACKAGES:
+def corpus(name: str, packages: Iterable[str]) -> list[Path]:
+    folder = BUILD / name
+    for package in packages:
         mark = folder / f".{package}"
         if not mark.exists():
             print(f"unpacking {package} ...", flush=True)
@@ -110,18 +121,21 @@ def main() -> None:
         action="store_true",
         help="only the CPU seconds beside those of ast.parse before and after, once each",
     )
+    parser.add_argument("--many", action="store_true", help="fifteen packages, and as --ratio")
     parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
     said = parser.parse_args()
-    files = with_torch(said.folders or corpus())
+    named = ("many", MANY) if said.many else ("corpus", PACKAGES)
+    files = with_torch(said.folders or corpus(*named))
     if not files:
         parser.error(f"no Python file that mentions torch in {' '.join(map(str, said.folders))}")
     names, count = list(map(str, files)), lines(files)
     print(f"{len(files)} files that mention torch, {count:,} lines\n")
 
-    repeat = 1 if said.ratio else said.repeat
+    repeat = 1 if said.ratio or said.many else said.repeat
     parses = [
         median(repeat, sys.executable, "-c", PARSE, *names).cpu
     ]  # before and after: the machine gets slower and faster
+    run(*LINT, "--no-cache", "--jobs", "1", *names[:100])  # so that there is bytecode
     cold = median(repeat, *LINT, "--no-cache", "--jobs", "1", *names)
     parses.append(median(repeat, sys.executable, "-c", PARSE, *names).cpu)
     parse = sum(parses) / 2
@@ -132,7 +146,7 @@ def main() -> None:
         f" {cold.cpu / min(parses):.2f}; {count / parse:,.0f} lines a CPU s)"
     )
     print(f"memory                 {cold.memory:7.0f} MB at most   (for a million lines at most 300)")
-    if said.ratio:
+    if said.ratio or said.many:
         return
 
     two = run(*LINT, "--no-cache", "--jobs", "2", *names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import cast
 
@@ -23,6 +24,8 @@ from syncscope.project.syntax import walk
 HOLE = re.compile(r"\{(\w+)\}")
 BLANK = re.compile(rb"(?:[ \t]*\r?\n)*")
 TYPED = re.compile(r"# *type: *(?!ignore)")
+MODULE = re.compile(r"(?<![\w.{])(?:torch|F|nn|math|functools)\b(?![}=])")  # of `MODULES`
+QUOTED = re.compile(r"[\"'#]")
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 BUILTINS = frozenset(vars(builtins))
 MODULES = {  # as templates call them
@@ -49,6 +52,8 @@ WHOLE = (
     ast.ListComp, ast.DictComp, ast.SetComp,
 )  # fmt: skip
 """Expressions that need no parentheses, whatever stands around them."""
+WHOLE_ALONE = frozenset((ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+CALLS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
 
@@ -140,6 +145,8 @@ class Draft:
                 raise CannotRewrite(f"{name} is something else here")
         if self.file.single_quotes and "'" not in template:
             template = template.replace('"', "'")
+        if (text := self._by_text(template, parts)) is not None:
+            return text
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
         nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
         fill = Fill(nodes, MODULES, self.called)
@@ -148,6 +155,24 @@ class Draft:
         if id(changed) in fill.wrapped:
             changed = fill.bare(fill.wrapped[id(changed)][0])
         return changed.code if isinstance(changed, cst.Module) else PLAIN.code_for_node(changed)
+
+    def _by_text(self, template: str, parts: Mapping[str, Part]) -> str | None:
+        """The same, where nothing that fills a hole can need parentheses: then texts are put into a text."""
+        if QUOTED.search(template):
+            return None
+        texts = {name: self._text_of(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
+        if None in texts.values():
+            return None
+        named = MODULE.sub(lambda m: self.called(m[0]), template)
+        return HOLE.sub(lambda m: str(texts[m[1]]), named)
+
+    def _text_of(self, part: Part) -> str | None:
+        """The code of a part that needs parentheses nowhere; None where it may."""
+        if isinstance(part, str):
+            return part if part.isidentifier() else None
+        if isinstance(part, ast.expr):
+            return self.file.text(part) if part.__class__ in WHOLE_ALONE and self._is_bare(part) else None
+        return PLAIN.code_for_node(part) if isinstance(part, CALLS) and not part.lpar else None
 
     def part(self, template: str, **parts: Part) -> cst.BaseExpression:
         """An expression made of a template, to be put into a hole."""

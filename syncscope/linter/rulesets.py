@@ -30,6 +30,7 @@ def pages(folders: tuple[str, ...]) -> dict[str, Paged]:
     return {**ruleset(folders), **kernel_rules.builtin()}
 
 
+@cache
 def family_slug(name: str, folders: tuple[str, ...]) -> str:
     """The slug of a rule's family, as `select` takes it."""
     rule = ruleset(folders).get(name) or kernel_rules.builtin().get(name)
