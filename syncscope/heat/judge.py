@@ -205,9 +205,14 @@ JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (_decorated, _known, _froz
 """Of a function by itself, in the order in which they are asked. What a step calls outranks them where they are soft."""
 
 
+@lru_cache(maxsize=10_000)  # asked whenever a function is run
+def _is_of_data(name: str) -> bool:
+    return conventions.DATA.match(name) is not None
+
+
 def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
-    return bool(conventions.DATA.match(function.name)) or (
+    return _is_of_data(function.name) or (
         cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or picks_rows(cls.name, cls.methods))
     )

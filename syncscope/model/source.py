@@ -10,7 +10,9 @@ from itertools import accumulate
 LINE_END = re.compile(rb"\r\n|\r|\n")  # what `ast` counts, and `bytes.splitlines`
 
 
-@lru_cache(maxsize=2)  # one file is asked for by the linter, the inference and the rewrites, in turns
+@lru_cache(
+    maxsize=8
+)  # one file is asked for by the linter, the inference and the rewrites, in turns with those that it calls
 def line_starts(code: bytes) -> tuple[int, ...]:
     """The offset at which each line begins."""
     starts = (0, *accumulate(map(len, code.splitlines(keepends=True))))

@@ -59,7 +59,6 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         *zip(positional[first:], defaults[first:], strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    names = {each.arg for each, _ in pairs}
     for argument, default in pairs:
         known = _announced(function, argument, frame)
         if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
@@ -71,7 +70,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
                 known = _told_more(known, passed, inner=function.closure is not None)
         elif known is UNKNOWN or known.kind is TENSOR:
-            known = _guessed(function, argument, default, known, frame, forward, host, names)
+            known = _guessed(function, argument, default, known, frame, forward, host)
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
                 surer = passed.kind is not TENSOR or passed.confidence >= known.confidence
                 flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
@@ -128,6 +127,11 @@ def _told_more(known: Fact, passed: Fact, inner: bool) -> Fact:
     )
 
 
+def _takes(function: ProjectFunction, name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    return name in function.names or any(each.arg == name for each in function.node.args.kwonlyargs)
+
+
 def _guessed(
     function: ProjectFunction,
     argument: ast.arg,
@@ -136,7 +140,6 @@ def _guessed(
     frame: Frame,
     forward: bool,
     host: bool,
-    names: set[str],
 ) -> Fact:
     """What its default, its uses and its name say of a parameter."""
     name = argument.arg
@@ -156,7 +159,6 @@ def _guessed(
         return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
     if forward and not conventions.is_number(name):
         return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
-    beside_query = name not in conventions.OF_DICTS or "query" in names
-    if name in conventions.TENSORS and not host and beside_query:
+    if name in conventions.TENSORS and not host and (name not in conventions.OF_DICTS or _takes(function, "query")):
         return tensor(confidence=1, why=f"`{name}` is what people call a tensor")
     return known
