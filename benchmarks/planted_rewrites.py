@@ -1,9 +1,11 @@
 """Thirty wrong and thirty right rewrites of small programs, and what `syncscope verify` says of each: refused, or not.
 
-    python benchmarks/planted_rewrites.py [--only PART] [--seed N] [--in-one]
+    python benchmarks/planted_rewrites.py [--only PART] [--seed N] [--in-one] [--varying unless-asked|always]
 
 Programs lie in `planted/`; a rewrite is text for text. Each is compared as `syncscope verify before.py after.py` does it, where
 last bits may differ; nothing is timed. With `--in-one`, values are compared in one process first, from one snapshot.
+With `--varying`, layers give other last bits each time, as on CUDA: unless torch's deterministic algorithms are asked for,
+or even then.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from syncscope.verify.compared import Compared
@@ -28,6 +29,7 @@ from syncscope.verify.values import values_of
 
 FOLDER = Path(__file__).parent / "planted"
 RIGHT, WRONG = True, False
+VARYING = "unless-asked", "always"
 
 
 @dataclass(frozen=True)
@@ -302,14 +304,26 @@ REWRITES: Sequence[Rewrite] = (
 )
 
 
-def judged(rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False) -> Iterator[tuple[Rewrite, str, str]]:
-    """What is said of each: `equal`, `within` or `changed`, and why. A program as written is run once for all of its own."""
+def judged(
+    rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False, varying: str = ""
+) -> Iterator[tuple[Rewrite, str, str]]:
+    """What is said of each: `equal`, `within` or `changed`, and why. A program as written is run once for all of its own.
+
+    `varying` is one of `VARYING`, or none.
+    """
+
+    def text(written: str) -> str:
+        if in_one:
+            written = re.sub(r"(STEPS, EACH = |for step in range\()1[46]", r"\g<1>400", written)
+        return written.replace("import torch\n", "import torch, varying_sums\n", 1) if varying else written
+
     until = time.monotonic() + 3600
     with tempfile.TemporaryDirectory() as folder, Processes(until, lambda line: None) as processes:
+        sums = (FOLDER / "varying_sums.py").read_text()
+        Path(folder, "varying_sums.py").write_text(sums.replace("ALWAYS = False", f"ALWAYS = {varying == VARYING[-1]}"))
         for name in dict.fromkeys(rewrite.program for rewrite in rewrites):
             path = Path(folder, f"{name}.py")
-            long = partial(re.sub, r"(STEPS, EACH = |for step in range\()1[46]", r"\g<1>400") if in_one else str
-            path.write_text(long((FOLDER / f"{name}.py").read_text()))
+            path.write_text(text((FOLDER / f"{name}.py").read_text()))
             program = Program(str(path), device="cpu")
             runs = Runs(program, Settings(3600, seed=seed), processes, lambda what: None, Verification(name))
             compared = Compared(runs)
@@ -318,7 +332,7 @@ def judged(rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False) -> 
                 if rewrite.program != name:
                     continue
                 other = Path(folder, f"{name}_{number}.py")
-                other.write_text(long(rewrite.made()))
+                other.write_text(text(rewrite.made()))
                 runs.other = Program(str(other), device="cpu")
                 compared.values.pop(OTHER, None)
                 runs.failed.pop(OTHER, None)
@@ -341,11 +355,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of what a rewrite says")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--in-one", action="store_true", help="in one process, as far as that can be")
+    parser.add_argument("--varying", default="", choices=VARYING, help="sums come in another order each time")
     options = parser.parse_args()
     chosen = [rewrite for rewrite in REWRITES if options.only in rewrite.says]
     missed = 0
     counts = {WRONG: 0, RIGHT: 0}
-    for rewrite, values, why in judged(chosen, options.seed, options.in_one):
+    for rewrite, values, why in judged(chosen, options.seed, options.in_one, options.varying):
         is_told = (values != CHANGED) == rewrite.is_right
         missed += not is_told
         counts[rewrite.is_right] += is_told

@@ -25,14 +25,16 @@ SOME = (
 )
 
 
-def told(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ()) -> dict[str, tuple[bool, bool, str]]:
-    """Of each rewrite whether it is right, whether it passed, and why not."""
+def told(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = (), in_one: bool = False, varying: str = ""
+) -> dict[str, tuple[bool, bool, str]]:
+    """Of each rewrite whether it is right, whether it passed, and why, or why not."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import planted_rewrites
 
     chosen = [rewrite for rewrite in planted_rewrites.REWRITES if not names or rewrite.says in names]
     assert len(chosen) >= len(names)
-    judged = planted_rewrites.judged(chosen)
+    judged = planted_rewrites.judged(chosen, in_one=in_one, varying=varying)
     return {rewrite.says: (rewrite.is_right, values != CHANGED, why) for rewrite, values, why in judged}
 
 
@@ -41,6 +43,13 @@ def test_what_only_names_hold_tells_a_wrong_rewrite_from_a_right_one(monkeypatch
     assert set(found) == set(SOME)
     assert {says: why for says, (is_right, passed, why) in found.items() if is_right != passed} == {}
     assert "of_loss" in found["the meter counts batches in place of rows"][2]
+
+
+def test_where_sums_vary_the_same_steps_in_one_process_are_equal_nevertheless(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, right = "the average is the model itself", "NaN is looked for in the end"
+    found = told(monkeypatch, (wrong, right), in_one=True, varying="unless-asked")
+    assert found[right] == (True, True, "in one process")
+    assert found[wrong][:2] == (False, False)
 
 
 @pytest.mark.slow
