@@ -26,6 +26,8 @@ VALID = (
     "Beta(F.softplus(s) + 1, v)",
     "Gamma(s.exp(), 2.0)",
     "Poisson(s.exp().unsqueeze(0))",
+    "Normal(torch.tensor([0.0]).to(x.device), torch.tensor([1.0, 2.0, 1.0, 3.0]).to(x.device))",
+    "Normal(x, torch.full_like(x, 0.5))",
     "Categorical(logits=x)",
     "Categorical(probs=x.softmax(-1))",
     "Categorical(x.exp())",
@@ -48,6 +50,7 @@ OTHER = (
     "Bernoulli(s.exp())",
     "Gamma(s.exp(), s)",
     "Poisson(s.log())",
+    "Normal(x, torch.tensor([1.0, -2.0, 1.0, 3.0]))",
     "Dirichlet(s)",
     "NegativeBinomial(s.exp(), probs=s.exp())",
 )

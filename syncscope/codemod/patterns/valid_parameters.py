@@ -36,6 +36,7 @@ OPTIONAL = ("loc", "scale", "probs", "logits")  # what may be left out
 GROW = ("exp", "softplus", "Softplus", "ones", "ones_like", "new_ones", "cosh", "sigmoid", "softmax", "sqrt", "rsqrt")
 NO_LESS = ("abs", "square", "relu", "sigmoid", "softmax", "sqrt")  # than zero, which a constant is added to
 SHARES = ("sigmoid", "softmax", "ones", "ones_like", "zeros", "zeros_like")
+FILLED = ("torch.tensor({c})", "torch.tensor({c}, device={d})", "torch.full({n}, {c})", "torch.full_like({x}, {c})")
 SHAPED = ("unsqueeze", "expand", "expand_as", "view", "reshape", "repeat", "squeeze", "contiguous", "float", "to")
 
 
@@ -65,6 +66,8 @@ def surely(function: Function, value: ast.expr, domain: str, depth: int = 0) -> 
             word = name_of(layer.func) or ""
             own = isinstance(call.func, ast.Attribute) and function.dotted(call.func) is None
             first = call.func.value if own and isinstance(call.func, ast.Attribute) else next(iter(call.args), None)
+            if (filled := seen(function, call, *FILLED)) is not None:
+                return all(surely(function, n, domain, depth + 1) for n in each_number(filled["c"]))
             if word in SHAPED and own and first is not None:
                 return surely(function, first, domain, depth + 1)
             least = seen(function, call, "{x}.clamp(min={c})", "{x}.clamp_min({c})", "torch.clamp({x}, min={c})")
@@ -81,3 +84,8 @@ def surely(function: Function, value: ast.expr, domain: str, depth: int = 0) -> 
         case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right) if domain is POSITIVE:
             return surely(function, left, domain, depth + 1) and surely(function, right, domain, depth + 1)
     return False
+
+
+def each_number(node: ast.expr) -> list[ast.expr]:
+    """The numbers of a list that is written out, or the one that is none."""
+    return list(node.elts) if isinstance(node, ast.List) else [node]
