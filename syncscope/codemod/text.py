@@ -17,7 +17,7 @@ OWN_TENSORS = re.compile(rb"as_subclass|__torch_function__|quantize_per_|class \
 OTHER_LAYOUTS = re.compile(
     rb"to_sparse|torch\.sparse|sparse_(?:coo|cs[rc]|bs[rc])|torch_sparse|mkldnn|\bnested\b|nested_tensor|\blayout\b"
 )
-TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
+TEXT = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*+\1""")  # on one line; nothing is given back: `Euler's \\alpha`
 SINGLE, DOUBLE = (  # each begins with a sign that is looked for at once
     re.compile(rb"'(?<!'')[^'\"\n]+'(?!')"),
     re.compile(rb'"(?<!"")[^\'"\n]+"(?!")'),
