@@ -141,7 +141,6 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     begun = np.where(launched, trace.start[idle.call], idle.end).clip(
         idle.start, idle.end
     )  # until when the host had not launched
-    over = np.where(launched, trace.end[idle.call], idle.end)
     length = (idle.end - idle.start).astype(float)
     built = trace.rows(Kind.COMPILE)
     builds = union(trace.start[built], trace.end[built])
@@ -149,6 +148,31 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     earlier = covered(minus(_earlier(event_graph, origin), builds), idle.start, idle.end).astype(float)
     late = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
     unknown = np.maximum(earlier, late)
+    shares = _shares(trace, event_graph, idle, begun)
+    credit = list(_credits(event_graph.reads, idle, length - unknown - building))
+    lent = np.bincount([position for _, position, _ in credit], [ns for *_, ns in credit], len(length)).astype(float)
+    rest = np.maximum(0.0, length - unknown - building - lent)
+    parts = {use: np.where(length > 0, shares.pop(use) / np.maximum(length, 1.0), 0.0) * rest for use in list(shares)}
+    returned = parts[Use.WAIT].copy()
+    parts[Use.WAIT] = parts[Use.WAIT] + lent
+    parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
+    credit += _returning(event_graph.reads, idle, returned)
+    built_in, before = np.flatnonzero(building > 0), np.flatnonzero(earlier > 0)
+    del late, unknown, length, lent, rest, returned  # of a long recording each is some megabytes
+    names = (
+        NamedTimes(Use.UNEXPLAINED, (EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
+        _calls(trace, idle, parts[Use.LAUNCH]),
+        _functions(trace, idle, begun, parts[Use.HOST]),
+        NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
+    )
+    parts[Use.HOST] = parts[Use.HOST] + building
+    read, position, ns = np.array(credit, float).reshape(-1, 3).T
+    return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
+
+
+def _shares(trace: Trace, event_graph: EventGraph, idle: _Idle, begun: Times) -> dict[Use, Numbers]:
+    """What the host did in each idle time, ns; until a moment in it nothing had `begun` to launch what ended it."""
+    over = np.where(idle.call >= 0, trace.end[idle.call], idle.end)
     waits = _together((r.start, r.end) for r in event_graph.reads)
     loads = loading_times(trace, event_graph)
     calls = _of(trace, working_threads(trace, event_graph.launched), None, Kind.CALL)
@@ -160,31 +184,13 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     hosting = (begun - idle.start) - waiting - loading - calling
     launching = np.where(over > idle.start, idle.end - begun, 0).astype(float)
     queued = (idle.end - begun) - launching
-    shares = {
+    return {
         Use.WAIT: waiting,
         Use.LOADER: loading,
         Use.LAUNCH: calling + launching,
         Use.HOST: hosting,
         Use.QUEUE: queued,
     }
-    credit = list(_credits(event_graph.reads, idle, length - unknown - building))
-    lent = np.bincount([position for _, position, _ in credit], [ns for *_, ns in credit], len(length)).astype(float)
-    rest = np.maximum(0.0, length - unknown - building - lent)
-    parts = {use: np.where(length > 0, share / np.maximum(length, 1.0), 0.0) * rest for use, share in shares.items()}
-    returned = parts[Use.WAIT].copy()
-    parts[Use.WAIT] = parts[Use.WAIT] + lent
-    parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
-    credit += _returning(event_graph.reads, idle, returned)
-    built_in, before = np.flatnonzero(building > 0), np.flatnonzero(earlier > 0)
-    names = (
-        NamedTimes(Use.UNEXPLAINED, (EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
-        _calls(trace, idle, parts[Use.LAUNCH]),
-        _functions(trace, idle, begun, parts[Use.HOST]),
-        NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
-    )
-    parts[Use.HOST] = parts[Use.HOST] + building
-    read, position, ns = np.array(credit, float).reshape(-1, 3).T
-    return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
 
 
 def loading_times(trace: Trace, event_graph: EventGraph) -> Intervals:
