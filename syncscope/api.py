@@ -145,6 +145,7 @@ def report(
     from dataclasses import replace
 
     from syncscope import kineto
+    from syncscope.analysis.measured import with_measured
     from syncscope.analysis.sources import at_hand, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
@@ -180,7 +181,8 @@ def report(
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
     notes = (*said.notes, *lost, *linted.notes)
     _shown_in_notebooks()
-    return replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
+    said = replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
+    return with_measured(said, trace.meta.get("verified"))
 
 
 def _without_unmet(report: Report) -> Report:

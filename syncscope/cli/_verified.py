@@ -77,11 +77,7 @@ class Bar:
 
 def interval(ratio: Ratio | None) -> str:
     """`0.914 (0.902 to 0.926)`."""
-    if ratio is None:
-        return "not known"
-    turns = f"{ratio.turns} turns" if ratio.turns > 1 else "one turn"
-    known = ratio.turns > 1 and math.isfinite(ratio.high)
-    return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if known else f" (of {turns})")
+    return "not known" if ratio is None else str(ratio)
 
 
 def folder_of(paths: Iterable[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +125,7 @@ def command(
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """
     from syncscope import api
+    from syncscope.analysis.measured import with_measured
     from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
     from syncscope.cli._lean import return_large_arrays
@@ -165,7 +165,7 @@ def command(
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:
-                report = replace(report, verified=measured(verified))
+                report = with_measured(report, measured(verified))
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:

@@ -12,17 +12,19 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from syncscope import interpreters
 from syncscope.cli._console import echo, rewrites
+from syncscope.cli._duration import Duration
 from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
+    from syncscope.verify.in_the_run import InTheRun
 
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 
@@ -53,6 +55,16 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
     help="Record modules, and on CUDA operators of the CPU: dearer, and no saving needs them.",
 )
 @click.option("--memory", is_flag=True, help="Note what is allocated on the device, by line: memory over time.")
+@click.option(
+    "--try",
+    "tries",
+    is_flag=True,
+    help="Then try the safe fixes in the run: its next steps, made again and again with and without. It goes on as written.",
+)
+@click.option("--unsafe-fixes", is_flag=True, help="With --try: the unsafe ones, too.")
+@click.option(
+    "--try-budget", type=Duration(), default="30s", show_default=True, help="With --try: the time that it may take."
+)
 @click.option("--quiet", is_flag=True, help="No live line and no table.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGUMENTS...]")
 def command(
@@ -67,6 +79,9 @@ def command(
     shapes: bool,
     operators: bool,
     memory: bool,
+    tries: bool,
+    unsafe_fixes: bool,
+    try_budget: float,
     quiet: bool,
     arguments: tuple[str, ...],
 ) -> int:
@@ -77,12 +92,20 @@ def command(
     syncscope run -m package.train --epochs 1
     syncscope run --device ocl train.py         look for waits without a GPU
     syncscope run --active 20 --wait 10 train.py
+    syncscope run --try train.py                is a fix worth it? It is tried in the run, which then goes on
 
     Options stand before the program; what follows it is the program's, and so is the exit code. Where it is interrupted,
     crashes or is killed, what was recorded is kept.
     """
     if not module and not arguments:
         raise UserError("no program to run", "syncscope run train.py, or syncscope run -m package.train")
+    if tries and (whole or memory or repeat != 1 or (wait + warmup and active is None)):
+        raise UserError(
+            "--try begins when the recording is over, and this one has no end before the program's",
+            "leave out --whole, --memory and --repeat; with --wait or --warmup give --active, too",
+        )
+    if unsafe_fixes and not tries:
+        raise UserError("--unsafe-fixes says what --try is to try", "add --try")
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
     if not module:
         script(target, "run")
@@ -99,10 +122,12 @@ def command(
             device,
             schedule | {"whole": whole, "record_shapes": shapes, "operators": operators, "memory": memory},
             quiet,
+            _Trying(try_budget, unsafe_fixes) if tries else None,
         )
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
     options += ["--whole"] * whole + ["--shapes"] * shapes + ["--operators"] * operators + ["--memory"] * memory
+    options += [f"--try-budget={try_budget}", "--try"] * tries + ["--unsafe-fixes"] * unsafe_fixes
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
     saved = True
     try:
@@ -155,6 +180,13 @@ def _die_as(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+class _Trying(NamedTuple):
+    """What `--try` is to do: for how many seconds, and whether unsafe fixes, too."""
+
+    budget: float
+    unsafe: bool
+
+
 def _record(
     target: str,
     arguments: tuple[str, ...],
@@ -164,6 +196,7 @@ def _record(
     device: str | None,
     schedule: dict[str, Any],
     quiet: bool,
+    trying: _Trying | None,
 ) -> int:
     """In the child: the program under a recording; then the files and the table."""
     from syncscope.tracers import live, program, redirect
@@ -174,6 +207,8 @@ def _record(
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
+        if trial is not None:
+            trace.meta["verified"] = as_object(trial.finish())
         kept, show = _kept(trace, target, output, quiet, device)
         shown[:] = [show]
         return kept
@@ -187,8 +222,19 @@ def _record(
             echo(f" hint: {hint}", err=True)
 
     session = Session(folder=folder, at_end=True, on_trace=keep, on_failure=failed, **schedule)
+    trial: InTheRun | None = None
+    tried: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if trying is not None:
+        from syncscope.verify.in_the_run import InTheRun
+        from syncscope.verify.request import Program
+        from syncscope.verify.results import as_object
+
+        what = Program(target, arguments, module, device)
+        say = (lambda line: None) if quiet else partial(_note, sys.stderr)
+        trial = InTheRun(what, trying.budget, trying.unsafe, lambda: session.is_over, session.pause, say)
+        tried = trial.installed()
     line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
-    with redirect.to(device), session, line:
+    with redirect.to(device), session, line, tried:
         code = program.run(target, arguments, module=module, tell=tell)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
@@ -199,6 +245,13 @@ def _record(
         why = f": it let {before} pass first, and there were {passed}" if before else ""
         echo(f"syncscope: the program ended before the first recorded step{why}", err=True)
     return code
+
+
+def _note(stream: Any, line: str) -> None:
+    """A line beside what the program prints."""
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(f"syncscope: {line}\n")
+        stream.flush()
 
 
 def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
@@ -282,11 +335,14 @@ def _show(trace: Trace, lent: str | None) -> None:
 
     import syncscope
     from syncscope.cli._console import console
-    from syncscope.exporters import terminal
+    from syncscope.exporters import _tried, terminal
     from syncscope.model.trace import DEVICE
 
     if trace.meta.get("dry"):
         _would_wait(trace)
+        out = console(stderr=True)
+        for row in _tried.rows(trace.meta.get("verified"), out.width):
+            out.print(row)
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
         if lent:

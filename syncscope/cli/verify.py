@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 
 from syncscope import files
 from syncscope.cli._console import echo
+from syncscope.cli._duration import Duration
 from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
 
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from syncscope.verify.search import Search
 
 VERSIONS = 0.2  # of the lines of the shorter of two versions stand in the other
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-class Duration(click.ParamType[Any]):
-    """`90s`, `10m`, `1h`, or a number of seconds."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Seconds."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
-        seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
-        return seconds or self.fail(f"{value!r} is no time; write 90s or 10m", param, ctx)
 
 
 class LinePlace(click.ParamType[Any]):

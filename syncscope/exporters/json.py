@@ -109,6 +109,7 @@ def as_object(report: Report) -> dict[str, Any]:
         ],
         "findings": [{**finding(f), "fix": with_diff(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
+        "verified": None if report.verified is None else dict(report.verified),
     }
 
 

@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from syncscope.exporters import _by_line, _what_if
+from syncscope.exporters import _by_line, _tried, _what_if
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.answer import Answer, Decision
@@ -63,6 +63,8 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
         parts += [Text(), *table(report, width)]
     elif report.steps or report.trace is not None:
         parts += [Text(), nowhere(report)]
+    if tried := list(_tried.rows(report.verified, width)):
+        parts += [Text(), *tried]
     if by_line := list(_by_line.rows(report, width)):
         parts += [Text(), *by_line]
     if what_if := list(_what_if.rows(report, width)):

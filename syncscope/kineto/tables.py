@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.kineto.values import Column, integer, number
+from syncscope.kineto.verified import is_verified
 from syncscope.model.detail import KEYS
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Lane, Meta, Table
@@ -151,6 +152,8 @@ def own_meta(told: Any) -> Meta:
     }
     known = told.items() if isinstance(told, dict) else ()
     meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}
+    if not is_verified(meta.get("verified")):
+        meta.pop("verified", None)
     if "notes" in meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
     if not all(isinstance(text, str) for text in meta.get("programs", ())):

@@ -132,6 +132,7 @@ class Session:
         self._lock = threading.RLock()
         self._held: Moment | None = None  # where the first found step ended, until it is counted
         self._found = False  # a step was found
+        self._paused = False
 
     @property
     def trace(self) -> Trace:
@@ -152,6 +153,20 @@ class Session:
                 "nothing has been recorded yet", "leave the `with` block first, and make as many steps as asked"
             )
         return self.traces[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all is recorded that is to be; its trace may still be made at the end."""
+        if self._chooses:
+            return self._own.phase is Phase.OVER
+        done = bool(self.repeat) and self.cycle >= self.repeat and self._take is None
+        return done and len(self._untraced) >= self._enough
+
+    def pause(self, on: bool) -> None:
+        """Steps are none of the program's for the time being: they are not counted."""
+        self._paused = on
+        self._untraced.pause()
+        self._since = monotonic_ns()
 
     def _takes(self) -> list[Window]:
         """All that is being recorded, or waits to become a trace."""
@@ -220,6 +235,8 @@ class Session:
 
     def step(self) -> None:
         """A training step ends here, and the next begins."""
+        if self._paused:
+            return
         if not self._marked and self.count:
             self._start_over()
         self._marked, self._held = True, None
@@ -230,7 +247,7 @@ class Session:
 
     def _found_step(self) -> None:
         """An optimizer has stepped. The first is held back: whoever marks steps has not yet had the chance to."""
-        if self._marked:
+        if self._marked or self._paused:
             return
         now = self._now()
         if not self._found:

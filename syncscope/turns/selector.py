@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from syncscope.turns.leading import Loops
 from syncscope.turns.tape import Tape
 
 NAME = "__syncscope_turns__"  # under which woven code finds the selector, among the builtins
@@ -23,7 +24,7 @@ class Selector:
         self.head: int | None = None
         self.entered: dict[tuple[int, int], int] = {}
         self.tape = Tape()
-        self.over = self.tape.loop  # asked by each loop what it is over
+        self.over: Any = self.tape.loop  # asked by each loop what it is over
         self._begun = 0  # passages so far
         self._last: dict[int, int] = {}  # of them the last one of each version but that as written
         self._plain: set[tuple[int, str]] = set()  # names that hold numbers as written
@@ -31,6 +32,16 @@ class Selector:
     def install(self) -> None:
         """From now on woven code asks this one."""
         setattr(builtins, NAME, self)
+
+    def follow(self, loops: Loops) -> None:
+        """Loops are led by these."""
+        self.over, self.round, self.more = loops.over, loops.round, loops.more
+        self.leave, self.caught, self.given = loops.leave, loops.caught, loops.given
+
+    def forget(self) -> None:
+        """No version but that as written has run."""
+        self.version = 0
+        self._last.clear()
 
     def at(self, passage: int) -> int:
         """The version for a passage that begins."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import dis
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from types import CodeType
@@ -42,10 +42,22 @@ class Woven:
     passages: dict[int, tuple[str, int, frozenset[int]]] = field(default_factory=dict)  # name, line, versions
 
 
-def weave(path: str, before: bytes, versions: Mapping[int, bytes], first: int = 0) -> Woven:
+def heard(tree: ast.Module) -> ast.Module:
+    """A file whose loops ask what they are over, so that it can be kept: `turns.tape`."""
+    found: ast.Module = _Heard().visit(tree)
+    return ast.fix_missing_locations(found)
+
+
+def weave(
+    path: str,
+    before: bytes,
+    versions: Mapping[int, bytes],
+    first: int = 0,
+    hear: Callable[[ast.Module], ast.Module] = heard,
+) -> Woven:
     """The file as written and in these versions (numbers from 1), whose passages are numbered from `first` on.
 
-    What is of a version has its lines, moved by its number times `LINES`.
+    What is of a version has its lines, moved by its number times `LINES`. `hear` is what else is done to the tree.
 
     Raises:
         CannotTakeTurnsError: they differ in what runs only once, or a name would mean something else.
@@ -59,16 +71,10 @@ def weave(path: str, before: bytes, versions: Mapping[int, bytes], first: int = 
     if body is None:
         raise CannotTakeTurnsError(loom.why)
     woven.tree.body = body
-    woven.tree = heard(woven.tree)
+    woven.tree = hear(woven.tree)
     ast.fix_missing_locations(woven.tree)
     _must_mean_the_same(path, woven.tree, [ast.parse(before), *trees.values()])
     return woven
-
-
-def heard(tree: ast.Module) -> ast.Module:
-    """A file whose loops ask what they are over, so that it can be kept: `turns.tape`."""
-    found: ast.Module = _Heard().visit(tree)
-    return ast.fix_missing_locations(found)
 
 
 class _Heard(ast.NodeTransformer):
@@ -80,18 +86,19 @@ class _Heard(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         """One that others compile is left as it is."""
-        if not _is_compiled(node):
+        if not is_compiled(node):
             self.generic_visit(node)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """The same."""
-        if not _is_compiled(node):
+        if not is_compiled(node):
             self.generic_visit(node)
         return node
 
 
-def _is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Whether what decorates it has others read it, who know no names of ours."""
     return any(NOT_PYTHON.search(ast.dump(one)) for one in node.decorator_list)
 
 
@@ -174,7 +181,7 @@ class _Loom:
             where = f"{statement.name}()"
         elif isinstance(statement, ast.ClassDef):
             where = f"the body of class {statement.name}"
-        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)) and _is_compiled(statement):
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)) and is_compiled(statement):
             raise CannotTakeTurnsError(f"{statement.name} is compiled by what decorates it")
         named = statement if isinstance(statement, (*LOOPS, *FUNCTIONS)) else None
         return self._blocks(statement, others, where, named)

@@ -19,6 +19,11 @@
         values     two runs side by side: parameters, losses, and what both read
         timing     turns side by side: the ratio of the steps, and its interval
       foretold     the ratio that a recording promises
+    in_the_run     the same inside of a run, which goes on as written afterwards
+      offers       the fixes of its files, woven into them as these are imported
+      tried        which rehearsals are wanted, and what they tell; noted: what they compute
+      rehearsal    iterations of its loop, made by one version after another and put back: snapshot, kept
+      aside        what they print and write
     results        what is known at the end, or when it was interrupted
 ```
 

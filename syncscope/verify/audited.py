@@ -27,9 +27,9 @@ MADE = ("mkfifo", "mknod")  # of these Python does not tell
 DATABASE = ("", "-journal", "-wal", "-shm")  # what SQLite makes beside one
 
 
-def listen(journal: Journal) -> None:
-    """From now on, until the process ends."""
-    ears = _Ears(journal)
+def listen(journal: Journal, now: Callable[[], bool] = lambda: True) -> None:
+    """From now on, until the process ends; `now` says whether what happens just now is to be noted."""
+    ears = _Ears(journal, now)
     sys.addaudithook(ears.heard)
     for module in SAVERS:
         beats.when_imported(module, ears.saver)
@@ -42,8 +42,8 @@ def listen(journal: Journal) -> None:
 
 
 class _Ears:
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, now: Callable[[], bool]) -> None:
+        self._journal, self._now = journal, now
         self._busy = threading.local()
 
     def heard(self, event: str, args: tuple[Any, ...]) -> None:
@@ -53,7 +53,7 @@ class _Ears:
             OSError: that.
         """
         tell = _EVENTS.get(event)
-        if tell is None or getattr(self._busy, "keeps", False):
+        if tell is None or getattr(self._busy, "keeps", False) or not self._now():
             return
         self._busy.keeps = True  # what is done here is heard, too
         try:

@@ -18,7 +18,7 @@ from syncscope.verify.values import Difference
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
 PROCESSORS = ("cpu", "ocl")
-IN_ONE, PROCESSES = "one process", "processes"
+IN_ONE, PROCESSES, IN_THE_RUN = "one process", "processes", "run"
 GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
 

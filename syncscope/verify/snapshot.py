@@ -62,7 +62,7 @@ class Snapshot:
         names = vars(holder)
         if isinstance(holder, types.ModuleType):  # of one's own: functions and classes are no state
             names = {name: value for name, value in names.items() if not name.startswith("__")}
-            self._steps.append(_back_into(vars(holder), {name: v for name, v in names.items() if _is_plain(v)}))
+            self._steps.append(_back_into(vars(holder), names))
         else:
             kept = dict(names)
             self._steps.append(lambda: _replace(holder.__dict__, kept))
@@ -222,10 +222,6 @@ def _of_generator(value: Any, torch: Any) -> PutBack | None:
 
 def _back(call: Callable[[Any], object], state: Any) -> PutBack:
     return lambda: call(state)
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(map(_is_plain, value)))
 
 
 def _back_into(names: dict[str, Any], kept: dict[str, Any]) -> PutBack:

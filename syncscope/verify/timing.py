@@ -29,6 +29,12 @@ class Ratio:
     high: float
     turns: int = 0
 
+    def __str__(self) -> str:
+        """`0.914 (0.902 to 0.926)`."""
+        turns = f"{self.turns} turns" if self.turns > 1 else "one turn"
+        known = self.turns > 1 and math.isfinite(self.high)
+        return f"{self.ratio:.3f}" + (f" ({self.low:.3f} to {self.high:.3f})" if known else f" (of {turns})")
+
     @property
     def half(self) -> float:
         """Half the interval."""

@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
@@ -221,18 +221,6 @@ class Observed:
         """What there is to tell at the end, as JSON values."""
         return {}
 
-    def _device(self) -> str:
-        """Where the work was done, as far as we know: what may be used is not what is trained on."""
-        torch = sys.modules.get("torch")
-        if "syncscope.kernels" in sys.modules:
-            groups = [group for one in self.optimizers.values() for group in one.param_groups]
-            on_cpu = groups and all(p.is_cpu for group in groups for p in group["params"])
-            return "cpu" if on_cpu else "ocl"
-        for name in ("cuda", "xpu"):
-            if getattr(getattr(torch, name, None), "_initialized", False):
-                return name
-        return "cpu"
-
     def finish(self, code: int) -> None:
         """Leaves what was found."""
         from syncscope.tracers import places
@@ -242,11 +230,24 @@ class Observed:
         files = {os.path.realpath(path) for path in map(_source, list(sys.modules.values())) if path}
         files |= {os.path.realpath(self._main)} if self._main else set()
         own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
-        said = {"steps": self.count, "code": code, "files": own, "device": self._device(), **self.found()}
+        said = {"steps": self.count, "code": code, "files": own, "device": device_of(self.optimizers), **self.found()}
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]
         (self.folder / RESULT).write_text(json.dumps(said))
+
+
+def device_of(optimizers: Mapping[int, Any]) -> str:
+    """Where the work was done, as far as we know: what may be used is not what is trained on."""
+    torch = sys.modules.get("torch")
+    if "syncscope.kernels" in sys.modules:
+        groups = [group for one in optimizers.values() for group in one.param_groups]
+        on_cpu = groups and all(p.is_cpu for group in groups for p in group["params"])
+        return "cpu" if on_cpu else "ocl"
+    for name in ("cuda", "xpu"):
+        if getattr(getattr(torch, name, None), "_initialized", False):
+            return name
+    return "cpu"
 
 
 def _source(module: Any) -> str | None:

@@ -25,7 +25,6 @@ def model(report: Report) -> dict[str, Any]:
     """The JSON report with `page`: what only the page needs."""
     return {
         **as_json.as_object(report),
-        "verified": None if report.verified is None else dict(report.verified),
         "page": {
             "title": title(report.name),
             "recorded": " · ".join(

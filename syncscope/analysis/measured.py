@@ -1,0 +1,57 @@
+"""What was measured of fixes, by `syncscope verify` or in the run itself, beside what a recording says of their lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from syncscope.model.answer import Answer, Decision
+from syncscope.model.report import Line, Report
+
+GOOD = ("equal", "within")  # values
+SLIGHT = 0.02  # of a step: what gives surely less is not worth a change
+
+
+def with_measured(report: Report, verified: Mapping[str, Any] | None) -> Report:
+    """The report with what was found, whose lines have answers that are measured."""
+    if verified is None:
+        return report
+    lines = tuple(_line(line, verified["fixes"]) for line in report.lines)
+    return replace(report, lines=lines, verified=verified)
+
+
+def _line(line: Line, fixes: Sequence[Mapping[str, Any]]) -> Line:
+    """The line with what was measured of its fix, of several the one that saves most."""
+    here = [
+        fix for fix in fixes if line.place and fix["line"] == line.place.line and _same(fix["path"], line.place.path)
+    ]
+    known = [fix for fix in here if fix["low"] is not None and fix["values"] in GOOD]
+    if known:
+        return replace(line, answer=_answer(min(known, key=lambda fix: fix["ratio"]), line.answer))
+    if refused := [fix for fix in here if fix["values"] == "changed"]:
+        why = f"its rewrite was tried, and refused: {refused[0]['why']}"
+        before = line.answer or Answer(Decision.UNKNOWN)
+        return replace(line, answer=replace(before, decision=Decision.LEAVE, why=why))
+    return line
+
+
+def _answer(fix: Mapping[str, Any], before: Answer | None) -> Answer:
+    """What to do about a line, by what its rewrite saves of a step."""
+    share, low, high = 1 - fix["ratio"], 1 - fix["high"], 1 - fix["low"]
+    decision = Decision.FIX if fix["kept"] else Decision.LEAVE if high < SLIGHT else Decision.TRY
+    values = "equal, bit for bit" if fix["values"] == "equal" else "within what its text says"
+    why = (
+        f"measured: the step is {share:.1%} ({low:.1%} to {high:.1%}) shorter with its rewrite, and values are {values}"
+    )
+    if decision is Decision.TRY:
+        why += ": longer measured it is decided"
+    return Answer(decision, share, low, high, before.bound if before else None, why=why)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two paths are of one file, as far as can be told where it may lie elsewhere."""
+    if os.path.isabs(one) and os.path.isabs(other):
+        return one == other
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

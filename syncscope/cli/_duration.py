@@ -1,0 +1,22 @@
+"""A length of time as an option's value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType[Any]):
+    """`90s`, `10m`, `1h`, or a number of seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Seconds."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
+        seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+        return seconds or self.fail(f"{value!r} is no time; write 90s or 10m", param, ctx)
