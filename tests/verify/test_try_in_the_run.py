@@ -140,7 +140,9 @@ def result() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", ["for", *(pytest.param(form, marks=pytest.mark.slow) for form in ("while", "generator"))]
+)
 def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project: Path, form: str) -> None:
     (project / "train.py").write_text(TRAIN.replace("LOOP", FORMS[form].strip()))
     expected, _ = run()
