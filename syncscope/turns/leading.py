@@ -59,6 +59,10 @@ class Given:
         self._at += 1
         return value
 
+    def begin(self) -> None:
+        """What has come once more is forgotten: only what comes from now on is to come again."""
+        self._kept, self._at = self._kept[self._at :], 0
+
     def rewind(self) -> None:
         """All comes again."""
         self._at = 0
@@ -104,6 +108,8 @@ class Loops:
     def record(self) -> None:
         """What is given from now on is kept."""
         self._keeps, self._inside = True, 0
+        for _, given in self._given.values():
+            given.begin()
 
     def rewind(self) -> None:
         """It comes again."""

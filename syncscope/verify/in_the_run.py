@@ -60,6 +60,7 @@ class InTheRun:
         self._process = os.getpid()
         self._is_done = False
         self._begun = 0
+        self._from = WARM  # steps from which on it may begin
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -102,7 +103,7 @@ class InTheRun:
             return
         self._ends.append(monotonic_ns())
         self._periods.step(self._selector.entered)
-        if len(self._ends) > WARM and self._may_begin():
+        if len(self._ends) > self._from and self._may_begin():
             self._lead()
 
     def _lead(self) -> None:
@@ -158,6 +159,7 @@ class InTheRun:
             self._pause(False)
         self._begun += 1
         if again and self._begun < MOST:
+            self._from = len(self._ends) + WARM
             return
         self._is_done = True
         if tried is not None:
