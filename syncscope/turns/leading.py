@@ -148,6 +148,10 @@ class Loops:
                         if (leader := self._leading(key)) is not None and leader.is_over(made=False):
                             continue
                         return
+                    except BaseException as error:
+                        if (leader := self._leading(key)) is not None and leader.failed(error):
+                            continue
+                        raise
                     yield value
                 self._given.pop(id(values), None)
         finally:

@@ -16,6 +16,7 @@ from typing import Any
 
 from syncscope.turns.leading import LeftError, Loops
 from syncscope.turns.selector import Selector
+from syncscope.verify.later import Later
 from syncscope.verify.snapshot import Snapshot
 
 FEWEST = 4  # iterations of which something can be said
@@ -58,6 +59,7 @@ class Rehearsing:
     ) -> None:
         self._length = sys.maxsize
         self._selector, self._loops, self._wanted, self._begun, self._ended = selector, loops, wanted, begun, ended
+        self._later = Later()
         self._snapshot: Snapshot | None = None
         self._now: Rehearsal | None = None
         self._running = False  # an iteration is under way
@@ -68,16 +70,22 @@ class Rehearsing:
     def top(self) -> None:
         """An iteration begins: one more of this rehearsal, or the first of the next."""
         try:
-            self._top()
+            if self._later.due:
+                self._end("it was interrupted")
+            else:
+                self._top()
         except Exception as error:  # of ours, or memory: whatever it is, the program is to go on
             self._end(f"it could not be made: {type(error).__name__}: {error}")
         except BaseException:
             self._end("it was interrupted")
             raise
+        if self._snapshot is None:  # all is the program's own again
+            self._later.deliver()
 
     def _top(self) -> None:
         if self._snapshot is None:
             self._begun()
+            self._later.begin()
             self._snapshot = Snapshot()
             self._loops.record()
             self._begin(next(self._wanted))
@@ -159,6 +167,7 @@ class Rehearsing:
             self._put_back()
         self._loops.release()
         self._snapshot = self._now = None
+        self._later.end()
         self._ended(why, self._may_again)
 
 

@@ -191,7 +191,6 @@ def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(100) == 7, Path("err").read_text()
     made = Path("out").read_text().count("a step")
-    assert "tried: it was interrupted" in Path("err").read_text()
     stopping = f"        if len(history) == {made}:\n            raise KeyboardInterrupt\n        loss = advance"
     (project / "train.py").write_text(saving.replace("        loss = advance", stopping))
     expected, _ = run(code=7)
