@@ -16,7 +16,7 @@ from typing import Any
 
 from syncscope.turns.leading import LeftError, Loops
 from syncscope.turns.selector import Selector
-from syncscope.verify.later import Later
+from syncscope.verify.held_back import HeldBack
 from syncscope.verify.snapshot import Snapshot
 
 FEWEST = 4  # iterations of which something can be said
@@ -59,7 +59,7 @@ class Rehearsing:
     ) -> None:
         self._length = sys.maxsize
         self._selector, self._loops, self._wanted, self._begun, self._ended = selector, loops, wanted, begun, ended
-        self._later = Later()
+        self._signals = HeldBack()
         self._snapshot: Snapshot | None = None
         self._now: Rehearsal | None = None
         self._running = False  # an iteration is under way
@@ -70,7 +70,7 @@ class Rehearsing:
     def top(self) -> None:
         """An iteration begins: one more of this rehearsal, or the first of the next."""
         try:
-            if self._later.due:
+            if self._signals.due:
                 self._end("it was interrupted")
             else:
                 self._top()
@@ -80,12 +80,12 @@ class Rehearsing:
             self._end("it was interrupted")
             raise
         if self._snapshot is None:  # all is the program's own again
-            self._later.deliver()
+            self._signals.deliver()
 
     def _top(self) -> None:
         if self._snapshot is None:
             self._begun()
-            self._later.begin()
+            self._signals.begin()
             self._snapshot = Snapshot()
             self._loops.record()
             self._begin(next(self._wanted))
@@ -167,7 +167,7 @@ class Rehearsing:
             self._put_back()
         self._loops.release()
         self._snapshot = self._now = None
-        self._later.end()
+        self._signals.end()
         self._ended(why, self._may_again)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-class Later:
+class HeldBack:
     """Of the main thread, as Python has it. Who sends one twice is heard at once."""
 
     def __init__(self) -> None:
