@@ -172,7 +172,10 @@ class Draft:
             return part if part.isidentifier() else None
         if isinstance(part, ast.expr):
             return self.file.text(part) if part.__class__ in WHOLE_ALONE and self._is_bare(part) else None
-        return PLAIN.code_for_node(part) if isinstance(part, CALLS) and not part.lpar else None
+        if not isinstance(part, CALLS) or part.lpar:
+            return None
+        code = PLAIN.code_for_node(part)
+        return code if "\n" not in code else None  # what goes over lines may do so by parentheses that stay behind
 
     def part(self, template: str, **parts: Part) -> cst.BaseExpression:
         """An expression made of a template, to be put into a hole."""

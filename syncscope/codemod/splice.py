@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Collection
 
 import libcst as cst
@@ -99,11 +100,23 @@ class Fill(cst.CSTTransformer):
         if name.value in self.modules:
             return cst.parse_expression(self.called(name.value))
         node = bare(self.nodes.get(name.value, name))
-        if isinstance(node, ATOMS) or node.lpar:
+        if node.lpar or (isinstance(node, ATOMS) and not needs_brackets(node)):
             return node
         wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         self.wrapped[id(wrapped)] = (wrapped, node)
         return wrapped
+
+
+def needs_brackets(node: cst.BaseExpression) -> bool:
+    """Whether it goes over lines that brackets around it held together, which stay where it comes from."""
+    code = PLAIN.code_for_node(node)
+    if "\n" not in code:
+        return False
+    try:
+        ast.parse(code.strip(), mode="eval")
+    except SyntaxError:
+        return True
+    return False
 
 
 class WriteOut(cst.CSTTransformer):

@@ -351,3 +351,14 @@ def test_many_new_names_stand_in_brackets_one_a_line() -> None:
     wanted = "\n".join(f"        {name}_mean," for name in names)
     assert f"    (\n{wanted}\n    ) = torch.stack(" in after
     compile(after, "after", "exec")
+
+
+def test_a_chain_that_brackets_held_together_is_held_together_where_it_goes() -> None:
+    code = (
+        "def f(net, loader):\n    correct, count = 0, 0\n    for x, label in loader:\n        net(x).sum().backward()\n"
+        "        correct += (\n            (net(x).argmax(dim=1) == label)\n            .float()\n            .sum()\n"
+        "            .item()\n        )\n        count += label.numel()\n    return correct / count\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "correct = float(correct)" in after
+    compile(after, "after", "exec")
