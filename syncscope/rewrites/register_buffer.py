@@ -94,9 +94,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=made.value)
-    changes = f"self.{used.attr} goes where the module goes"
+    above = family(function, owner)
+    if any(sets(cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
+        owner, used.attr
+    ):
+        return None  # `register_buffer` refuses what is there already
+    changes = f"self.{used.attr} goes where the module goes, DDP broadcasts it"
     if fact.dtype is not Dtype.INT:
-        changes += ", and `model.half()` turns it, too"
+        changes += ", `model.half()` turns it, too"
+    if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
+        changes += "; no class above may set it"
     return draft.fix("make it a buffer", Safety.UNSAFE, changes)
 
 
@@ -133,6 +140,39 @@ def made_once(owner: ast.ClassDef, name: str) -> ast.Assign | None:
                 if target is stored[0]:
                     return statement
     return None
+
+
+def family(function: Function, owner: ast.ClassDef) -> list[ast.ClassDef | str]:
+    """A class and those above it, as far as they stand in this file; of the others their dotted names."""
+    here = {s.name: s for s in statements(function.file.tree) if isinstance(s, ast.ClassDef)}
+    found: list[ast.ClassDef | str] = [owner]
+    for cls in found:
+        for base in cls.bases if isinstance(cls, ast.ClassDef) else ():
+            known = here.get(base.id) if isinstance(base, ast.Name) else None
+            if known is None:
+                found.append(function.dotted(base) or "?")
+            elif known not in found:
+                found.append(known)
+    return found
+
+
+def sets(cls: ast.ClassDef, name: str) -> bool:
+    """Whether a class has an attribute, or sets it on its objects."""
+    stored = (n for n in walk(cls) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n))
+    return named_in(cls, name) or any(stored)
+
+
+def named_in(cls: ast.ClassDef, name: str) -> bool:
+    """Whether a class itself has an attribute, a method or a property of this name."""
+    for statement in cls.body:
+        match statement:
+            case ast.FunctionDef(name=own) | ast.AnnAssign(target=ast.Name(id=own), value=ast.expr()):
+                if own == name:
+                    return True
+            case ast.Assign(targets=targets):
+                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                    return True
+    return False
 
 
 def is_read(node: ast.Attribute) -> bool:

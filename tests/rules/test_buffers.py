@@ -23,6 +23,7 @@ def forward(self, x: torch.Tensor):
     return x * self.kernel.repeat(2).to(x.device)
 """
 NOT = {
+    "the class has one": "kernel = None",
     "it is read on the host": "def names(self):\n    return self.kernel.tolist()",
     "it is set again": "def load(self, kernel):\n    self.kernel = kernel",
     "it is handed on": "def parts(self):\n    return self.kernel",
@@ -68,3 +69,18 @@ def test_it_stays_an_attribute_of_what_is_no_module() -> None:
     assert Safety.UNSAFE not in offered(
         whole(FORWARD).replace("(nn.Module)", "").replace("        super().__init__()\n", "")
     )
+
+
+def test_it_stays_an_attribute_where_a_class_above_sets_it_and_one_that_is_not_seen_may() -> None:
+    base = "class Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.kernel = None\n"
+    above = f"\n{base}\nclass Blur(Base)"
+    assert Safety.UNSAFE not in offered(whole(FORWARD).replace("\nclass Blur(nn.Module)", above))
+    code = (
+        whole(FORWARD)
+        .replace("import nn", "import nn\nfrom lightning.pytorch import LightningModule")
+        .replace("nn.Module", "LightningModule")
+    )
+    said = [f.fix.changes for f in findings(code, "blocking-upload") if f.fix is not None]
+    assert any("no class above may set it" in each for each in said)
+    with pytest.raises(KeyError):  # which is why
+        torch.nn.Module.register_buffer(type("Has", (torch.nn.Module,), {"kernel": None})(), "kernel", torch.ones(1))
