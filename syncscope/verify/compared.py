@@ -14,7 +14,7 @@ from pathlib import Path
 from syncscope.errors import UserError
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.failing import STEP, cannot_run
-from syncscope.verify.fewer_steps import WEAK, steps_in_common
+from syncscope.verify.fewer_steps import IN_COMMON, steps_in_common
 from syncscope.verify.held import Name
 from syncscope.verify.one_process import NotComparedError
 from syncscope.verify.processes import RunFailedError, RunResult
@@ -111,7 +111,7 @@ class Compared:
             return self.found.noise
         self.runs.tell("as written, once more: is it deterministic")
         noise = self._of_own_runs()
-        if noise.largest >= WEAK:
+        if noise.largest > IN_COMMON:
             noise = self._over_fewer_steps(noise)
         self.found.noise = noise
         if noise.apart:
@@ -141,6 +141,7 @@ class Compared:
         self.runs.tell(f"as written over {fewer} steps, in which its runs have something in common")
         for known in (AS_WRITTEN, AGAIN, THIRD):
             self.values.pop(known, None)
+        self._loose.clear()
         self.values[AS_WRITTEN] = values_of(self.must_run(AS_WRITTEN, self.runs.program))
         noise = self._of_own_runs()
         found.notes.append(
@@ -275,9 +276,15 @@ class Compared:
         return difference(self.values[AS_WRITTEN], self.values[chosen], before, after, self._loose)
 
     def _are_loose(self, one: Set, again: Set) -> None:
-        """Names that hold something else in another run of the same version, such as the time, prove nothing."""
-        names = names_of(self.values[one], self.values[again], lambda place: (place.path, place.line))
-        self._loose |= {name for name, by in names.items() if by}
+        """Names that hold something else in another run of the same version, such as the time, prove nothing.
+
+        Where all values vary, those that vary no more than others may are compared all the same, as these are.
+        """
+        mine, theirs = self.values[one], self.values[again]
+        itself = pieces({}, {})
+        names = names_of(mine, theirs, itself[1])
+        varies = replace(difference(mine, theirs, *itself), held=0.0).largest
+        self._loose |= {name for name, by in names.items() if by > (IN_COMMON if varies else 0.0)}
 
 
 def _is_of_names_alone(apart: Difference) -> bool:

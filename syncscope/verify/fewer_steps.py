@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from syncscope.verify.values import Values, difference, pieces
 
-WEAK = 0.1  # what runs as written differ by at the end, and values prove little
-IN_COMMON = 2.0**-10  # the same over the steps that are compared instead
+# what runs as written may differ by: where it is more, values prove little, and fewer steps are compared
+IN_COMMON = 2.0**-10
 FEWEST = 2
 
 
