@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import threading
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -20,6 +22,7 @@ class Started:
         self._left: dict[CodeType, int] = {}  # lines until a function is known
         self._own: dict[str, bool] = {}  # by file: whether it is the user's
         self._hears_lines = False
+        self._under_way: set[CodeType] = set()  # at the end of the first step
 
     def listen(self) -> None:
         """From now on, in this thread and in those that it starts."""
@@ -45,14 +48,17 @@ class Started:
         return self._line
 
     def boundary(self) -> None:
-        """The first step has ended: of what was called before, only what is still under way counts, in any thread."""
+        """The first step has ended: of what was called before, only what is still under way counts, in any thread, and of
+        that also what it may come to after many steps: all but the arms that it passes by."""
         self._ran.clear()
         self._hears_lines = True
         for last in sys._current_frames().values():
             frame: FrameType | None = last
             while frame is not None:
-                self._ran[frame.f_code] = {frame.f_code.co_firstlineno, frame.f_lineno}
-                if self._is_own(frame.f_code) and frame.f_trace is None:
+                code = frame.f_code
+                self._ran[code] = {code.co_firstlineno, frame.f_lineno}
+                self._under_way.add(code)
+                if self._is_own(code) and frame.f_trace is None:
                     frame.f_trace = self._line
                 frame = frame.f_back
 
@@ -66,6 +72,8 @@ class Started:
             if self._is_own(code):
                 at = found.setdefault(os.path.realpath(code.co_filename), set())
                 at |= ran
+                if code in self._under_way:
+                    at |= {line for _, _, line in code.co_lines() if line} - _passed_by(code.co_filename, ran)
         return {path: sorted(lines) for path, lines in found.items()}
 
     def _is_own(self, code: CodeType) -> bool:
@@ -75,3 +83,19 @@ class Started:
         if path not in self._own:
             self._own[path] = places.kind_of_file(path) == places.USER
         return self._own[path]
+
+
+def _passed_by(path: str, ran: set[int]) -> set[int]:
+    """The lines of arms that were not taken where their conditions were asked."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    arms = (
+        arm
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and node.lineno in ran
+        for arm in (node.body, node.orelse)
+    )
+    lines = {line for arm in arms for one in arm for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    return lines - ran

@@ -36,7 +36,7 @@ def test_what_a_step_depends_on_is_put_back_on_the_device_too(on_cuda: Program) 
 
 @pytest.mark.parametrize(
     ("after", "values", "codes"),
-    [("total += loss.detach()", "equal", (0, 1, 3)), ("total += 1.0001 * loss.item()", "changed", (1,))],
+    [("total += loss.detach().item()", "equal", (0, 1, 3)), ("total += 1.0001 * loss.item()", "changed", (1,))],
 )
 def test_sums_that_vary_do_not_differ_while_values_are_compared(
     on_cuda: Program, tmp_path: Path, after: str, values: str, codes: tuple[int, ...]

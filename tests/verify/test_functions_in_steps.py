@@ -136,3 +136,25 @@ def test_a_loop_is_listened_to_until_it_is_known(monkeypatch: pytest.MonkeyPatch
     loop()
     sys.settrace(None)
     assert heard.count("line") < 400  # of 2000, with those of other functions
+
+
+@pytest.mark.usefixtures("traced")
+def test_of_a_loop_that_goes_on_what_it_has_not_come_to_may_run_and_arms_that_it_passes_by_do_not() -> None:
+    started, lines = Started(), set()
+
+    def train(validates: bool) -> None:
+        for step in range(4):
+            if step == 0:
+                started.boundary()
+            if validates:
+                lines.clear()
+            if step == 2:
+                lines.update((started.lines() or {})[__file__])
+                return
+        lines.clear()
+
+    started.listen()
+    train(False)
+    source, first = getsourcelines(train)
+    said = [first + line in lines for line in range(len(source))]
+    assert [said[5], said[9]] == [False, True]
