@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from syncscope.model.heat import Heat
@@ -161,6 +162,7 @@ class Fact:
 _LONGEST_CHAIN = 12  # links of a `why`: what lies further back no longer explains anything
 
 
+@lru_cache(maxsize=256)  # the findings of a function have most of their reasons in common
 def _words(said: tuple[str, ...] | str | ast.AST) -> tuple[str, ...]:
     if isinstance(said, tuple):
         return said
