@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import re
+import statistics
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -57,15 +58,22 @@ def another_hand() -> Iterator[str]:
 
 
 def networks() -> Iterator[str]:
-    """The last table of each GPU that `network_speed.py --keep` left."""
+    """The last table of each GPU that `network_speed.py --keep` left, and what it comes to in the mean."""
     yield "`python benchmarks/network_speed.py --devices ocl,cuda --batch 64`, ms a training step, with quartiles:\n"
     yield "| GPU | network, batch | `ocl` | CUDA | speed of `ocl` |\n| --- | --- | --- | --- | --- |"
+    shares: dict[tuple[str, str], list[float]] = {}
     for gpu, devices in json.loads((ROOT / "benchmarks" / "network_speed.json").read_text()).items():
         for name, ours in devices["ocl"].items():
             theirs = devices.get("cuda", {}).get(name)
             cells = [f"{one['ms']} ({one['low']} to {one['high']})" if one else "" for one in (ours, theirs)]
             share = f"{theirs['ms'] / ours['ms']:.0%}" if theirs else ""
             yield f"| {gpu} | {name} | {' | '.join(cells)} | {share} |"
+            if theirs:
+                shares.setdefault((gpu, name.partition(" ")[2]), []).append(theirs["ms"] / ours["ms"])
+    yield "\n| GPU | batch | networks | mean | geometric mean | least |\n| --- | --- | --- | --- | --- | --- |"
+    for (gpu, how), of in shares.items():
+        means = f"{statistics.mean(of):.0%} | {statistics.geometric_mean(of):.0%}"
+        yield f"| {gpu} | {how} | {len(of)} | {means} | {min(of):.0%} |"
 
 
 def waits() -> Iterator[str]:
