@@ -188,3 +188,57 @@ def test_a_comprehension_dies_and_the_next_does_not_follow_its_plans():
         del scale
         gc.collect()
         assert dies() is None
+
+
+def test_attention_and_its_gradients_leave_nothing_to_python(monkeypatch):
+    torch.manual_seed(0)
+    norm, x = torch.nn.LayerNorm(16).to("ocl"), torch.randn(6, 3, 2, 16).to("ocl").requires_grad_()
+    waits = []
+    queue.readers.append(lambda *read: waits.append(read))
+    monkeypatch.setattr(queue, "write", lambda *_: waits.append("an upload"))
+
+    def step():
+        q, k, v = norm(x).transpose(0, 2).contiguous().unbind(1)
+        made = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        made[0].square().sum().backward()
+        found = [p.grad.clone() for p in (x, *norm.parameters())]
+        for p in (x, *norm.parameters()):
+            p.grad = None
+        return found
+
+    before = step()
+    for _ in range(3):
+        step()
+    monkeypatch.setattr(plans.Plan, "follow", lambda *_: pytest.fail("a plan is followed in Python"))
+    after = step()
+    queue.readers.pop()
+    assert not waits
+    assert all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.int64, torch.float16, torch.float64])
+@pytest.mark.parametrize("diagonal", [0, -2, 3, 1 << 62])
+def test_triangles_are_cut_on_the_device(dtype, diagonal):
+    host = torch.randint(1, 9, (3, 5, 7)).to(dtype)
+    for name in ("tril", "triu"):
+        cut = getattr(torch, name)
+        there = host.to("ocl")
+        assert torch.equal(cut(there, diagonal).cpu(), cut(host, diagonal))
+        assert torch.equal(cut(there.transpose(1, 2)[1:], diagonal).cpu(), cut(host.transpose(1, 2)[1:], diagonal))
+        getattr(there, f"{name}_")(diagonal)
+        assert torch.equal(there.cpu(), cut(host, diagonal))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.int16, torch.int64, torch.float16, torch.bfloat16])
+def test_fills_and_copies_stay_within_their_elements(dtype):
+    host = torch.arange(1, 41).to(dtype)
+    there = host.to("ocl")
+    for value in (0, 1, 0, 1):
+        for x in (host, there):
+            x[3:9] = value
+            x[20:26] = x[1:7]
+            x[12:20] = x[10:18].clone()
+            x.view(8, 5)[:, 2].zero_()
+    there[5:11].copy_(there[4:10])  # which overlap
+    host[5:11] = host[4:10].clone()
+    assert torch.equal(there.cpu(), host)

@@ -49,7 +49,7 @@ __kernel void row_norm_forward(__global const S *restrict in, long at, __global 
     EACH(base, end, T x = (LOAD(in, i) - mean) * scale; if (has_weight) x *= weight[PLACE]; if (has_bias) x += bias[PLACE]; STORE(x, out, i);)
 }
 
-// A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][columns].
+// A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][teams][columns].
 __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                   __global const T *means, long means_at, __global const T *scales, long scales_at,
                                   __global const T *restrict weight, long weight_at, int has_weight,
@@ -60,7 +60,8 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
     grad += grad_at;
     in += at;
     weight += weight_at;
-    parts += (long)team * 2 * columns;
+    parts += (long)team * columns;
+    __global T *const of_bias = parts + (long)teams * columns;
 #if HELD
     T w[HELD], to_weight[HELD], to_bias[HELD];
     EACH_HELD(w[e] = has_weight && column < columns ? weight[column] : 1; to_weight[e] = to_bias[e] = 0;)
@@ -77,10 +78,10 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
                       STORE((g[e] * w[e] - level - centred[e] * tilt) * scale, to_input, base + column);
                   to_weight[e] += g[e] * centred[e] * scale; to_bias[e] += g[e];)
     }
-    if (has_parts) EACH_HELD(if (column < columns) { parts[column] = to_weight[e]; parts[columns + column] = to_bias[e]; })
+    if (has_parts) EACH_HELD(if (column < columns) { parts[column] = to_weight[e]; of_bias[column] = to_bias[e]; })
     return;
 #endif
-    if (has_parts) EACH(0, columns, parts[i] = parts[columns + i] = 0;)
+    if (has_parts) EACH(0, columns, parts[i] = of_bias[i] = 0;)
     for (uint turn = 0; turn * teams < rows; turn++) {
         const uint row = turn * teams + team;
         const long base = (long)row * columns, end = row < rows ? base + columns : base;
@@ -94,7 +95,7 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
              if (has_input) STORE(((has_weight ? g * weight[i - base] : g) - level - centred * tilt) * scale, to_input, i);
              if (has_parts) {
                  parts[i - base] += g * centred * scale;
-                 parts[columns + i - base] += g;
+                 of_bias[i - base] += g;
              })
     }
 }

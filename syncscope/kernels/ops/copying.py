@@ -8,6 +8,7 @@ from torch import Tensor
 from syncscope.kernels import elementwise, plans, queue, storage
 from syncscope.kernels.operators import op
 
+_FEW = 1 << 22  # elements that a kernel copies: what an operator launches is followed in C, and a driver's copy is not
 _WORD = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -32,14 +33,16 @@ def device_copy(source: Tensor, target: Tensor) -> Tensor:
     plain = not (source.is_conj() or source.is_neg() or target.is_conj() or target.is_neg())
     alike = plain and source.dtype == target.dtype
     if alike and source.shape == target.shape and source.is_contiguous() and target.is_contiguous():
-        if source.data_ptr() != target.data_ptr():
+        if source.data_ptr() == target.data_ptr():
+            return target
+        if not _share(source, target) and (target.numel() > _FEW or not elementwise.storable(source.dtype)):
             width = target.dtype.itemsize
             queue.copy(
                 storage.buffer(source), source.storage_offset() * width,
                 storage.buffer(target), target.storage_offset() * width, target.numel() * width,
             )  # fmt: skip
-        return target
-    if source.untyped_storage() is target.untyped_storage():
+            return target
+    if _share(source, target):
         # The two views may overlap: a kernel would read what it has written.
         source = device_copy(source, storage.empty(source.shape, source.dtype))
     if source.dtype.is_complex or target.dtype.is_complex:
@@ -58,6 +61,10 @@ def device_copy(source: Tensor, target: Tensor) -> Tensor:
         elementwise.copy(target.view(words.dtype), words)
         return target
     return _through_host(source, target)
+
+
+def _share(source: Tensor, target: Tensor) -> bool:
+    return source.untyped_storage() is target.untyped_storage()
 
 
 def _complex_copy(source: Tensor, target: Tensor) -> Tensor:
@@ -89,6 +96,10 @@ def _has_kernel(dtype: torch.dtype) -> bool:
     return elementwise.storable(dtype) or dtype.is_complex
 
 
+# Operators like any other to plans.c: else their plans would be taken for those of operators that copy their arguments first.
+_within = plans.followed(None, plans.kept(device_copy))
+
+
 @op("_copy_from", keep=False)
 def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     """`target.copy_(source)`: to the device, within it, or off it (the host waits then, unless it asked not to)."""
@@ -97,7 +108,8 @@ def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Ten
     if target.device.type != storage.NAME:
         return _to_host(source, target, non_blocking)
     if source.device.type == storage.NAME:
-        return device_copy(source, target)
+        odd = source.is_neg() or target.is_neg() or source.dtype.is_complex or target.dtype.is_complex
+        return device_copy(source, target) if odd else _within(source, target)
     castable = _has_kernel(source.dtype) and _has_kernel(target.dtype)
     if source.dtype != target.dtype and (not castable or source.dtype.itemsize > target.dtype.itemsize):
         source = source.to(target.dtype)  # on the cheaper side of the bus
@@ -147,7 +159,6 @@ def _cast(self: Tensor, dtype: torch.dtype) -> Tensor:
     return copy_from(self, torch.empty_like(self, dtype=dtype))
 
 
-# An operator like any other to plans.c: else its plan would be taken for that of an operator that casts its argument first.
 _cast = plans.followed(None, plans.kept(_cast))
 
 

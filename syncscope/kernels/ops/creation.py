@@ -1,4 +1,4 @@
-"""Tensors whose content follows from a few numbers: made on the host and uploaded, without a wait."""
+"""Tensors whose content follows from a few numbers: made on the host and uploaded, without a wait; triangles of matrices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import storage
-from syncscope.kernels.operators import native, op, overload
+from syncscope.kernels import queue, storage
+from syncscope.kernels.operators import NotNative, native, op, overload
+from syncscope.kernels.ops.copying import as_words, dense
+from syncscope.kernels.programs import C_TYPE, kernel
+
+_GROUP = 128
 
 
 def _on_host(name: str) -> Callable[..., Tensor]:
@@ -40,18 +44,28 @@ def triu_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None 
     return storage.upload(torch.triu_indices(row, col, offset, dtype=dtype or torch.int64, device="cpu"))
 
 
-def _triangle(self: Tensor, mask: Tensor, out: Tensor) -> Tensor:
-    kept = torch.where(storage.upload(mask), self, torch.zeros((), dtype=self.dtype, device="cpu"))
-    return out.copy_(kept)
+def _triangle(self: Tensor, diagonal: int, out: Tensor, upper: bool) -> Tensor:
+    # An upload would make the host wait for what is queued, and attention under a causal mask asks for one in every layer.
+    source = as_words(dense(self))
+    if source is None:
+        raise NotNative
+    made = out if out.is_contiguous() and out is not self else storage.empty(self.shape, self.dtype)
+    if self.numel():
+        queue.launch(
+            kernel("placed", "triangle", T=C_TYPE[source.dtype]), (-(-self.numel() // _GROUP) * _GROUP,), (_GROUP,),
+            storage.buffer(source), source.storage_offset(), storage.buffer(made), made.storage_offset(), *self.shape[-2:],
+            self.numel(), max(-(1 << 62), min(diagonal, 1 << 62)), int(upper),
+        )  # fmt: skip
+    return made if made is out else out.copy_(made)
 
 
 @op("tril.out")
 def tril(self: Tensor, diagonal: int = 0, *, out: Tensor) -> Tensor:
     """The lower triangle; zeros above."""
-    return _triangle(self, torch.ones(self.shape[-2:], dtype=torch.bool, device="cpu").tril(diagonal), out)
+    return _triangle(self, diagonal, out, upper=False)
 
 
 @op("triu.out")
 def triu(self: Tensor, diagonal: int = 0, *, out: Tensor) -> Tensor:
     """The upper triangle; zeros below."""
-    return _triangle(self, torch.ones(self.shape[-2:], dtype=torch.bool, device="cpu").triu(diagonal), out)
+    return _triangle(self, diagonal, out, upper=True)

@@ -12,7 +12,8 @@ from torch.types import Number
 from syncscope.errors import UserError
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import op, views
-from syncscope.kernels.ops.copying import copy_from
+from syncscope.kernels.ops.copying import as_words, copy_from
+from syncscope.kernels.programs import C_TYPE, kernel
 
 Size = Sequence[int]
 
@@ -107,18 +108,28 @@ _PATTERN = {
     torch.bool: np.bool_,
     torch.float16: np.float16,
 }
+_FEW = 1 << 22  # elements that a kernel fills: what an operator launches is followed in C, and a driver's fill is not
+_GROUP = 128
 
 
 @op("fill_.Scalar")
 def fill_scalar(self: torch.Tensor, value: Number) -> torch.Tensor:
     """Sets every element to a number."""
-    if self.numel():
-        if self.is_contiguous() and self.dtype in _PATTERN and not isinstance(value, complex):
-            width = self.dtype.itemsize
-            pattern = torch.full((), value, dtype=self.dtype).numpy()[()]
-            queue.fill(storage.buffer(self), pattern, self.storage_offset() * width, self.numel() * width)
-        else:
-            copy_from(torch.full((), value, dtype=self.dtype).expand(self.shape), self)
+    words = as_words(self) if self.is_contiguous() and self.numel() <= _FEW else None
+    if not self.numel():
+        return self
+    if words is not None:
+        bits = torch.full((), value, dtype=self.dtype).view(words.dtype).item()
+        queue.launch(
+            kernel("placed", "fill", T=C_TYPE[words.dtype]), (-(-self.numel() // _GROUP) * _GROUP,), (_GROUP,),
+            storage.buffer(self), self.storage_offset(), bits, self.numel(),
+        )  # fmt: skip
+    elif self.is_contiguous() and self.dtype in _PATTERN and not isinstance(value, complex):
+        width = self.dtype.itemsize
+        pattern = torch.full((), value, dtype=self.dtype).numpy()[()]
+        queue.fill(storage.buffer(self), pattern, self.storage_offset() * width, self.numel() * width)
+    else:
+        copy_from(torch.full((), value, dtype=self.dtype).expand(self.shape), self)
     return self
 
 

@@ -234,20 +234,21 @@ def layer_norm_backward(
     rows = mean.numel()
     wanted = (output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None)
     to_input = storage.empty(x.shape if wanted[0] else [0], x.dtype)
-    sums = storage.empty([2, *normalized_shape], computed(x.dtype))
+    sums = [storage.empty(normalized_shape, computed(x.dtype)) for _ in range(2)]
     if not x.numel():
-        sums.zero_()
+        sums[0].zero_(), sums[1].zero_()
     else:
         teams = programs.GROUP // _teams(rows, columns)[0]
         groups = min(-(-rows // teams), max(_LINES // teams, 1), device.max_compute_units * 8)
-        parts = storage.empty([groups * teams, 2 * columns if any(wanted[1:]) else 0], sums.dtype)
+        parts = storage.empty([2, groups * teams, columns if any(wanted[1:]) else 0], computed(x.dtype))
         _rows(
             "layer_norm_backward", x, rows, columns, *_at(grad), *_at(x), *_at(mean), *_at(scale), *_optional(wide, x),
             storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])), rows, columns,
             groups=groups,
         )  # fmt: skip
-        if any(wanted[1:]):
-            fold("sum", parts, [0], sums.view(-1), sums.dtype)
+        for lines, made, asked in zip(parts, sums, wanted[1:], strict=True):
+            if asked:
+                fold("sum", lines, [0], made.view(-1), made.dtype)
     return (
         to_input if wanted[0] else None,
         sums[0].to(weight.dtype) if weight is not None and wanted[1] else None,
