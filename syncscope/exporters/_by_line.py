@@ -68,7 +68,7 @@ def _padded(
 ) -> Text:
     cells = {
         "host": figures.fixed(sum(one.host for one in lines) / scale),
-        "launches": f"{sum(one.launches for one in lines):.4g}",
+        "launches": figures.count(sum(one.launches for one in lines), 4),
         "device": figures.fixed(sum(one.device for one in lines) / scale),
         "backward": figures.fixed(sum(one.backward for one in lines) / scale),
         "idle": figures.fixed(sum(one.idle for one in lines) / scale),

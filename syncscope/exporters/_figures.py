@@ -74,6 +74,11 @@ def three(value: float) -> str:
     return f"{value:.0f}" if size >= 99.95 or size < 0.005 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
 
 
+def count(value: float, figures: int = 3) -> str:
+    """How many a step has, on average; no power of ten, however many."""
+    return f"{value:.{figures}g}" if abs(value) < 10**figures - 0.5 else f"{value:.0f}"
+
+
 def fixed(value: float) -> str:
     """A number for a column, with two decimals as long as it is below a thousand."""
     return f"{value:.2f}" if abs(value) < 1000 else f"{value:.1f}" if abs(value) < 10_000 else f"{value:.0f}"

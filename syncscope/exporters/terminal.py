@@ -218,7 +218,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         share = line.price.share / step if line.price and step else None
         cells = {
-            "syncs": f"{line.count:.3g}",
+            "syncs": figures.count(line.count),
             "blocked": figures.fixed(line.blocked / scale),
             "idle after": figures.fixed(line.idle_after / scale),
             "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
@@ -244,7 +244,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         lines = sum(str(line.caller) == group.name for line in report.lines)
         if lines > 1:
             cells = {
-                "syncs": f"{group.count:.3g}",
+                "syncs": figures.count(group.count),
                 "blocked": figures.fixed(group.blocked / scale),
                 "alone": figures.fixed(group.price.alone / scale),
                 "last": figures.fixed(group.price.last / scale),

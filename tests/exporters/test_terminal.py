@@ -100,6 +100,22 @@ def test_times_have_three_figures(ns, text):
     assert figures.time(ns) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"), [(0.6667, "0.667"), (75, "75"), (999.4, "999"), (999.6, "1000"), (249_900, "249900")]
+)
+def test_counts_have_no_power_of_ten(count, text):
+    assert figures.count(count) == text
+
+
+def test_columns_of_many_launches_stay_apart(report):
+    lines = tuple(
+        dataclasses.replace(one, launches=249_917.0, driver=0.0, between=32_427e6, waiting=0.0, loading=0.0)
+        for one in report.by_line.lines
+    )
+    text = terminal.export(dataclasses.replace(report, by_line=dataclasses.replace(report.by_line, lines=lines)))
+    assert " 32427   249917 " in text
+
+
 @pytest.mark.parametrize("width", [48, 60, 80])
 def test_a_narrow_terminal_loses_no_word_of_the_summary(report, width):
     console = Console(file=io.StringIO(), width=width, color_system=None)
