@@ -81,6 +81,13 @@ def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     return None, any(map(conventions.is_metric, (*package, stem)))
 
 
+def prepares_data(package: Sequence[str], source: bytes) -> tuple[str, ...]:
+    """The folders around a file, but for `transforms` of a file of normalizing flows, which prepare none."""
+    if "transforms" in package and conventions.FLOWS.search(source):
+        return tuple(each for each in package if each != "transforms")
+    return tuple(package)
+
+
 def picks_rows(cls: str, methods: Collection[str]) -> bool:
     """Whether it is a sampler of a data set, which gives indices one by one; others sample anchors or noise on the device."""
     return cls.endswith("Sampler") and "__iter__" in methods

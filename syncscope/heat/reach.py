@@ -16,7 +16,7 @@ from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.heat import loops
-from syncscope.heat.by_name import by_place
+from syncscope.heat.by_name import by_place, prepares_data
 from syncscope.heat.by_text import goes_on, is_step
 from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
@@ -91,17 +91,17 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         folder, file = os.path.split(path)
         if folder not in packages:
             packages[folder] = [*Path(folder).relative_to(root.parent).parts]
-        stem = file.removesuffix(".py")
-        beside = bool(by_place([each for each in packages[folder] if each not in _ENTRANCES], stem, "forward"))
+        stem, around = file.removesuffix(".py"), prepares_data(packages[folder], source)
+        beside = bool(by_place([each for each in around if each not in _ENTRANCES], stem, "forward"))
         if beside:
             idle.add(path)
-        aside = beside or bool(by_place(packages[folder], stem, "forward"))
+        aside = beside or bool(by_place(around, stem, "forward"))
         written, owners, outside = outlined(path, source)
         for owner in owners:
             classes[owner.name].append(owner)
         for each in written:
             defined[each.word].append(each)
-            if is_seldom(each, aside or bool(by_place(packages[folder], stem, each.name))):
+            if is_seldom(each, aside or bool(by_place(around, stem, each.name))):
                 seldom.append(each)
             if not beside and is_step(each):
                 steps.append(each)

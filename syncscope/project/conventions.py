@@ -101,12 +101,14 @@ def is_epoch(name: str) -> bool:
     return "epoch" in name.lower()
 
 
+_LIKELIHOOD = re.compile(r"^_?neg(ative)?_\w*likelihood|(^|_)nll$")
 _OF_A_LOSS = re.compile(r"_(args|kwargs|params|names?|config|cfg|types?|cls|class|history|path|file|report)$")
 
 
 def is_loss(name: str) -> bool:
-    """Whether people call a loss so, and not what is known of one: `loss_args`, `loss_name`."""
-    return "loss" in name.lower() and not _OF_A_LOSS.search(name.lower())
+    """Whether people call a loss so, or a negative likelihood, and not what is known of one: `loss_args`, `loss_name`."""
+    name = name.lower()
+    return ("loss" in name or _LIKELIHOOD.search(name) is not None) and not _OF_A_LOSS.search(name)
 
 
 _POSITIONS = re.compile(
@@ -280,6 +282,8 @@ NO_STEPS = frozenset(
 EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere
 TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
+FLOWS = re.compile(rb"log_?(abs_?)?det")
+"""What the transforms of normalizing flows give beside a value: these prepare no data."""
 ASIDE_CLASS = re.compile(
     r"TritonPython|BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind

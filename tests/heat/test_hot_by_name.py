@@ -102,3 +102,18 @@ class Flip(torch.nn.Module):
     assert heat(b"import torchvision" + source, "net/transforms.py") == {6: "cold"}
     assert heat(b"import torchvision" + source, "net/flows.py") == {6: "hot"}
     assert heat(source, "net/exporter.py") == {6: "cold"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("neg_log_likelihood", True),
+        ("_negative_partial_likelihood", True),
+        ("gaussian_nll", True),
+        ("likelihood", False),
+    ],
+)
+def test_a_negative_likelihood_is_a_loss(name: str, known: bool) -> None:
+    code = f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n"
+    (site,) = sites(code.encode(), "x.py")
+    assert site.heat.words == (f"in the loss `{name}`" if known else f"`{name}` may run in every step")

@@ -395,3 +395,18 @@ def test_what_distributions_are_transformed_by_is_made_in_each_step_and_is_no_tr
     lines = enumerate(DISTRIBUTIONS.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(DISTRIBUTIONS, "transforms.py") == marks
+
+
+@pytest.mark.parametrize(("gives", "hot"), [("logabsdet", True), ("resized", False)])
+def test_transforms_of_flows_prepare_no_data(tmp_path: Path, gives: str, hot: bool) -> None:
+    code = (
+        "import torch\n\nclass Spline(torch.nn.Module):\n    def forward(self, inputs):\n        return spline(inputs)\n\n"
+        f"def spline(inputs: torch.Tensor):\n    {gives} = inputs.sum().item()\n    return inputs, {gives}\n"
+    )
+    folder = tmp_path / "flows" / "transforms"
+    folder.mkdir(parents=True)
+    for each in (folder.parent, folder):
+        (each / "__init__.py").write_text("")
+    (folder / "splines.py").write_text(code)
+    found = sites(code.encode(), str(folder / "splines.py"), Project())
+    assert [site.hot for site in found] == [hot]
