@@ -161,6 +161,7 @@ class TakenOut:
         known = rows[~new]
         over = ended[[self._reads[number].row for number in asking]]
         optimizing = Nesting(trace, Kind.ANNOTATION)
+        usual = dict[int, float]()  # ns, by the operator's name
         reach = dict[int, int]()  # by thread: when the last of them was over, for those within are its own
         for row in rows[new].tolist():
             start, lane = int(trace.start[row]), int(trace.lane[row])
@@ -176,9 +177,10 @@ class TakenOut:
             around = optimizing.around(lane, start, reach[lane])
             if any(OPTIMIZER.search(trace.names[trace.name[region]]) for region in around):
                 continue
-            alike = known[trace.name[known] == trace.name[row]]
-            usual = float(np.median(trace.duration[alike if len(alike) else known]))
-            found[number] = found.get(number, 0.0) + max(0.0, float(trace.duration[row]) - usual)
+            if (name := int(trace.name[row])) not in usual:
+                alike = known[trace.name[known] == name]
+                usual[name] = float(np.median(trace.duration[alike if len(alike) else known]))
+            found[number] = found.get(number, 0.0) + max(0.0, float(trace.duration[row]) - usual[name])
         return found
 
     def _counting_of(self) -> frozenset[int]:
