@@ -147,7 +147,8 @@ def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: di
     ):
         found[name] = lines.sums(lines.item, values)
     launching = np.zeros(len(host.row), bool)
-    launching[event_graph.device_work.enqueued] = True
+    enqueued = event_graph.device_work.enqueued  # in a recording without calls of the host it names none that is there
+    launching[enqueued[(enqueued >= 0) & (enqueued < len(launching))]] = True
     inside = launching & (host.row >= 0) & (host.began + origin >= first) & (host.began + origin < last)
     found["launches"] = lines.sums(lines.item[inside])
     before = np.append(lines.item[:1], lines.item[:-1])  # a mark has its next call's line
