@@ -42,11 +42,10 @@ def _answer(fix: Mapping[str, Any], before: Answer | None) -> Answer:
     share, low, high = 1 - fix["ratio"], 1 - fix["high"], 1 - fix["low"]
     decision = Decision.FIX if fix["kept"] else Decision.LEAVE if high < SLIGHT else Decision.TRY
     values = "equal, bit for bit" if fix["values"] == "equal" else "within what its text says"
-    why = (
-        f"measured: the step is {share:.1%} ({low:.1%} to {high:.1%}) shorter with its rewrite, and values are {values}"
-    )
+    ends = f"{fix['low']:.3f} to {fix['high']:.3f}"
+    why = f"measured: with its rewrite a step is {fix['ratio']:.3f} ({ends}) of what it was, and values are {values}"
     if decision is Decision.TRY:
-        why += ": longer measured it is decided"
+        why += "; whether it gains is open"
     return Answer(decision, share, low, high, before.bound if before else None, why=why)
 
 
