@@ -149,8 +149,9 @@ def report(
     from syncscope.analysis.sources import at_hand, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
+    from syncscope.linter.passes_apart import loops_apart
     from syncscope.model.source import Place
-    from syncscope.model.trace import Trace
+    from syncscope.model.trace import Kind, Trace
 
     if isinstance(source, Trace):
         trace = source
@@ -170,7 +171,10 @@ def report(
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
     linted = _linted(sorted({str(path) for path in here.values()}), waiting_files(trace))
-    said = _without_unmet(summarize(trace, linted.findings, linted.hazards, prices=prices, pinned=pinned))
+    waiting = {places[code] for code in set(trace.place[trace.rows(Kind.READ)].tolist()) if code >= 0}
+    loops = loops_apart(linted.sources, waiting)
+    said = summarize(trace, linted.findings, linted.hazards, prices=prices, pinned=pinned, loops=loops)
+    said = _without_unmet(said)
     shown = {line.place.path for line in said.lines if line.place}
     shown |= {one.place.path for one in (said.by_line.lines if said.by_line else ()) if one.place}
     others = {

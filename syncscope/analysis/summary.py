@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,10 +61,12 @@ def summarize(
     *,
     prices: bool = True,
     pinned: float | None = None,
+    loops: Mapping[Place, int] = {},
 ) -> Report:
     """Everything that can be said of a recording: steps, reads, lines with their prices, and what to do first.
 
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
+    `loops` are the lines of loops around what waits, whose passes need nothing of one another.
     `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
     """
     given, trace = trace, with_right_baseline(trace)
@@ -151,7 +153,7 @@ def summarize(
         report = replace(report, answer=without_figure(report, graph.ops > 0))
     if prices and not trusted.enough and (untraced := trace.meta.get("untraced")):  # no replay tells it
         report = replace(report, step=float(untraced["median_ns"]))
-    if prices and (found_ifs := what_ifs(report, replayed, trusted)):
+    if prices and (found_ifs := what_ifs(report, replayed, trusted, loops)):
         report = replace(report, what_if=found_ifs)
         if report.uses is not None:
             words = led_into(report.uses.words, found_ifs, report.step or report.uses.step)

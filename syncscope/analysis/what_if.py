@@ -12,7 +12,7 @@ reads its tensors) is between the ends of its interval.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,9 +25,10 @@ from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.what_if_ground import NAMED, Ground
+from syncscope.analysis.what_if_loops import passes_at_once
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
-from syncscope.model.source import shortly
+from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
 from syncscope.model.what_if import WhatIf
 
@@ -45,14 +46,17 @@ Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 
-def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
+def what_ifs(
+    report: Report, event_graph: EventGraph, trusted: Fidelity, loops: Mapping[Place, int] = {}
+) -> tuple[WhatIf, ...]:
     """What helps how much, the most first, the waits as they were priced among it, and a faster device last.
 
-    Nothing where no replay can be trusted.
+    `loops` are the lines of loops around what waits, whose passes need nothing of one another. Nothing where no replay can
+    be trusted.
     """
     if trusted.error is None or trusted.error > FARTHEST:
         return ()
-    ground = Ground(event_graph.trace, event_graph, trusted)
+    ground = Ground(event_graph.trace, event_graph, trusted, loops)
     if ground.step <= 0:
         return ()
     step = report.step or ground.step
@@ -297,6 +301,7 @@ def _device(ground: Ground) -> Iterator[WhatIf]:
 WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (
     _launches,
     _one_line,
+    passes_at_once,
     _loader,
     _copies,
     _host_line,

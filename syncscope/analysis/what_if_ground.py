@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,9 @@ class Ground:
     trace: Trace
     event_graph: EventGraph
     trusted: Fidelity
+    loops: Mapping[Place, int] = field(
+        default_factory=dict
+    )  # around what waits, whose passes need nothing of one another
 
     @cached_property
     def graph(self) -> Graph:

@@ -1,0 +1,116 @@
+"""What a step would take if the passes of a loop that waits in each of them were made at once.
+
+```text
+recorded   host  [a][b][ wait][a][b][ wait][a][b][ wait]    at once   host  [a][b]
+           queue    [a][b]      [a][b]      [a][b]                    queue    [aaa][bbb]
+```
+
+One call over all images, instead of one for each: all passes but one go, on the host and with their launches, forward and
+backward; what their kernels compute stays, in the kernels of the one that is left. That no pass needs the one before it is
+known from the source: `Ground.loops` has the loops of which it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.event_graph import Changes
+from syncscope.analysis.growth import shortest
+from syncscope.analysis.price import unpriced
+from syncscope.analysis.what_if_ground import Ground
+from syncscope.model.source import Place, shortly
+from syncscope.model.what_if import WhatIf
+
+PASSES = 3  # of a loop in a step, at least
+ALIKE = 0.6  # of the lines between two waits, those that lie between most: else the loop was left in between
+Stretch = tuple[int, int]  # items of the host, the last one exclusive
+
+
+def passes_at_once(ground: Ground) -> Iterator[WhatIf]:
+    """A row for each loop whose passes need nothing of one another."""
+    of: dict[tuple[str, int], list[Place]] = defaultdict(list)
+    for place, line in ground.loops.items():
+        of[place.path, line].append(place)
+    for (path, line), places in of.items():
+        found = [one for place in places if (one := _passes(ground, place)) is not None]
+        if found:
+            stretches, passes = min(found, key=lambda one: one[1])  # a line may wait several times in a pass
+            yield _at_once(ground, f"{shortly(path)}:{line}", stretches, passes)
+
+
+def _passes(ground: Ground, place: Place) -> tuple[list[Stretch], int] | None:
+    """All passes but the first of each step, from wait to wait, and how many a step makes; None where they are few."""
+    of: dict[int, list[int]] = defaultdict(list)
+    for read in ground.event_graph.reads:
+        if read.place == place and read.step >= 0 and read.calls:
+            of[read.step].append(int(ground.lines.item_of(np.array(read.calls[:1], np.intp))[0]))
+    passes = int(median(len(items) for items in of.values())) if of else 0
+    if passes < PASSES:
+        return None
+    stretches = [(since + 1, until + 1) for items in of.values() for since, until in pairwise(items)]
+    kinds = [set(ground.lines.item[since:until].tolist()) for since, until in stretches]
+    often = np.bincount([code for lines in kinds for code in lines], minlength=1)
+    usual = set(np.flatnonzero(2 * often >= len(stretches)).tolist())
+    inside = [
+        stretch
+        for stretch, lines in zip(stretches, kinds, strict=True)
+        if len(lines & usual) >= ALIKE * len(lines) and not ground.loading[slice(*stretch)].any()
+    ]
+    return (inside, passes) if 2 * len(inside) >= len(stretches) else None
+
+
+def _at_once(ground: Ground, where: str, stretches: list[Stretch], passes: int) -> WhatIf:
+    host, work, lines = ground.event_graph.host, ground.event_graph.device_work, ground.lines
+    gone = np.zeros(len(host.row), bool)
+    for since, until in stretches:
+        gone[since:until] = True
+    around = gone.copy()  # with the pass that is left
+    for since, until in stretches:
+        around[max(0, since - (until - since)) : since] = True
+    codes = np.unique(lines.item[gone])
+    for code in codes[codes > 0].tolist():  # of as many backward launches as there are passes one is left
+        back = work.enqueued[np.flatnonzero(lines.backward & (lines.whose == code))]
+        gone[back[np.arange(len(back)) % passes != 0]] = True
+    gaps, cost = (times.copy() for times in ground.times)
+    gaps[gone] = np.minimum(gaps[gone], ground.loading[gone])
+    cost[gone & ~host.holds] = 0.0
+    pieces = np.flatnonzero(gone[work.enqueued])
+    floor = shortest(ground.trace, work.row)
+    joined, left_out, chained = work.duration.copy(), work.duration.copy(), np.zeros(len(work.duration), bool)
+    joined[pieces] = (joined[pieces] - floor[pieces]).clip(0)
+    left_out[pieces], chained[pieces] = 0.0, True
+    freed = _reads_within(ground, around)
+    changes = Changes(gaps=gaps, cost=cost, duration=joined, chained=chained)
+    likely = ground.saved(changes, freed)
+    most = ground.saved(Changes(gaps=gaps, cost=cost, duration=left_out, chained=chained), freed)
+    spent = np.where(ground.counted(gone), sum(ground.times), 0.0)
+    took = float(work.duration[pieces][ground.counted(gone)[work.enqueued[pieces]]].sum()) / ground.window.steps
+    return ground.row(
+        f"the {passes} passes of the loop at {where} are made at once",
+        likely,
+        ground.saved(freed=freed),
+        most,
+        most,
+        lines=ground.dearest(spent),
+        advice="one call over all of them: tensors with a dimension more, and masks as weights; no pass needs another",
+        host=float(spent.sum()) / ground.window.steps,
+        device=took,
+    )
+
+
+def _reads_within(ground: Ground, items: NDArray[np.bool_]) -> list[int]:
+    """The reads that wait there, those without a price aside."""
+    left = unpriced(ground.graph)
+    found = []
+    for number, read in enumerate(ground.event_graph.reads):
+        if number not in left and read.calls:
+            at = ground.lines.item_of(np.array(read.calls[:1], np.intp))
+            if items[at].any():
+                found.append(number)
+    return found

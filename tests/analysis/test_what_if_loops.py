@@ -1,0 +1,74 @@
+"""A loop that waits in each pass, and the simulated run in which all its passes are one."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from analysis.drawn import Device
+
+from syncscope.analysis.summary import summarize
+from syncscope.model.source import Place
+from syncscope.model.trace import Kind, Trace
+
+US = 1_000
+READ = Place("loss.py", 57)
+PASS = [("work", 40 * US), ("launch", 0, 20 * US), ("work", 40 * US), ("launch", 0, 20 * US), ("read", 57, 0)]
+NETWORK = [
+    *[("work", 30 * US), ("launch", 0, 200 * US)] * 4,
+    ("launch", 0, 2 * US),
+]  # of which one takes as long as any
+
+
+def recorded(steps) -> Trace:
+    trace = Device().run(steps)[0]
+    events = []
+    for event in trace:
+        if event.kind == Kind.CALL and event.correlation >= 0:
+            event = dataclasses.replace(event, place=Place("loss.py", 55 if event.duration else 56))
+        events.append(event)
+    return Trace.of(events)
+
+
+def place_of_reads(trace: Trace) -> Place:
+    rows = trace.rows(Kind.READ)
+    return trace.places[int(trace.place[rows][0])]
+
+
+def length(steps) -> float:
+    return summarize(Device().run(steps)[0]).step or 0.0
+
+
+def rows(trace: Trace, loops) -> dict[str, object]:
+    return {one.name: one for one in summarize(trace, loops=loops).what_if}
+
+
+def test_all_passes_but_one_go_and_what_their_kernels_compute_stays():
+    steps = [[*NETWORK, *PASS * 8]] * 8
+    trace = recorded(steps)
+    place = place_of_reads(trace)
+    found = rows(trace, {place: 50})
+    (row,) = (one for name, one in found.items() if "made at once" in name)
+    assert row.name.startswith("the 8 passes of the loop at ")
+    at_once = [("work", 40 * US), ("launch", 0, 8 * 20 * US), ("work", 40 * US), ("launch", 0, 8 * 20 * US)]
+    truth = length(steps) - length([[*NETWORK, *at_once]] * 8)
+    assert row.saving == pytest.approx(truth, rel=0.15)
+    assert row.low <= truth <= row.high <= row.bound
+    assert row.saving > found["nothing waits"].saving, "the waits are a part of it"
+
+
+@pytest.mark.parametrize("loops", [{}, {Place("loss.py", 999): 998}], ids=["not known to be apart", "of another line"])
+def test_only_of_loops_whose_passes_need_nothing_of_one_another(loops):
+    assert not [name for name in rows(recorded([[*NETWORK, *PASS * 8]] * 8), loops) if "made at once" in name]
+
+
+def test_two_passes_are_no_loop():
+    trace = recorded([[*NETWORK, *PASS * 2]] * 8)
+    assert not [name for name in rows(trace, {place_of_reads(trace): 50}) if "made at once" in name]
+
+
+def test_no_step_becomes_shorter_than_the_device_works():
+    steps = [[*NETWORK, *[("launch", 0, 900 * US), ("read", 57, 0)] * 6]] * 8
+    trace = recorded(steps)
+    found = [one for name, one in rows(trace, {place_of_reads(trace): 50}).items() if "made at once" in name]
+    step = length(steps)
+    assert all(one.saving <= step - np.float64(5 * 900 * US) for one in found)
