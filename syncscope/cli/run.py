@@ -104,6 +104,11 @@ def command(
             "--try begins when the recording is over, and this one has no end before the program's",
             "leave out --whole, --memory and --repeat; with --wait or --warmup give --active, too",
         )
+    if tries and (ranks := os.environ.get("WORLD_SIZE") or "1") != "1":
+        raise UserError(
+            f"--try makes steps again as often as it needs, and this is one of {ranks} ranks, which wait for one another",
+            "try it in a run of one rank, with WORLD_SIZE=1",
+        )
     if unsafe_fixes and not tries:
         raise UserError("--unsafe-fixes says what --try is to try", "add --try")
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])

@@ -211,8 +211,11 @@ def test_what_cannot_be_tried_is_said(project: Path) -> None:
     assert "nothing was tried: the program ended after 9 steps, before its recording was over" in said
 
 
-def test_a_schedule_without_an_end_is_refused() -> None:
+def test_a_schedule_without_an_end_is_refused_and_one_of_several_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     _, said = run("--try", "--whole", code=2)
     assert "--try begins when the recording is over" in said
     _, said = run("--unsafe-fixes", code=2)
     assert "add --try" in said
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    _, said = run("--try", code=2)
+    assert "this is one of 2 ranks" in said
