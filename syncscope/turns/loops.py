@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 
 from syncscope.turns.leading import RETURN
 from syncscope.turns.selector import NAME
-from syncscope.turns.weaving import is_compiled
+from syncscope.turns.weaving import unless_compiled
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OWN = (*FUNCTIONS, ast.ClassDef)  # what stands in them is theirs
@@ -71,17 +71,7 @@ class _Led(ast.NodeTransformer):
             node.body = [begins, _caught(node, site)]
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """One that others compile is left as it is."""
-        if not is_compiled(node):
-            self.generic_visit(node)
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        """The same."""
-        if not is_compiled(node):
-            self.generic_visit(node)
-        return node
+    visit_FunctionDef = visit_ClassDef = unless_compiled  # noqa: N815  names that ast asks for
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """`next(it)` and `next(it, other)`."""

@@ -77,6 +77,13 @@ def weave(
     return woven
 
 
+def unless_compiled(changes: ast.NodeTransformer, node: ast.FunctionDef | ast.ClassDef) -> ast.stmt:
+    """Goes into a function or a class that nobody compiles: those who do read its source, and know no names of ours."""
+    if not is_compiled(node):
+        changes.generic_visit(node)
+    return node
+
+
 class _Heard(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt:
         """`for x in selector.over(...)`."""
@@ -84,17 +91,7 @@ class _Heard(ast.NodeTransformer):
         node.iter = ast.copy_location(ast.Call(_asked("over"), [node.iter], []), node.iter)
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """One that others compile is left as it is."""
-        if not is_compiled(node):
-            self.generic_visit(node)
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        """The same."""
-        if not is_compiled(node):
-            self.generic_visit(node)
-        return node
+    visit_FunctionDef = visit_ClassDef = unless_compiled  # noqa: N815  names that ast asks for
 
 
 def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
