@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.patterns.reads import number_read
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import changed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import is_mask, of_rows, pointwise, same_rank
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import seen_otherwise
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site

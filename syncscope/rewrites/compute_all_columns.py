@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import is_true, positions
 from syncscope.codemod.proofs import ELEMENTWISE, is_mask
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import changed, seen_otherwise
 from syncscope.model.example import Example
 from syncscope.model.fact import Site

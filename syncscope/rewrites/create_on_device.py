@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAME, TYPES, takes_all, target
 from syncscope.codemod.patterns.numbers import as_long, counts, element, filling, own_int, special
 from syncscope.codemod.proofs import DTYPES
+from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.losses import Loss, Selection, enclosing_loss, reduction, selection, setting
 from syncscope.codemod.patterns.positions import rows_of
 from syncscope.codemod.proofs import is_mask, same_rank
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site

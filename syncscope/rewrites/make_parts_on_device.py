@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host, target
 from syncscope.codemod.patterns.numbers import counts
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Site

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import part_of
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.guards import guard_of, nothing
 from syncscope.codemod.patterns.losses import Loss, enclosing_loss, reduction, setting
 from syncscope.codemod.patterns.reductions import finite
 from syncscope.codemod.proofs import is_mask, pointwise, same_rank
+from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.positions import Rows, rows_of
+from syncscope.codemod.templates import Part
 from syncscope.model.fact import Dtype
 
 EXTREMES = {"min": ("torch.minimum", "max"), "max": ("torch.maximum", "min")}  # of two tensors; the bound of `clamp`

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function, number
 from syncscope.codemod.pattern import alike, seen
+from syncscope.codemod.templates import Part
 from syncscope.model.fact import Device, Dtype, Fact, Value
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.reads import handed_on
 from syncscope.codemod.patterns.reductions import Reduction, finite, no_number, reduction, whole
 from syncscope.codemod.proofs import is_mask, same_rank, same_shape, taken_for_mask
+from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import named_uses, quiet, sole_use
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety

@@ -6,11 +6,12 @@ import ast
 import re
 from typing import NamedTuple
 
-from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import alike
 from syncscope.codemod.patterns.guards import Guard, guard_of, nothing
 from syncscope.codemod.proofs import elementwise
+from syncscope.codemod.templates import Part
 from syncscope.model.fact import Dtype, Site
 
 LAST_BITS = "the sum may differ in its last bits, and overflows in half precision where the whole tensor's would"
