@@ -138,14 +138,13 @@ def pairs(given: argparse.Namespace) -> None:
 
 def said(folder: Path, file: Path) -> dict[str, Any] | None:
     """What the report says of one recording, and its truth."""
-    from syncscope.analysis.summary import summarize
-    from syncscope.kineto import read
+    import syncscope
 
     key, _, way = file.name.removesuffix(".json.gz").rpartition(".")
     true = json.loads((folder / "truth.json").read_text()).get(key)
     if true is None:
         return None
-    report = summarize(read(file))
+    report = syncscope.report(file, code=Path(loops.__file__).parent)  # a user's recording has its sources at hand
     return {"key": key, "way": way, "of": folder.name, **true, "said": facts(report)}
 
 

@@ -3,11 +3,11 @@
     python benchmarks/held_out.py                          on the `ocl` device; --device cuda on a GPU
     python benchmarks/held_out.py --load 2                 beside two busy processes
     python benchmarks/held_out.py --keep FOLDER clipped-by-hand     some loops; their recordings stay
-    python benchmarks/held_out.py --again FOLDER           what these recordings say by now
+    python benchmarks/held_out.py --again FOLDER           what these recordings say by now; --machine WORDS, of another one
     python benchmarks/held_out.py --out benchmarks/held_out.json    adds the run to a file of runs
     python benchmarks/held_out.py --show benchmarks/held_out.json   the tables of such a file
 
-Each loop of `loops/held_out/another_hand` is recorded three times as written, by `syncscope.trace()` without numbers, and its
+Each loop of `loops/held_out/third_hand` is recorded three times as written, by `syncscope.trace()` without numbers, and its
 `answer` is what `syncscope report --format json` says. The truth is the loop as written and fixed, in turns without a
 recording, in `--truths` processes. Every recording and every timing is a process of its own; where there are cores enough
 the next ones begin (the device, our imports) while one works, and then wait. What is truly saved is the median over turns
@@ -40,7 +40,7 @@ from typing import Any
 
 from prediction import BUSY, HELD_OUT, loops_of, timed
 
-LOOPS = HELD_OUT / "another_hand"
+LOOPS = HELD_OUT / "third_hand"
 TIMES = 3  # recordings of a loop
 TURNS = 12  # ... and so many times four turns of both versions, in all processes together
 AHEAD = 4  # processes that begin while one works
@@ -108,9 +108,10 @@ def saved(times: list[dict[str, list[float]]]) -> dict[str, float]:
     return {**found, "ms": median(ms for one in times for ms in one["written"])}
 
 
-def answer(recording: Path) -> dict[str, Any]:
-    """What the report says of a recording."""
+def answer(recording: Path, elsewhere: bool) -> dict[str, Any]:
+    """What the report says of a recording; of one made `elsewhere` the loops are here."""
     command = [sys.executable, "-m", "syncscope", "report", str(recording), "--format", "json"]
+    command += ["--source", str(Path(__file__).parent)] * elsewhere
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     said = json.loads(done.stdout)["answer"] or {}
     return {key: said.get(key) for key in KEYS}
@@ -149,11 +150,11 @@ def made(names: list[str], given: argparse.Namespace, folder: Path) -> Iterator[
             break
 
 
-def measured(names: list[str], folder: Path) -> dict[str, Any]:
-    """Truth and answers of each loop that has both in the folder."""
+def measured(names: list[str], folder: Path, elsewhere: bool) -> dict[str, Any]:
+    """Truth and answers of each loop that has both in the folder; its recordings may be made `elsewhere`."""
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
         files = {name: sorted(folder.glob(f"{name}-[0-9]/**/*.json.gz")) for name in names}
-        answers = {name: [pool.submit(answer, file) for file in some] for name, some in files.items()}
+        answers = {name: [pool.submit(answer, file, elsewhere) for file in some] for name, some in files.items()}
         times = {
             name: [json.loads(file.read_text()) for file in folder.glob(f"{name}-[0-9]/times.json")] for name in names
         }
@@ -173,7 +174,7 @@ def right(true: dict[str, float], said: dict[str, Any]) -> bool | None:
 
 def table(run: dict[str, Any]) -> Iterator[str]:
     """A run in words: what it was, its row of the issue's table, and every loop."""
-    yield f"{run['machine']}, {run['date']}{', beside ' + run['beside'] if run['beside'] else ''}:\n"
+    yield f"{run['machine']}, {run['date']}{', beside ' + run['beside'] if run['beside'] else ''} (`{run['of']}`):\n"
     pairs = [(one["true"], said) for one in run["loops"].values() for said in one["said"]]
     known = [(true, said) for true, said in pairs if said["share"] is not None]
     judged = [one for true, said in pairs if (one := right(true, said)) is not None]
@@ -232,6 +233,9 @@ def main() -> None:
     options.add_argument(
         "--again", metavar="FOLDER", type=Path, help="what --keep left there is answered once more; runs nothing"
     )
+    options.add_argument("--machine", metavar="WORDS", help="on which --again's were recorded (default: this one)")
+    options.add_argument("--date", default=date.today().isoformat(), help="of the recordings (default today)")
+    options.add_argument("--beside", metavar="WORDS", help="what else was at work (default: what --load says)")
     options.add_argument("--out", metavar="FILE", type=Path, help="a file of runs that this one is added to")
     options.add_argument("--show", metavar="FILE", type=Path, help="the tables of a file of runs; runs nothing")
     given = options.parse_args()
@@ -251,12 +255,17 @@ def main() -> None:
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(busy.kill)
         names = given.names or list(loops)
-        beside = f"{given.load} busy processes" if given.load else ""
-        run = {"machine": machine(given.device), "date": date.today().isoformat(), "beside": beside}
+        beside = given.beside or (f"{given.load} busy processes" if given.load else "")
+        run = {
+            "of": LOOPS.name,
+            "machine": given.machine or machine(given.device),
+            "date": given.date,
+            "beside": beside,
+        }
         run |= {"load": [round(os.getloadavg()[0], 1)], "loops": {}}
         runs = json.loads(given.out.read_text()) if given.out and given.out.exists() else []
         for name in names if given.again else made(names, given, folder):
-            run["loops"] |= measured([name], given.again or folder)
+            run["loops"] |= measured([name], given.again or folder, bool(given.again))
             run["load"] = [run["load"][0], round(os.getloadavg()[0], 1)]
             if given.out:  # as it goes: what ends a run early takes one loop
                 whole = given.out.with_suffix(".new")

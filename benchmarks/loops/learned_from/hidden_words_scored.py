@@ -1,6 +1,7 @@
 """A masked language model whose head sees the hidden words only, one in twelve.
 
-Fixed: all words go through the head, and the loss ignores those that were not hidden. That is twelve times the head's work.
+Fixed: which words are hidden is looked up once, as the linter writes it. (All words through the head, with a loss that ignores
+the others, would be twelve times the head's work: a step then takes 1.2 to 1.4 times as long.)
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def loop(_: Any, device: torch.device) -> Any:
     def fixed() -> None:
         masked = torch.rand(batch, long, device=device) < 1 / 12
         hidden = body(words(tokens.masked_fill(masked, 0)))
-        labels = tokens.masked_fill(~masked, -100)
-        loss = F.cross_entropy(decoder(hidden).flatten(0, 1), labels.flatten(), ignore_index=-100)
+        masked_index = masked.nonzero(as_tuple=True)
+        loss = F.cross_entropy(decoder(hidden[masked_index]), tokens[masked_index])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
