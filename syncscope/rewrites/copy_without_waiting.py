@@ -8,6 +8,7 @@ import re
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
@@ -108,7 +109,10 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
         pin(draft, function, loader)
         changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
         safety = Safety.SUGGEST if of_tensors(function, loader) else Safety.UNSAFE
-    if not pinned:
+    moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
+    if not pinned and all(made_of_list(function, each) for each in moved):
+        changes = TAKEN_OVER
+    elif not pinned:
         changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error

@@ -6,16 +6,56 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.listed import TAKEN_OVER, is_list
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 OWN_MEMORY = {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # nobody else can write to it
 SHARED = "torch.from_numpy"
+MADE = {"torch.tensor", "torch.as_tensor"}
 CHANGES = (
     "the host goes on while the values are on their way: as on CUDA, the backend must take them over before it returns"
 )
+TITLE = "send it without waiting"
+HOST = "torch's default device must be the host"
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def mean(x: torch.Tensor, sentences):
+            lengths = torch.tensor([len(s) for s in sentences], device=x.device)  # !
+            return x / lengths[:, None]
+        """,
+        """
+        import torch
+
+        def mean(x: torch.Tensor, sentences):
+            lengths = torch.tensor([len(s) for s in sentences]).to(x.device, non_blocking=True)
+            return x / lengths[:, None]
+        """,
+        Safety.UNSAFE,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
+        import torch
+
+        def begins(x: torch.Tensor, sentences):
+            places = [s.begin for s in sentences]
+            return x[torch.LongTensor(places).to(x.device)]  # !
+        """,
+        """
+        import torch
+
+        def begins(x: torch.Tensor, sentences):
+            places = [s.begin for s in sentences]
+            return x[torch.LongTensor(places).to(x.device, non_blocking=True)]
+        """,
+        Safety.UNSAFE,
+        rule="created-on-host",
+    ),
     Example(
         """
         import torch
@@ -98,31 +138,36 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             if not known or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
             draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-            told = (
-                "torch's default device must be the host" if name != SHARED else "nobody may write the array meanwhile"
-            )
-            return draft.fix("send it without waiting", Safety.SUGGEST, f"{CHANGES}; {told}")
-        case ast.Call(args=[_]) if function.dotted(call.func) == "torch.tensor" and keywords.keys() <= {
-            "dtype",
-            "device",
-        }:
-            where = keywords.get("device")
-            if where is None or not names_device(function, where) or not of_the_host(function, call.args[0]):
+            if name != SHARED and len(made.args) == 1 and is_list(function, made.args[0]):
+                return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
+            told = HOST if name != SHARED else "nobody may write the array meanwhile"
+            return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {told}")
+        case ast.Call(args=[values]) if function.dotted(call.func) in MADE and keywords.keys() <= {"dtype", "device"}:
+            where, listed = keywords.get("device"), is_list(function, values)
+            if where is None or not names_device(function, where) or not of_the_host(function, values):
                 return None
+            if not listed and function.dotted(call.func) != "torch.tensor":
+                return None  # what is a tensor already, or an array, is not copied on the host
             draft.replace(
                 call, "{made}.to({where}, non_blocking=True)", made=draft.without(call, "device"), where=where
             )
-            said = f"{CHANGES}; torch's default device must be the host"
-            return draft.fix("send it without waiting", Safety.SUGGEST, said)
         case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="new_tensor"), args=[values]):
-            fact = function.fact(of)
-            if keywords or not fact.is_tensor or fact.confidence < 2 or not of_the_host(function, values):
+            fact, listed = function.fact(of), is_list(function, values)
+            if (
+                keywords.keys() - {"dtype"}
+                or not fact.is_tensor
+                or fact.confidence < 2
+                or not of_the_host(function, values)
+            ):
                 return None
-            template = "torch.tensor({values}, dtype={x}.dtype).to({x}.device, non_blocking=True)"
-            draft.replace(call, template, values=values, x=of)
-            said = f"{CHANGES}; torch's default device must be the host"
-            return draft.fix("send it without waiting", Safety.SUGGEST, said)
-    return None
+            dtype = keywords.get("dtype", draft.part("{x}.dtype", x=of))
+            template = "torch.tensor({values}, dtype={dtype}).to({x}.device, non_blocking=True)"
+            draft.replace(call, template, values=values, x=of, dtype=dtype)
+        case _:
+            return None
+    if listed:
+        return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
+    return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {HOST}")
 
 
 def is_cached(function: Function) -> bool:
@@ -135,6 +180,8 @@ def is_cached(function: Function) -> bool:
 def of_the_host(function: Function, values: ast.expr) -> bool:
     """Whether values are no tensor, which may be on the device already."""
     listed = isinstance(values, (ast.List, ast.Tuple, ast.ListComp))
+    if is_list(function, values):
+        return True
     if any(function.fact(n).is_tensor for n in ast.walk(values) if isinstance(n, ast.expr)):
         return False
     return listed or function.fact(values).kind in (Value.SCALAR, Value.ARRAY, Value.SEQUENCE, Value.OTHER)

@@ -89,7 +89,7 @@ PAIRS = {  # what no example runs: as written, as fixed
     "send_without_waiting": (
         "torch.tensor([1.0, 2.0], device=d)",
         "torch.tensor([1.0, 2.0]).to(d, non_blocking=True)",
-        "suggest",
+        "unsafe",
     ),
     "take_fixed_number": ("m[:, 0].nonzero()[:2]", "torch.nonzero_static(m[:, 0], size=2)", "suggest"),
 }

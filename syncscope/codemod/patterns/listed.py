@@ -1,0 +1,94 @@
+"""Tensors that are made of a Python list where they are sent: nobody else has their memory, and most are small.
+
+A copy of up to 64 KB from memory that is not pinned is taken over by CUDA before the call returns, and is not waited for where
+`non_blocking=True` asks for that; PyTorch's guide on pinned memory recommends it for every copy towards the device:
+https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import SHAPING
+from syncscope.codemod.writes import written_after
+from syncscope.model.fact import Value
+
+MAKERS = {"torch.tensor", "torch.Tensor", *(f"torch.{kind}Tensor" for kind in ("Float", "Long", "Int", "Bool"))}
+CONVERTING = {"long", "float", "int", "bool", "double"}
+GIVES_LISTS = {"list", "sorted"}
+TAKEN_OVER = (
+    "CUDA takes up to 64 KB over before the call returns, and waits for more as before; "
+    "another backend must take it over, too"
+)
+
+
+def made_of_list(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is made of a Python list of numbers for this one use, and only shaped before it is used.
+
+    `torch.tensor(lengths).unsqueeze(1)`, or a name that holds it and is not written afterwards.
+    """
+    match tensor:
+        case ast.Name():
+            made = function.reaching_definition(tensor)
+            statement = function.statement(tensor)
+            if made is None or statement is None or function.captured(tensor.id):
+                return False
+            again = isinstance(statement, ast.Assign) and any(function.same_name(t, tensor) for t in statement.targets)
+            return (again or not written_after(function, tensor, statement)) and made_of_list(function, made.value)
+        case ast.Call(func=ast.Attribute(value=inner, attr=word)) if word in SHAPING | CONVERTING:
+            return made_of_list(function, inner)
+        case ast.Call(args=[values]) if function.dotted(tensor.func) in MAKERS:
+            return is_list(function, values)
+    return False
+
+
+def is_list(function: Function, values: ast.expr, depth: int = 0) -> bool:
+    """Whether a value is surely a Python list (or tuple) of what the host has, or a number."""
+    if _holds_tensors(function, values):
+        return False
+    match values:
+        case ast.List() | ast.Tuple() | ast.ListComp():
+            return True
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Add(), right=right):
+            return any(isinstance(each, (ast.List, ast.ListComp)) for each in (left, right))
+        case ast.Call(func=ast.Name(id=word)) if word in GIVES_LISTS:
+            return True
+        case ast.Call(func=ast.Attribute(attr="tolist"), args=[]):
+            return True
+        case ast.Name(id=name) if depth < 4 and name not in function.parameters:
+            here = function.statement(values)
+            given = [_given(function, bind) for bind in function.binds(name) if function.statement(bind) is not here]
+            return bool(given) and all(each is not None and is_list(function, each, depth + 1) for each in given)
+    return function.fact(values).kind in (Value.SCALAR, Value.SEQUENCE)
+
+
+def _given(function: Function, bind: ast.Name) -> ast.expr | None:
+    """What an assignment gives a name, also one of several: `a, b = [], []`."""
+    match function.statement(bind):
+        case ast.Assign(targets=[ast.Name() as target], value=value) if target is bind:
+            return value
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if bind in targets:
+            return values[targets.index(bind)] if len(targets) == len(values) else None
+        case ast.AnnAssign(target=ast.Name() as target, value=value) if target is bind:
+            return value
+        case ast.AugAssign(target=ast.Name() as target, op=ast.Add(), value=value) if target is bind:
+            return value
+    return None
+
+
+def _holds_tensors(function: Function, node: ast.AST) -> bool:
+    """Whether a tensor is among what a list is made of: not where the host only asks it, or goes through its rows."""
+    if isinstance(node, ast.comprehension):
+        return any(_holds_tensors(function, test) for test in node.ifs)
+    if isinstance(node, ast.expr) and function.fact(node).is_tensor:
+        return not _asks(function, node)
+    return any(_holds_tensors(function, child) for child in ast.iter_child_nodes(node))
+
+
+def _asks(function: Function, node: ast.expr) -> bool:
+    """Whether a tensor is only asked for what the host knows of it, or read: `x.shape[0]`, `len(x)`, `x.tolist()`."""
+    parent = function.parent(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("shape", "size", "dim", "numel", "tolist", "item")
+    return isinstance(parent, ast.Call) and function.dotted(parent.func) in ("len", "range", "zip", "enumerate")

@@ -1,0 +1,54 @@
+"""A Python list that is sent where its tensor is made: by command, where nothing but a list it can be."""
+
+import pytest
+from rules.driver import findings
+
+from syncscope.model.finding import Safety
+
+CODE = """
+import itertools
+import numpy as np
+import torch
+
+def f(x: torch.Tensor, sentences, given, array: np.ndarray):
+    lengths = [len(s) for s in sentences]
+    places, rest = [], []
+    for s in sentences:
+        places.append(s.begin)
+    both = lengths + [0]
+    mixed = lengths
+    if len(rest):
+        mixed = given
+    return x[{}]
+"""
+LISTS = (
+    "torch.tensor(lengths, device=x.device)",
+    "torch.tensor(places, dtype=torch.long, device=x.device)",
+    "torch.tensor(both, device=x.device)",
+    "torch.as_tensor([len(row) for row in x], device=x.device)",
+    "torch.tensor([s.begin for s in sentences]).to(x.device)",
+    "torch.LongTensor(places).to(x.device)",
+    "torch.tensor(lengths).unsqueeze(1).to(x.device)",
+    "x.new_tensor(list(itertools.permutations(range(3))), dtype=torch.long)",
+)
+OTHER = (
+    "torch.tensor(given, device=x.device)",
+    "torch.tensor(mixed, device=x.device)",
+    "torch.tensor(array, device=x.device)",
+    "torch.from_numpy(array).to(x.device)",
+    "torch.LongTensor(given).to(x.device)",
+)
+
+
+def safeties(made: str) -> set[Safety]:
+    return {f.fix.safety for f in findings(CODE.format(made)) if f.fix is not None}
+
+
+@pytest.mark.parametrize("made", LISTS)
+def test_a_list_is_sent_by_command(made: str) -> None:
+    assert safeties(made) == {Safety.UNSAFE}
+
+
+@pytest.mark.parametrize("made", OTHER)
+def test_what_may_be_an_array_is_not_sent_by_command(made: str) -> None:
+    assert Safety.UNSAFE not in safeties(made)
