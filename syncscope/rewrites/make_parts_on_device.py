@@ -89,6 +89,25 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor):
+            others = (1 - torch.eye(x.shape[1])[None]).to(x)  # !
+            return x * others
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            others = (1 - torch.eye(x.shape[1], device=x.device)[None]).to(x.dtype)
+            return x * others
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor, dim: int):
             table = torch.zeros(x.shape[0], 2 * dim)
             angle = torch.arange(x.shape[0]).unsqueeze(1) * (torch.arange(dim) / -dim).exp()
@@ -135,22 +154,20 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    move, where = site.node, target(function, site.node)
+    move = site.node
     if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
         return None
-    given = {k.arg: k.value for k in move.keywords}
-    dtype = given.get("dtype")
-    if dtype is not None and given.keys() == {"device", "dtype"} and not move.args and move.func.attr == "to":
-        where = given["device"] if isinstance(given["device"], (ast.Name, ast.Attribute, ast.Constant)) else None
-    if where is None:
+    draft = Draft(function)
+    found = _destination(draft, move)
+    made = made_on_host(function, move.func.value) if found is not None else None
+    if found is None or made is None:
         return None
-    made = made_on_host(function, move.func.value)
-    if made is None or any(_is_another(function, where, call, move) for call in made.calls):
+    where, named, dtype = found
+    if any(_is_another(function, named, call, move) for call in made.calls):
         return None
     kept = function.statement(move)
     if made.shared and isinstance(kept, ast.Assign) and any(written_after(function, t, kept) for t in kept.targets):
         return None  # elements that share their memory cannot be written, where the copy that was sent could be
-    draft = Draft(function)
     there = {call: _made_there(draft, function, call, where) for call in made.calls}
     inside: dict[ast.expr, Part] = {c: new for c, new in there.items() if any(n is move for n in function.around(c))}
     statement = function.statement(move)
@@ -171,9 +188,28 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return _rated(draft, function, made)
 
 
-def _made_there(draft: Draft, function: Function, call: ast.Call, where: ast.expr | str) -> Part:
+def _destination(draft: Draft, move: ast.Call) -> tuple[Part, ast.expr | str, Part | None] | None:
+    """Where a tensor is sent, what names that, and the dtype that it gets on the way: as `.to(other)` says both."""
+    function, where = draft.function, target(draft.function, move)
+    if where is not None:
+        return (draft.part(where) if isinstance(where, str) else where), where, None
+    match move:
+        case ast.Call(func=ast.Attribute(attr="to"), args=[], keywords=[_, _] as given):
+            both = {k.arg: k.value for k in given}
+            named = both.get("device")
+            if both.keys() == {"device", "dtype"} and isinstance(named, (ast.Name, ast.Attribute, ast.Constant)):
+                return named, named, both["dtype"]
+        case ast.Call(
+            func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as other], keywords=[]
+        ):
+            fact = function.fact(other)
+            if fact.is_tensor and fact.confidence >= 2 and not function.file.own_tensors:  # whose class it would get
+                return draft.part("{x}.device", x=other), other, draft.part("{x}.dtype", x=other)
+    return None
+
+
+def _made_there(draft: Draft, function: Function, call: ast.Call, device: Part) -> Part:
     """A call that makes a tensor, on the device; `torch.FloatTensor(2, 3)` is written as `torch.empty` today."""
-    device = draft.part(where) if isinstance(where, str) else where
     dtype = TYPES.get(function.dotted(call.func) or "")
     if dtype is None:
         return draft.call(call, {}, device=device)

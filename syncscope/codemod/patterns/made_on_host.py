@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.function import Function
+from syncscope.codemod.function import Function, number
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
 from syncscope.codemod.whereabouts import attributes, classes
@@ -13,6 +13,8 @@ from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
 SAME = {f"torch.{name}" for name in "zeros ones full eye empty".split()}
+WHOLE = {f"torch.{name}" for name in "zeros ones eye".split()}  # a whole number more or less is exact, too
+SMALL = range(-127, 128)
 CLOSE = {f"torch.{name}" for name in "arange linspace logspace hann_window hamming_window".split()}
 DRAWN = {f"torch.{name}" for name in "rand randn randint randperm normal".split()}
 TYPES = {
@@ -63,7 +65,7 @@ def made_on_host(function: Function, tensor: ast.expr) -> Made | None:
 def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
     parts: list[ast.expr]
     computed = fresh = True
-    shared = False
+    shared = exact = False
     match node:
         case ast.Name():
             return _held(function, node, named)
@@ -74,6 +76,7 @@ def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
             return Made([node], computed=False, shared=False)
         case ast.BinOp(left=left, right=right, op=op) if not isinstance(op, ast.MatMult):
             parts = [left, right]
+            exact = isinstance(op, (ast.Add, ast.Sub, ast.Mult)) and any(number(side) in SMALL for side in parts)
         case ast.Compare(left=left, ops=[op], comparators=[right]) if not isinstance(op, NOT_ELEMENTWISE):
             parts = [left, right]
         case ast.UnaryOp(operand=operand, op=ast.USub() | ast.Invert()):
@@ -83,6 +86,13 @@ def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
         ):
             parts, computed, fresh = [value], False, False
             shared = not all(takes_all(part) for part in each_of(index))
+        case ast.Call(args=[first, *_]) if (function.dotted(node.func) or "").startswith("einops."):
+            parts, computed, fresh = [first], False, False
+            shared = name_of(node.func) == "repeat"
+            if name_of(node.func) not in ("rearrange", "repeat") or any(
+                function.fact(k.value).is_tensor for k in node.keywords
+            ):
+                return None
         case _:
             found = function.op(node)
             if found is None:
@@ -108,8 +118,11 @@ def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
     known = [each for each in inner if each is not None]
     if not inner or len(known) < len(inner):
         return None
+    calls = [call for each in known for call in each.calls]
+    if exact and all(function.dotted(call.func) in WHOLE for call in calls):
+        computed = False
     return Made(
-        [call for each in known for call in each.calls],
+        calls,
         computed or any(each.computed for each in known),
         shared or (not fresh and any(each.shared for each in known)),
     )
