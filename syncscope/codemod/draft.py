@@ -230,6 +230,11 @@ class Draft(Templates):
             )
         return True
 
+    def take(self, other: Draft) -> None:
+        """Take over what was drafted in another function of the file, laid out there."""
+        self.edits += finished(other.function, other.edits)
+        self.needed |= other.needed
+
     def fix(self, title: str, safety: Safety, changes: str = "") -> Fix:
         """What was drafted, as one fix.
 

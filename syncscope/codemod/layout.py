@@ -200,8 +200,8 @@ def _header(file: Text, span: Span, body: Span) -> Span:
 
 
 def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) -> str:
-    """A statement whose new lines are no longer than they may be; where they stay so, or one part begins on the line where
-    another ends, all of it is laid out anew.
+    """A statement whose new lines are no longer than they may be; where they stay so, one part begins on the line where
+    another ends, or a line leaves two brackets open, all of it is laid out anew.
 
     `beside`: so long is the comment at its end.
     """
@@ -211,11 +211,20 @@ def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) 
     text = "\n".join(lines)
     over = _too_long(text, width, before)
     abreast = any(ABREAST.fullmatch(line) for line in lines if line not in before)
-    if (over or abreast) and rest and "#" not in new:
+    hugged = any(_left_open(line) > 1 for line in lines if line not in before) and not any(
+        _left_open(line) > 1 for line in before
+    )
+    if (over or abreast or hugged) and rest and "#" not in new:
         flat = " ".join(line.strip() for line in (head, *rest))
         anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
-        return anew if _too_long(anew, width, before) < over + abreast else text
+        return anew if _too_long(anew, width, before) < over + abreast + hugged else text
     return text
+
+
+def _left_open(line: str) -> int:
+    """How many brackets a line leaves open: of two, what is in the inner one stands at the indentation of the outer one."""
+    signs = [(t.string in OPEN) - (t.string in CLOSE) for t in _tokens(line.strip()) if t.type == tokenize.OP]
+    return sum(signs)
 
 
 def _too_long(text: str, width: int, before: set[str]) -> int:

@@ -146,7 +146,7 @@ def pin(draft: Draft, function: Function, loader: ast.Call) -> None:
     )
     other = Draft(Function(function.file, scope, ()))
     other.replace(loader, "{call}", call=other.call(loader, {}, pin_memory="True"))
-    draft.edits += other.edits
+    draft.take(other)
 
 
 def loader_of_file(function: Function, statement: ast.stmt) -> ast.Call | None:

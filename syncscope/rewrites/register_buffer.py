@@ -93,7 +93,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if fact.dtype is Dtype.COMPLEX or any(word in used.attr for word in PRECISE):
         return None
     draft = Draft(function)
-    draft.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=made.value)
+    begun = next(s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__")
+    other = Draft(Function(function.file, begun, ()))
+    other.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=made.value)
+    draft.take(other)
     above = family(function, owner)
     if any(sets(cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
         owner, used.attr

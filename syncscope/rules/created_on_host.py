@@ -29,7 +29,13 @@ FROM_VALUES = {"tensor", "Tensor", "FloatTensor", "LongTensor", "as_tensor", "fr
 SEVERITY = Severity.WARNING
 OPS = (Op.CREATED_ON_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
-REWRITES = ("create_on_device", "fill_like_another", "make_parts_on_device", "send_without_waiting")
+REWRITES = (
+    "create_on_device",
+    "fill_like_another",
+    "make_parts_on_device",
+    "register_constant",
+    "send_without_waiting",
+)
 EXAMPLES = (
     Example(
         """

@@ -26,7 +26,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
-REWRITES = ("fill_tensor_on_device", "make_constant_once", "send_without_waiting")
+REWRITES = ("fill_tensor_on_device", "make_constant_once", "register_constant", "send_without_waiting")
 EXAMPLES = ()
 
 

@@ -1,0 +1,223 @@
+"""`torch.tensor(self.mean, device=x.device)` of a list that `__init__` keeps: a buffer, which goes where its module goes."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import may_be_device
+from syncscope.codemod.whereabouts import classes
+from syncscope.model.example import Example
+from syncscope.model.fact import Site, Value
+from syncscope.model.finding import Fix, Safety
+from syncscope.project.syntax import statements, walk
+from syncscope.rewrites.register_buffer import family, is_read, named_in, sets, sets_up_base
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Normalize(nn.Module):
+            def __init__(self, mean: list[float]):
+                super().__init__()
+                self.mean = mean
+
+            def forward(self, x: torch.Tensor):
+                return x - torch.tensor(self.mean, device=x.device)  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Normalize(nn.Module):
+            def __init__(self, mean: list[float]):
+                super().__init__()
+                self.register_buffer("mean", torch.tensor(mean), persistent=False)
+
+            def forward(self, x: torch.Tensor):
+                return x - self.mean.to(x.device)
+        """,
+        Safety.UNSAFE,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
+        import numpy as np
+        import torch
+        from torch import nn
+
+        class Fields(nn.Module):
+            def __init__(self, sizes: list[int]):
+                super().__init__()
+                self.offsets = np.array((0, *np.cumsum(sizes)[:-1]))
+                self.fields = nn.Embedding(sum(sizes), 16)
+
+            def forward(self, x: torch.LongTensor):
+                return self.fields(x + x.new_tensor(self.offsets).unsqueeze(0))  # !
+        """,
+        """
+        import numpy as np
+        import torch
+        from torch import nn
+
+        class Fields(nn.Module):
+            def __init__(self, sizes: list[int]):
+                super().__init__()
+                self.register_buffer("offsets", torch.tensor(np.array((0, *np.cumsum(sizes)[:-1]))), persistent=False)
+                self.fields = nn.Embedding(sum(sizes), 16)
+
+            def forward(self, x: torch.LongTensor):
+                return self.fields(x + self.offsets.to(x).unsqueeze(0))
+        """,
+        Safety.UNSAFE,
+        rule="tensor-literal-on-device",
+    ),
+)
+FACTORIES = {"torch.tensor", "torch.as_tensor"}
+ARRAYS = {"torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # which are given no device
+
+
+class Made(NamedTuple):
+    """A tensor that is made of an attribute in every call."""
+
+    whole: ast.Call  # all that is replaced
+    kept: ast.Attribute
+    maker: str  # as it is written in a template: `torch.tensor`
+    dtype: ast.expr | None
+    where: str  # what is done to the buffer: `.to({d})`
+    parts: dict[str, ast.expr]
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    owner = next(classes(function), None)
+    made = made_of(function, site.node)
+    if owner is None or made is None or function.fact(made.kept.value).kind is not Value.MODULE:
+        return None
+    name = made.kept.attr
+    begun = next((s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+    statement = kept_in(owner, begun, name) if begun is not None else None
+    if begun is None or statement is None or may_be_none(begun, statement.value) or not alike(function, owner, name):
+        return None
+    above = family(function, owner)
+    if any(sets(cls, name) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
+        owner, name
+    ):
+        return None  # `register_buffer` refuses what is there already
+    draft = Draft(function)
+    dtype = made.dtype if made.dtype is not None and (function.dotted(made.dtype) or "").startswith("torch.") else None
+    said = ", dtype={dtype}" if dtype is not None else ""
+    template = f'self.register_buffer("{name}", {made.maker}({{v}}{said}), persistent=False)'
+    begins = Draft(Function(function.file, begun, ()))
+    begins.replace(statement, template, v=statement.value, **({"dtype": dtype} if dtype is not None else {}))
+    draft.take(begins)
+    for each in every(function, name):
+        other = made_of(function, each)
+        assert other is not None  # asked by `alike`
+        draft.replace(each, f"self.{name}{other.where}", **other.parts)
+    changes = (
+        f"self.{name} is a tensor, also for code elsewhere that reads it; `model.half()` turns it, DDP broadcasts it"
+    )
+    return draft.fix("keep it as a buffer", Safety.UNSAFE, changes)
+
+
+def made_of(function: Function, node: ast.AST) -> Made | None:
+    """What is made of `self.name` here: `torch.tensor(self.mean, device=d)`, `x.new_tensor(self.mean)`, `.to(d)` of one."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="to"), args=[where], keywords=[]):
+            dotted = function.dotted(inner.func) or ""
+            keywords = {k.arg: k.value for k in inner.keywords}
+            known = dotted in FACTORIES | ARRAYS and keywords.keys() <= {"dtype"} and len(inner.args) == 1
+            if not known or not may_be_device(function, where) or kept(inner.args[0]) is None:
+                return None
+            maker = "torch.tensor" if dotted != "torch.from_numpy" else dotted
+            own = dotted in ("torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
+            return Made(node, inner.args[0], dotted if own else maker, keywords.get("dtype"), ".to({d})", {"d": where})  # type: ignore[arg-type]
+        case ast.Call(args=[given], keywords=named) if function.dotted(node.func) in FACTORIES:
+            keywords = {k.arg: k.value for k in named}
+            if kept(given) is None or "device" not in keywords or keywords.keys() - {"device", "dtype"}:
+                return None
+            dtype, device = keywords.get("dtype"), keywords["device"]
+            constant = dtype is None or (function.dotted(dtype) or "").startswith("torch.")
+            parts = {"d": device} if dtype is None or constant else {"d": device, "t": dtype}
+            where_to = ".to({d})" if constant else ".to(device={d}, dtype={t})"
+            return Made(node, given, "torch.tensor", dtype if constant else None, where_to, parts)  # type: ignore[arg-type]
+        case ast.Call(func=ast.Attribute(value=ast.Name() as of, attr="new_tensor"), args=[given], keywords=[]):
+            fact = function.fact(of)
+            if kept(given) is None or not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
+                return None
+            return Made(node, given, "torch.tensor", None, ".to({x})", {"x": of})  # type: ignore[arg-type]
+    return None
+
+
+def kept(node: ast.AST) -> ast.Attribute | None:
+    """`self.name`."""
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node if own and isinstance(node, ast.Attribute) else None
+
+
+def kept_in(owner: ast.ClassDef, begun: ast.FunctionDef, name: str) -> ast.Assign | None:
+    """The statement of `__init__` that alone gives an attribute of a class its value, after the base class was set up."""
+    stored = [n for n in walk(owner) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n)]
+    at = next((at for at, s in enumerate(begun.body) if sets_up_base(s)), len(begun.body))
+    for statement in (inner for after in begun.body[at + 1 :] for inner in (after, *statements(after))):
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as target]) if stored == [target]:
+                return statement
+    return None
+
+
+def may_be_none(begun: ast.FunctionDef, value: ast.expr) -> bool:
+    """Whether what is kept may be nothing, or a tensor already: an argument that may be left out, an arm that is None."""
+    if isinstance(value, ast.Constant):
+        return True
+    arguments = begun.args
+    optional = dict(
+        zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)
+    )
+    optional |= {a: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    unsure = {a.arg for a, d in optional.items() if isinstance(d, ast.Constant)}
+    unsure |= {
+        a.arg
+        for a in (*arguments.args, *arguments.kwonlyargs)
+        if a.annotation is not None
+        and any(word in ast.unparse(a.annotation) for word in ("None", "Optional", "Tensor"))
+    }
+    if isinstance(value, ast.Name) and value.id in unsure:
+        return True
+    return any(isinstance(n, ast.Constant) and n.value is None for n in walk(value))
+
+
+def every(function: Function, name: str) -> list[ast.Call]:
+    """The calls of this function that make a tensor of an attribute."""
+    found = (made_of(function, call) for call in function.every(ast.Call))
+    return [each.whole for each in found if each is not None and each.kept.attr == name]
+
+
+def alike(function: Function, owner: ast.ClassDef, name: str) -> bool:
+    """Whether an attribute is read for nothing else in this file than to be made such a tensor here, or to be counted."""
+    mine = {id(node) for call in every(function, name) for node in walk(call)}
+    strangers = {
+        id(node)
+        for other in function.file.classes
+        if other is not owner and owner.name not in map(ast.unparse, other.bases)
+        for node in walk(other)
+        if kept(node) is not None
+    }
+    outer = {child: node for node in walk(function.file.tree) for child in ast.iter_child_nodes(node)}
+    for node in walk(function.file.tree):
+        if (
+            not isinstance(node, ast.Attribute)
+            or node.attr != name
+            or not is_read(node)
+            or id(node) in mine | strangers
+        ):
+            continue
+        above = outer[node]
+        counted = isinstance(above, ast.Call) and isinstance(above.func, ast.Name) and above.func.id == "len"
+        if not counted and not (isinstance(above, ast.Call) and above.func is node):  # `x.mean()` beside `self.mean`
+            return False
+    return True
