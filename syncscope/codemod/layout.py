@@ -288,7 +288,8 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
         names = "\n".join(f"{indent}{STEP}{part}," for part in targets)
         rest = folded(f"{indent}_ = {code[value:].strip()}", width, beside=beside)
         return f"{indent}(\n{names}\n{rest.replace('_', ')', 1)}"
-    arguments = _parts(code.removesuffix(",")) if listed and not code.endswith((*OPEN, ":")) else []
+    slices = code.endswith(", :")  # the last part of an index, not the head of a block
+    arguments = _parts(code.removesuffix(",")) if listed and (slices or not code.endswith((*OPEN, ":"))) else []
     if len(arguments) > 1:  # on a line of their own
         return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
     if loose:  # an operation, or several values: all of it in brackets

@@ -81,7 +81,7 @@ FACTORIES = {"torch.tensor", "torch.as_tensor"}
 ARRAYS = {"torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # which are given no device
 
 
-class Made(NamedTuple):
+class Rebuilt(NamedTuple):
     """A tensor that is made of an attribute in every call."""
 
     whole: ast.Call  # all that is replaced
@@ -124,7 +124,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix("keep it as a buffer", Safety.UNSAFE, changes)
 
 
-def made_of(function: Function, node: ast.AST) -> Made | None:
+def made_of(function: Function, node: ast.AST) -> Rebuilt | None:
     """What is made of `self.name` here: `torch.tensor(self.mean, device=d)`, `x.new_tensor(self.mean)`, `.to(d)` of one."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="to"), args=[where], keywords=[]):
@@ -135,7 +135,9 @@ def made_of(function: Function, node: ast.AST) -> Made | None:
                 return None
             maker = "torch.tensor" if dotted != "torch.from_numpy" else dotted
             own = dotted in ("torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
-            return Made(node, inner.args[0], dotted if own else maker, keywords.get("dtype"), ".to({d})", {"d": where})  # type: ignore[arg-type]
+            return Rebuilt(
+                node, inner.args[0], dotted if own else maker, keywords.get("dtype"), ".to({d})", {"d": where}
+            )  # type: ignore[arg-type]
         case ast.Call(args=[given], keywords=named) if function.dotted(node.func) in FACTORIES:
             keywords = {k.arg: k.value for k in named}
             if kept(given) is None or "device" not in keywords or keywords.keys() - {"device", "dtype"}:
@@ -144,12 +146,12 @@ def made_of(function: Function, node: ast.AST) -> Made | None:
             constant = dtype is None or (function.dotted(dtype) or "").startswith("torch.")
             parts = {"d": device} if dtype is None or constant else {"d": device, "t": dtype}
             where_to = ".to({d})" if constant else ".to(device={d}, dtype={t})"
-            return Made(node, given, "torch.tensor", dtype if constant else None, where_to, parts)  # type: ignore[arg-type]
+            return Rebuilt(node, given, "torch.tensor", dtype if constant else None, where_to, parts)  # type: ignore[arg-type]
         case ast.Call(func=ast.Attribute(value=ast.Name() as of, attr="new_tensor"), args=[given], keywords=[]):
             fact = function.fact(of)
             if kept(given) is None or not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
                 return None
-            return Made(node, given, "torch.tensor", None, ".to({x})", {"x": of})  # type: ignore[arg-type]
+            return Rebuilt(node, given, "torch.tensor", None, ".to({x})", {"x": of})  # type: ignore[arg-type]
     return None
 
 

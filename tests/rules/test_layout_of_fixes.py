@@ -128,6 +128,25 @@ BROAD = {
         return other
         """,
     ),
+    "an index that ends in a slice": (
+        """
+        image = torch.zeros(image.shape, device="cuda") + image
+        rows = image[
+            torch.arange(height)[:, None, None], torch.arange(width)[None, :, None], other, :
+        ]
+        return rows
+        """,
+        """
+        image = torch.zeros(image.shape, device="cuda") + image
+        rows = image[
+            torch.arange(height, device=image.device)[:, None, None],
+            torch.arange(width, device=image.device)[None, :, None],
+            other,
+            :,
+        ]
+        return rows
+        """,
+    ),
     "parts of many lines": (
         """
         low = (
@@ -362,3 +381,27 @@ def test_a_chain_that_brackets_held_together_is_held_together_where_it_goes() ->
     after = fixed(HEAD + code, allowed=FIXES)
     assert "correct = float(correct)" in after
     compile(after, "after", "exec")
+
+
+def test_a_value_of_many_lines_stands_in_brackets_of_its_own_in_another_function() -> None:
+    code = """
+import numpy as np
+import torch
+from torch import nn
+
+class Fields(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.offsets = np.array(
+            (0, *np.cumsum(sizes)[:-1]), dtype=np.int64
+        )
+
+    def forward(self, x: torch.Tensor):
+        return x + x.new_tensor(self.offsets)
+"""
+    buffer = """
+        self.register_buffer(
+            "offsets", torch.tensor(np.array((0, *np.cumsum(sizes)[:-1]), dtype=np.int64)), persistent=False
+        )
+"""
+    assert buffer in fixed(code)
