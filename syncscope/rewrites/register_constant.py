@@ -108,11 +108,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None  # `register_buffer` refuses what is there already
     draft = Draft(function)
-    dtype = made.dtype if made.dtype is not None and (function.dotted(made.dtype) or "").startswith("torch.") else None
-    said = ", dtype={dtype}" if dtype is not None else ""
+    said = ", dtype={dtype}" if made.dtype is not None else ""
     template = f'self.register_buffer("{name}", {made.maker}({{v}}{said}), persistent=False)'
     begins = Draft(Function(function.file, begun, ()))
-    begins.replace(statement, template, v=statement.value, **({"dtype": dtype} if dtype is not None else {}))
+    begins.replace(statement, template, v=statement.value, **({"dtype": made.dtype} if made.dtype is not None else {}))
     draft.take(begins)
     for each in every(function, name):
         other = made_of(function, each)
@@ -127,31 +126,27 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def made_of(function: Function, node: ast.AST) -> Rebuilt | None:
     """What is made of `self.name` here: `torch.tensor(self.mean, device=d)`, `x.new_tensor(self.mean)`, `.to(d)` of one."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="to"), args=[where], keywords=[]):
-            dotted = function.dotted(inner.func) or ""
-            keywords = {k.arg: k.value for k in inner.keywords}
-            known = dotted in FACTORIES | ARRAYS and keywords.keys() <= {"dtype"} and len(inner.args) == 1
-            if not known or not may_be_device(function, where) or kept(inner.args[0]) is None:
+        case ast.Call(func=ast.Attribute(value=ast.Call(args=[given]) as inner, attr="to"), args=[where], keywords=[]):
+            maker = function.dotted(inner.func) or ""
+            said = {k.arg: k.value for k in inner.keywords}
+            known = maker in FACTORIES | ARRAYS and said.keys() <= {"dtype"} and may_be_device(function, where)
+            if not known or (own := kept(given)) is None:
                 return None
-            maker = "torch.tensor" if dotted != "torch.from_numpy" else dotted
-            own = dotted in ("torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
-            return Rebuilt(
-                node, inner.args[0], dotted if own else maker, keywords.get("dtype"), ".to({d})", {"d": where}
-            )  # type: ignore[arg-type]
+            made = "torch.tensor" if maker in FACTORIES else maker
+            return Rebuilt(node, own, made, said.get("dtype"), ".to({d})", {"d": where})
         case ast.Call(args=[given], keywords=named) if function.dotted(node.func) in FACTORIES:
-            keywords = {k.arg: k.value for k in named}
-            if kept(given) is None or "device" not in keywords or keywords.keys() - {"device", "dtype"}:
+            said = {k.arg: k.value for k in named}
+            device, dtype = said.pop("device", None), said.pop("dtype", None)
+            if device is None or said or (own := kept(given)) is None:
                 return None
-            dtype, device = keywords.get("dtype"), keywords["device"]
-            constant = dtype is None or (function.dotted(dtype) or "").startswith("torch.")
-            parts = {"d": device} if dtype is None or constant else {"d": device, "t": dtype}
-            where_to = ".to({d})" if constant else ".to(device={d}, dtype={t})"
-            return Rebuilt(node, given, "torch.tensor", dtype if constant else None, where_to, parts)  # type: ignore[arg-type]
+            if dtype is None or (function.dotted(dtype) or "").startswith("torch."):
+                return Rebuilt(node, own, "torch.tensor", dtype, ".to({d})", {"d": device})
+            return Rebuilt(node, own, "torch.tensor", None, ".to(device={d}, dtype={t})", {"d": device, "t": dtype})
         case ast.Call(func=ast.Attribute(value=ast.Name() as of, attr="new_tensor"), args=[given], keywords=[]):
             fact = function.fact(of)
-            if kept(given) is None or not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
+            if not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors or (own := kept(given)) is None:
                 return None
-            return Rebuilt(node, given, "torch.tensor", None, ".to({x})", {"x": of})  # type: ignore[arg-type]
+            return Rebuilt(node, own, "torch.tensor", None, ".to({x})", {"x": of})
     return None
 
 
