@@ -20,8 +20,9 @@ typedef struct {
   int draws_at; /* the argument that is a Random; -1 of a kernel that draws nothing */
   uint64_t drawn; /* how far the generator is then */
 } Launch;
-typedef struct { int slot; View view; } Made; /* slot: of memory taken; else -1 - the number of a tensor given, or NOTHING */
-enum { NOTHING = INT32_MIN };
+/* slot: of memory taken; else -1 - the number of a tensor given, NOTHING, or CONSTANT */
+typedef struct { int slot; View view; PyObject *constant; } Made;
+enum { NOTHING = INT32_MIN, CONSTANT };
 typedef struct {
   int users, given, taken, launches, results; /* results: -1 for one alone, which is no tuple */
   PyObject **class; /* of each memory taken: its size in the pool, and as asked for */
@@ -61,7 +62,7 @@ static void leave(Plan *plan) {
     Py_XDECREF(plan->launch[i].kernel);
     free(plan->launch[i].hole);
   }
-  for (int i = 0; i < abs(plan->results) && plan->made; i++) free(plan->made[i].view.shape);
+  for (int i = 0; i < abs(plan->results) && plan->made; i++) free(plan->made[i].view.shape), Py_XDECREF(plan->made[i].constant);
   free(plan->class), free(plan->size), free(plan->launch), free(plan->made), free(plan);
 }
 
@@ -97,6 +98,7 @@ static int enqueue(Plan *plan, void **slots) {
 
 static PyObject *result_of(Made *made, Lease **leases, PyObject **tensor) {
   if (made->slot == NOTHING) return Py_NewRef(Py_None);
+  if (made->slot == CONSTANT) return Py_NewRef(made->constant);
   if (made->slot < 0) return Py_NewRef(tensor[-1 - made->slot]);
   Lease *lease = leases[made->slot];
   char *data = lease->owned.view.data;
@@ -127,10 +129,11 @@ static PyObject *follow(Plan *plan, PyObject **tensor, void **slots) {
 }
 
 /* Reads a plan that plans.py has made: ((class, size), ...), (Ready, ...), results as ("made", slot, code, bits, shape, stride), the
- * number of a tensor given, None, or a tuple of them. */
+ * number of a tensor given, None, (a number,), or a tuple of them. */
 static int read_made(PyObject *x, Made *made) {
   if (x == Py_None) return made->slot = NOTHING, 1;
   if (PyLong_CheckExact(x)) return made->slot = -1 - (int)PyLong_AsLong(x), 1;
+  if (PyTuple_CheckExact(x) && PyTuple_GET_SIZE(x) == 1) return made->constant = Py_NewRef(PyTuple_GET_ITEM(x, 0)), made->slot = CONSTANT, 1;
   PyObject *shape, *stride;
   if (!PyArg_ParseTuple(x, "ibbOO", &made->slot, &made->view.dtype.code, &made->view.dtype.bits, &shape, &stride)) return 0;
   int rank = made->view.ndim = (int)PyTuple_GET_SIZE(shape);

@@ -51,6 +51,13 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A result that is a number."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Slots are the buffers of the tensors given, in their order, then those of the memory taken."""
 
@@ -84,8 +91,10 @@ def _results(what: Any, given: list[Any], leases: list[memory.Lease]) -> Any:
         return given[what]
     if what is None:
         return None
+    if type(what) is Constant:
+        return what.value
     storages: dict[int, torch.UntypedStorage] = {}
-    made = [_new(one, leases, storages) if type(one) is Made else None if one is None else given[one] for one in what]
+    made = [_new(one, leases, storages) if type(one) is Made else _results(one, given, leases) for one in what]
     return made if type(what) is list else tuple(made)
 
 
@@ -279,6 +288,8 @@ def _offered(plan: Plan, given: list[Any]) -> bool:
 
 def _in_c(result: Any) -> Any:
     """A result as plans.c reads it; _UNKNOWN where it cannot make it."""
+    if type(result) is Constant:
+        return (result.value,)
     if type(result) is not Made:
         return result
     code = storage.CODES.get(result.layout.dtype)
@@ -300,6 +311,8 @@ def _described(result: Any, given: list[Any], slots: dict[int, int]) -> Any:
     """
     if result is None:
         return None
+    if type(result) is int:
+        return Constant(result)
     if type(result) in (list, tuple):
         return type(result)(_described(x, given, slots) for x in result)
     for number, x in enumerate(given):

@@ -9,7 +9,7 @@ import torch
 
 from syncscope.discover import discover
 from syncscope.errors import UserError
-from syncscope.kernels import autocast, backend, fallback, lstm, operators, ops, storage
+from syncscope.kernels import attention, autocast, backend, fallback, lstm, operators, ops, storage
 
 _libraries: list[torch.library.Library] = []  # registrations die with these
 
@@ -56,6 +56,7 @@ def register() -> None:
     operators.install(aten)
     autocast.install(aten)
     lstm.install(aten)
+    attention.install(aten)
 
     def last_resort(op: Any, *args: Any, **kwargs: Any) -> Any:
         return fallback.on_cpu(op, *args, **kwargs)

@@ -93,9 +93,10 @@ def plan(
     aligned: tuple[bool, ...],
     schedule: Schedule | cpu.Schedule | None = None,
     tf32: bool = False,
+    made: torch.dtype | None = None,
 ) -> Plan:
     """The plan of a contraction, by the given schedule or the best that is known. With `tf32` tensor cores multiply float32
-    once, by eleven of its bits.
+    once, by eleven of its bits. Its result is of the operands' type, or of another one that is computed in.
 
     Raises:
         NotNative: its tensors have more than 2 ** 31 elements.
@@ -107,16 +108,17 @@ def plan(
         assert not isinstance(schedule, Schedule)
         turned = schedule is None and space.turns(c)
         c = cpu.swapped(c) if turned else c
-        return replace(_on_cpu(c, schedule or space.default_cpu(c), dtype), turned=turned)
+        return replace(_on_cpu(c, schedule or space.default_cpu(c), dtype, made), turned=turned)
     assert not isinstance(schedule, cpu.Schedule)
     copied = gpu.packed(c)
     if copied is None:
-        return _on_gpu(c, schedule or _best(c, dtype, aligned, tf32), dtype, aligned, tf32)
+        return _on_gpu(c, schedule or _best(c, dtype, aligned, tf32), dtype, aligned, tf32, made)
     aligned = (True, *aligned[1:])
     text, numbers, room = gpu.packing(c)
     size, group = (_round(room, _SUM_GROUP),), (_SUM_GROUP,)
     pack = Step(_built(text, f"{c.name}_pack_a", dtype), size, group, numbers, room, dtype)
-    return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned, tf32), dtype, aligned, tf32), pack_a=pack)
+    best = schedule or _best(copied, dtype, aligned, tf32)
+    return replace(_on_gpu(copied, best, dtype, aligned, tf32, made), pack_a=pack)
 
 
 def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], tf32: bool) -> Schedule:
@@ -127,21 +129,28 @@ def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], tf32: b
     return space.default(c, int(device.max_compute_units), aligned, dtype, tf32)
 
 
-def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...], tf32: bool) -> Plan:
+def _on_gpu(
+    c: Contraction,
+    s: Schedule,
+    dtype: torch.dtype,
+    aligned: tuple[bool, ...],
+    tf32: bool,
+    made: torch.dtype | None = None,
+) -> Plan:
     text, numbers = gpu.source(c, s, aligned, tensor_cores.kind(dtype, tf32))
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)
     inside = programs.computed(dtype)
-    main = Step(_built(text, c.name, dtype), size, (s.items, 1), numbers, total * s.split, inside)
+    main = Step(_built(text, c.name, dtype, made), size, (s.items, 1), numbers, total * s.split, inside)
     if s.split == 1:
         return Plan(main)
     text, numbers = split.summing(c)
-    adding = Step(_built(text, f"{c.name}_sum", dtype), (_round(total, _SUM_GROUP),), (_SUM_GROUP,), numbers)
+    adding = Step(_built(text, f"{c.name}_sum", dtype, made), (_round(total, _SUM_GROUP),), (_SUM_GROUP,), numbers)
     return Plan(main, adding=adding, parts=s.split)
 
 
-def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype) -> Plan:
+def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype, made: torch.dtype | None = None) -> Plan:
     def packing(label: str, width: int) -> Step:
         access, axis = (c.a, "m") if label == "a" else (c.b, "n")
         text, numbers = cpu.pack(c, label, width)
@@ -154,12 +163,12 @@ def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype) -> Plan:
 
     text, numbers = cpu.source(c, s)
     size = (_round(-(-c.size("m") // s.tm), _CPU_GROUP[0]), _round(cpu.tiles(c, s), _CPU_GROUP[1]), c.size("z"))
-    main = Step(_built(text, c.name, dtype), size, _CPU_GROUP, numbers)
+    main = Step(_built(text, c.name, dtype, made), size, _CPU_GROUP, numbers)
     return Plan(main, packing("a", s.tm) if s.pack_a else None, packing("b", s.tn) if s.pack_b else None)
 
 
-def _built(text: str, name: str, dtype: torch.dtype) -> cl.Kernel:
-    macros = programs.elements(dtype)
+def _built(text: str, name: str, dtype: torch.dtype, made: torch.dtype | None = None) -> cl.Kernel:
+    macros = programs.elements(dtype, made)
     defines = "".join(f"#define {key} {value}\n" for key, value in macros.items())
     # fma() is of floats alone.
     own = "" if dtype.is_floating_point else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"

@@ -1,0 +1,135 @@
+"""Attention in three launches forward, five backward: products as the tensors lie, and one pass over the scores between them.
+
+Scores of halves are kept in float32 until they are probabilities.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels import precision, programs, queue, storage
+from syncscope.kernels.generate import run
+from syncscope.kernels.generate.ir import Access, Contraction, Index
+from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.programs import computed, floating
+
+Strides = tuple[int, ...]
+
+
+def _multiply(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0) -> Tensor:
+    """`alpha * a @ b`, of (batch, heads, rows, columns) with any strides; halves may be multiplied into float32."""
+    tf32 = a.dtype is torch.float32 and precision.products()
+    sizes = (*out.shape, a.shape[-1])
+    plan = _plan(
+        sizes, a.stride(), b.stride(), out.stride(), a.dtype, out.dtype, run.aligned(a, b, out), run.SHAPE, tf32
+    )
+    plan(a, b, None, out, alpha, 0)
+    return out
+
+
+@functools.lru_cache(4096)
+def _plan(
+    sizes: tuple[int, ...], a: Strides, b: Strides, out: Strides, dtype: torch.dtype, made: torch.dtype,
+    aligned: tuple[bool, ...], shape: str, tf32: bool,
+) -> run.Plan:  # fmt: skip
+    contraction = Contraction(
+        "gemm", sizes[:2], sizes[2:3], sizes[3:4], sizes[4:],
+        Access(Index(0, z=a[:2], m=a[2:3], k=a[3:])), Access(Index(0, z=b[:2], k=b[2:3], n=b[3:])),
+        Index(0, z=out[:2], m=out[2:3], n=out[3:]),
+    )  # fmt: skip
+    return run.plan(contraction, dtype, aligned, tf32=tf32, made=made)
+
+
+def _beside(like: Tensor, columns: int) -> Tensor:
+    """Room for (batch, heads, rows, columns) in which a row's heads lie side by side: what follows wants whole rows."""
+    batch, heads, rows = like.shape[:3]
+    return storage.empty([batch, rows, heads, columns], like.dtype).transpose(1, 2)
+
+
+def _scores(query: Tensor, key: Tensor) -> Tensor:
+    return storage.empty([*query.shape[:3], key.shape[2]], computed(query.dtype))
+
+
+def _rows(name: str, scores: Tensor, made: torch.dtype, causal: bool, *arguments: Any, **macros: str | int) -> None:
+    """An item, or a team of them, for the row of each query."""
+    length, queries = scores.shape[3], scores.shape[2]
+    lines = scores.numel() // length
+    program = programs.rows_kernel("attention", name, scores.dtype, lines, length, made, **macros)
+    size = -(-lines // (programs.GROUP // programs.lanes(lines, length))) * programs.GROUP
+    queue.launch(program, (size,), (programs.GROUP,), *arguments, lines, length, queries, int(causal))
+
+
+@op("_scaled_dot_product_fused_attention_overrideable", asks=precision.products)
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """What queries see of values, and probabilities, which the backward pass takes in the place of a logarithm."""
+    if dropout_p or query.dim() != 4 or not floating(query.dtype):
+        raise NotNative
+    scores = _scores(query, key)
+    _multiply(query, key.transpose(2, 3), scores, _factor(query, scale))
+    seen = scores if scores.dtype is query.dtype else storage.empty(scores.shape, query.dtype)
+    bias = query if attn_bias is None else attn_bias.expand(scores.shape)
+    kind = 0 if attn_bias is None else 2 if bias.dtype is torch.bool else 1
+    holds = "uchar" if kind == 2 else programs.elements(query.dtype)["S"]
+    _rows(
+        "attention_softmax", scores, query.dtype, is_causal, *map(storage.buffer, (scores, seen, bias)), bias.storage_offset(),
+        *bias.stride(), scores.shape[1], BIAS=kind, B=holds,
+    )  # fmt: skip
+    out = _multiply(seen, value, _beside(query, value.shape[3]))
+    return out, seen, None, None, query.shape[2], key.shape[2], None, None, None
+
+
+@op("_scaled_dot_product_fused_attention_overrideable_backward", asks=precision.products)
+def attention_backward(
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Tensor | None,
+    grad_input_mask: Sequence[bool],
+    out: Tensor | None,
+    logsumexp: Tensor,
+    cum_seq_q: Tensor | None,
+    cum_seq_k: Tensor | None,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: Tensor | None,
+    philox_offset: Tensor | None,
+    *,
+    scale: float | None = None,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    """Gradients of query, key and value; `logsumexp` are the probabilities."""
+    seen, factor = logsumexp, _factor(query, scale)
+    to_value = _multiply(seen.transpose(2, 3), grad_out, _beside(value, value.shape[3])) if grad_input_mask[2] else None
+    if not any(grad_input_mask[:2]):
+        return None, None, to_value, None
+    slopes = _scores(query, key)
+    _multiply(grad_out, value.transpose(2, 3), slopes)
+    to_scores = slopes if slopes.dtype is seen.dtype else storage.empty(slopes.shape, seen.dtype)
+    buffers = map(storage.buffer, (slopes, seen, to_scores))
+    _rows("attention_softmax_backward", slopes, seen.dtype, is_causal, *buffers, BIAS=0, B="uchar")
+    to_query = _multiply(to_scores, key, _beside(query, query.shape[3]), factor) if grad_input_mask[0] else None
+    turned = to_scores.transpose(2, 3)
+    to_key = _multiply(turned, query, _beside(key, key.shape[3]), factor) if grad_input_mask[1] else None
+    return to_query, to_key, to_value, None
+
+
+def _factor(query: Tensor, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
