@@ -18,8 +18,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from syncscope.turns.asking import asked, call
 from syncscope.turns.leading import RETURN
-from syncscope.turns.selector import NAME
 from syncscope.turns.weaving import unless_compiled
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -56,7 +56,7 @@ class _Led(ast.NodeTransformer):
         self.generic_visit(node)
         if self._may_step(node):
             site, self._site = self._site, self._site + 1
-            node.iter = ast.copy_location(_call("over", node.iter, ast.Constant(site)), node.iter)
+            node.iter = ast.copy_location(call("over", node.iter, ast.Constant(site)), node.iter)
             node.body = [_caught(node, site)]
         return node
 
@@ -65,9 +65,9 @@ class _Led(ast.NodeTransformer):
         self.generic_visit(node)
         if self._may_step(node):
             site, self._site = self._site, self._site + 1
-            more = ast.copy_location(_call("more", ast.Constant(site)), node.test)
+            more = ast.copy_location(call("more", ast.Constant(site)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.Or(), [node.test, more]), node.test)
-            begins = ast.copy_location(ast.Expr(_call("round", ast.Constant(site))), node)
+            begins = ast.copy_location(ast.Expr(call("round", ast.Constant(site))), node)
             node.body = [begins, _caught(node, site)]
         return node
 
@@ -77,7 +77,7 @@ class _Led(ast.NodeTransformer):
         """`next(it)` and `next(it, other)`."""
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "next" and not (self._rebinds_next or node.keywords):
-            node.func = ast.copy_location(_asked("given"), node.func)
+            node.func = ast.copy_location(asked("given"), node.func)
         return node
 
     def _may_step(self, node: ast.For | ast.While) -> bool:
@@ -134,25 +134,17 @@ def _caught(loop: ast.For | ast.While, site: int) -> ast.stmt:
     """The body, and what becomes of what is raised in it."""
     leaving = _Leaving(site)
     body = [one for statement in loop.body for one in _listed(leaving.visit(statement))]
-    not_ours = ast.UnaryOp(ast.Not(), _call("caught", ast.Constant(site)))
+    not_ours = ast.UnaryOp(ast.Not(), call("caught", ast.Constant(site)))
     handler = ast.ExceptHandler(None, None, [ast.If(not_ours, [ast.Raise(None, None)], [])])
     return ast.copy_location(ast.Try(body, [handler], [], []), loop)
 
 
 def _said(name: str, site: int, where: ast.stmt) -> ast.stmt:
-    return ast.copy_location(ast.Expr(_call(name, ast.Constant(site))), where)
+    return ast.copy_location(ast.Expr(call(name, ast.Constant(site))), where)
 
 
 def _listed(found: ast.stmt | list[ast.stmt]) -> list[ast.stmt]:
     return found if isinstance(found, list) else [found]
-
-
-def _asked(name: str) -> ast.expr:
-    return ast.Attribute(ast.Name(NAME, ast.Load()), name, ast.Load())
-
-
-def _call(name: str, *given: ast.expr) -> ast.expr:
-    return ast.Call(_asked(name), list(given), [])
 
 
 def _own(body: Collection[ast.stmt]) -> Iterator[ast.AST]:

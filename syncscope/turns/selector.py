@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from syncscope.turns.filled import Lists
 from syncscope.turns.leading import Loops
 from syncscope.turns.tape import Tape
 
@@ -28,6 +29,8 @@ class Selector:
         self._begun = 0  # passages so far
         self._last: dict[int, int] = {}  # of them the last one of each version but that as written
         self._plain: set[tuple[int, str]] = set()  # names that hold numbers as written
+        self._lists = Lists()
+        self.alike, self.finish = self._lists.alike, self._lists.finish
 
     def install(self) -> None:
         """From now on woven code asks this one."""
@@ -42,22 +45,27 @@ class Selector:
         """No version but that as written has run."""
         self.version = 0
         self._last.clear()
+        self._lists.forget()
 
     def at(self, passage: int) -> int:
         """The version for a passage that begins."""
-        if passage == self.head and self.next is not None:
-            self.version, self.next = self.next, None
-        version = self.version
-        key = passage, version
-        self.entered[key] = self.entered.get(key, 0) + 1
+        version = self._enter(passage)
         self._begun += 1
         if version:
             self._last[version] = self._begun
         return version
 
-    def mark(self) -> int:
+    def mark(self, passage: int) -> int:
         """The moment before a loop, for `since`."""
+        self._enter(passage)
         return self._begun
+
+    def _enter(self, passage: int) -> int:
+        if passage == self.head and self.next is not None:
+            self.version, self.next = self.next, None
+        key = passage, self.version
+        self.entered[key] = self.entered.get(key, 0) + 1
+        return self.version
 
     def since(self, mark: int) -> int:
         """The version for what follows the loop: the one that ran in it; of several the first one, which has all changes."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from types import CodeType
 
-from syncscope.turns.selector import NAME
+from syncscope.turns.asking import Bodies, Body, alike, by_version, call, plain
+from syncscope.turns.filled import Filled, filled
 
-Body = list[ast.stmt]
-Bodies = Mapping[int, Body]
+Passage = tuple[str, int, frozenset[int]]  # name, line, versions
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ADDED = (*FUNCTIONS, ast.Import, ast.ImportFrom)
@@ -36,10 +36,21 @@ class CannotTakeTurnsError(Exception):
 
 @dataclass
 class Woven:
-    """One file: the tree of all its versions. `passages` says of each where it begins, and which versions differ there."""
+    """One file: the tree of all its versions. `passages` says of each where it begins, and which versions differ there.
+
+    `filled` are the same of where lists are begun that passages fill, and that are finished behind them: such a list is better
+    all of one version.
+    Both are numbered together.
+    """
 
     tree: ast.Module
-    passages: dict[int, tuple[str, int, frozenset[int]]] = field(default_factory=dict)  # name, line, versions
+    passages: dict[int, Passage] = field(default_factory=dict)
+    filled: dict[int, Passage] = field(default_factory=dict)
+
+    @property
+    def next(self) -> int:
+        """The number for a passage of another file."""
+        return max([*self.passages, *self.filled], default=-1) + 1
 
 
 def heard(tree: ast.Module) -> ast.Module:
@@ -88,7 +99,7 @@ class _Heard(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt:
         """`for x in selector.over(...)`."""
         self.generic_visit(node)
-        node.iter = ast.copy_location(ast.Call(_asked("over"), [node.iter], []), node.iter)
+        node.iter = ast.copy_location(call("over", node.iter), node.iter)
         return node
 
     visit_FunctionDef = visit_ClassDef = unless_compiled  # noqa: N815  names that ast asks for
@@ -102,7 +113,6 @@ def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
 class _Loom:
     def __init__(self, woven: Woven, first: int) -> None:
         self._woven, self._next = woven, first
-        self._marks = 0
         self.why = ""
 
     def weave(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None = None) -> Body | None:
@@ -155,19 +165,30 @@ class _Loom:
         if len(set(gone)) < len(gone) or any(at in pairs for at in gone) or any(at <= loop for at, _ in spans):
             return None
         woven: Body = []
-        mark = f"__syncscope_mark_{self._marks}__"
-        self._marks += bool(spans)
+        mark = self._next
+        name = f"__syncscope_mark_{mark}__"
+        lists = _filled(body, others) if spans else {}
+        if spans:
+            self._next += 1
+        if lists:
+            self._woven.filled[mark] = where, body[loop].lineno, frozenset().union(*ends.values())
         for at in range(len(body) + 1):
             woven += added.get(at, [])
             if spans and at == loop:
-                woven.append(ast.Assign([ast.Name(mark, ast.Store())], ast.Call(_asked("mark"), [], [])))
+                begins = call("mark", ast.Constant(mark))
+                woven.append(ast.Assign([ast.Name(name, ast.Store())], begins))
             for first, last in spans:
                 if first == at:
-                    woven.append(_by_version(ast.Call(_asked("since"), [ast.Name(mark, ast.Load())], []),
-                                             ends[first, last], body[first:last]))  # fmt: skip
+                    chosen = call("since", ast.Name(name, ast.Load()))
+                    made = {
+                        number: [*alike("finish", mark, lists, number), *other]
+                        for number, other in ends[first, last].items()
+                    }
+                    woven.append(by_version(chosen, made, [*alike("finish", mark, lists), *body[first:last]]))
             if at == len(body) or at in gone:
                 continue
             if at in pairs and not self._inside(body[at], pairs[at], where):
+                self._woven.filled.pop(mark, None)
                 return None
             woven.append(body[at])
         return woven
@@ -216,11 +237,14 @@ class _Loom:
             for node in _own(version):
                 if isinstance(node, ast.Global | ast.Nonlocal):
                     declared.setdefault(ast.dump(node), node)
-        drop = _Undeclared()
-        bodies = {number: [drop.visit(s) for s in other] for number, other in others.items()}
-        written = [drop.visit(s) for s in body]
-        back = [s for name in sorted(_added_to(body)) for s in _plain(passage, name)]
-        chosen = _by_version(ast.Call(_asked("at"), [ast.Constant(passage)], []), bodies, [*back, *written])
+        drop, lists = _Undeclared(), _filled(body, others)
+        bodies = {
+            number: [*alike("alike", passage, lists, number), *(drop.visit(s) for s in other)]
+            for number, other in others.items()
+        }
+        back = [s for name in sorted(_added_to(body)) for s in plain(passage, name)]
+        written = [*back, *alike("alike", passage, lists), *(drop.visit(s) for s in body)]
+        chosen = by_version(call("at", ast.Constant(passage)), bodies, written)
         return [*head, *declared.values(), ast.copy_location(chosen, unit)]
 
 
@@ -286,25 +310,8 @@ def _loops(statement: ast.stmt) -> bool:
     return any(isinstance(node, LOOPS) for node in _own([statement]))
 
 
-def _by_version(asked: ast.expr, bodies: Bodies, written: Body) -> ast.stmt:
-    """The statements of the version that is told, each version a case of its own; of all others those as written."""
-    cases = [
-        ast.match_case(ast.MatchValue(ast.Constant(number)), None, other or [ast.Pass()])
-        for number, other in sorted(bodies.items())
-    ]
-    return ast.Match(asked, [*cases, ast.match_case(ast.MatchAs(), None, written or [ast.Pass()])])
-
-
-def _asked(name: str) -> ast.expr:
-    return ast.Attribute(ast.Name(NAME, ast.Load()), name, ast.Load())
-
-
-def _plain(passage: int, name: str) -> Body:
-    """`try: name = selector.plain(passage, "name", name)`, which may not be bound yet."""
-    known = ast.Call(_asked("plain"), [ast.Constant(passage), ast.Constant(name), ast.Name(name, ast.Load())], [])
-    kept = ast.Assign([ast.Name(name, ast.Store())], known)
-    unbound = ast.ExceptHandler(ast.Name("NameError", ast.Load()), None, [ast.Pass()])
-    return [ast.Try([kept], [unbound], [], [])]
+def _filled(body: Body, others: Bodies) -> Filled:
+    return filled([*_own(body)], {number: [*_own(other)] for number, other in others.items()})
 
 
 class _Undeclared(ast.NodeTransformer):

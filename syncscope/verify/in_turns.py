@@ -31,6 +31,7 @@ LASTS = 1e8  # ns that the steps of a block take together, as far as these numbe
 SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
 PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
 LONGEST = 4e9  # ns between two times that it is
+BRIEF = 4e8  # ns from its begin to the next of what is better all of one version
 
 
 def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
@@ -47,7 +48,7 @@ def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes
             found[path] = weave(path, before[path], own, first)
         except CannotTakeTurnsError as error:
             raise CannotTakeTurnsError(f"{os.path.basename(path)}: {error}") from None
-        first += len(found[path].passages)
+        first = max(first, found[path].next)
     return found
 
 
@@ -144,9 +145,17 @@ class Conductor:
         if len(self._ends) < WARM or len(last) < ALIKE:
             return False
         passages = [passage for one in self.files.values() for passage in one.passages]
-        if not self._periods.known(passages) and monotonic_ns() - self._ends[0] < PATIENT * 1e9:
+        since = monotonic_ns() - self._ends[0]
+        if not self._periods.known(passages) and since < PATIENT * 1e9:
+            return False
+        if not self._periods.known(self._filled) and since < 3 * BRIEF:
             return False
         return len(self._ends) >= COLD or max(last) <= LONG * min(last)
+
+    @property
+    def _filled(self) -> list[int]:
+        """Where lists begin that passages fill, and that are finished behind them."""
+        return [passage for one in self.files.values() for passage in one.filled]
 
     def _once(self, version: int) -> str:
         """Why a version cannot take turns: what it changes began before the steps and goes on, or is not reached in them."""
@@ -165,8 +174,14 @@ class Conductor:
         """A block is as many steps as begin all that differs at least once, after so many that do not count."""
         usual = median(self._lengths())
         passages = [passage for one in self.files.values() for passage in one.passages]
-        periods = [period for passage in passages if (period := self._periods.of(passage))]
-        self._period = max((period for period in periods if period * usual <= LONGEST), default=1)
+        each = fmean(self._lengths())
+        periods = [
+            period for passage in passages if (period := self._periods.of(passage)) and period * usual <= LONGEST
+        ]
+        periods += [
+            period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= BRIEF
+        ]
+        self._period = max(periods, default=1)
         steps = min(MANY, max(SHORT, LASTS / usual))
         self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
         if self._period > 1:

@@ -106,7 +106,7 @@ class Offers:
         for at, offer in enumerate(good):
             offer.number = first + at
             offer.passages = _of_version(woven, offer.number)
-        self._passages += len(woven.passages)
+        self._passages = max(self._passages, woven.next)
         self._together.append((plan, together))
         return woven
 
