@@ -20,7 +20,7 @@ from syncscope.verify.one_process import NotComparedError
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN
-from syncscope.verify.runs import AGAIN, AS_WRITTEN, THIRD, Runs, Set
+from syncscope.verify.runs import Runs
 from syncscope.verify.values import (
     LAST_BIT,
     Difference,
@@ -32,6 +32,7 @@ from syncscope.verify.values import (
     pieces_of_woven,
     values_of,
 )
+from syncscope.verify.versions import AGAIN, AS_WRITTEN, THIRD, Set
 
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by

@@ -11,10 +11,10 @@ from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.in_turns import woven
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import RESULT, Request
+from syncscope.verify.versions import Set
 
 WOVEN = 24  # versions that are there at once
 ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of it
-Set = frozenset[int]
 
 
 class NotComparedError(Exception):
@@ -117,6 +117,15 @@ class OneProcess:
         said = self._processes.hear()
         self._once = {int(number): why for number, why in said["once"].items()}
         self._processes.starting += said["seconds"]
+
+
+def why_apart(before: Mapping[str, bytes], rewritten: Mapping[str, bytes]) -> str:
+    """Why a version cannot take turns with the program as written, as far as its files tell; "" where it may."""
+    try:
+        woven(before, {1: rewritten})
+    except CannotTakeTurnsError as error:
+        return str(error)
+    return ""
 
 
 def _why(error: RunFailedError) -> str:

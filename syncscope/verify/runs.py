@@ -24,15 +24,12 @@ from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import PROCESSES, Verification
 from syncscope.verify.values import PieceOf, pieces, pieces_of_two
+from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
 
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 Tell = Callable[[str], None]
-Set = frozenset[int]
-AS_WRITTEN: Set = frozenset()
-AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
-THIRD: Set = frozenset({-2})
 
 
 @dataclass

@@ -19,9 +19,10 @@ from syncscope.verify.compared import Compared
 from syncscope.verify.failing import cannot_run
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.results import IN_ONE
-from syncscope.verify.runs import AGAIN, AS_WRITTEN, Runs, Set
+from syncscope.verify.runs import Runs
 from syncscope.verify.timing import Ratio
 from syncscope.verify.trial import MOST
+from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
 
 MOST_TURNS = 30
 MOST_IN_ONE = 1000  # the same inside of one process, where a turn takes some tenths of a second

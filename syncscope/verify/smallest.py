@@ -10,14 +10,15 @@ from syncscope.model.finding import Adds, Finding, Safety
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.tracers.places import LIBRARY, kind_of_file
-from syncscope.verify.compared import ELSEWHERE
 from syncscope.verify.foretold import foretold
+from syncscope.verify.nothing import nothing_to_try
+from syncscope.verify.one_process import why_apart
 from syncscope.verify.plan import Plan
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
-from syncscope.verify.runs import AS_WRITTEN, Set
 from syncscope.verify.search import Search
 from syncscope.verify.timing import FEWEST, Ratio
-from syncscope.verify.values import SHOWN, Difference
+from syncscope.verify.values import Difference
+from syncscope.verify.versions import AS_WRITTEN, Set
 from syncscope.verify.why_kept import is_timed, why_it_goes, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
@@ -54,6 +55,7 @@ class Fixes:
         only, rules = self.runs.settings.only, self.runs.settings.rules
         self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran)
         self._offer()
+        self._set_aside()
         search.turned = self._refresh
         search.told = self._cut_short
         self._foresee([number for number, fix in self.tried.items() if not fix.why])
@@ -100,30 +102,19 @@ class Fixes:
         self.found.fixes += [by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
         self.search.budget.least += sum(not fix.why for fix in self.tried.values())
         if not any(not fix.why for fix in self.tried.values()):
-            raise UserError(*self._nothing())
+            raise UserError(*nothing_to_try(self.compared, self.plan.before))
 
-    def _nothing(self) -> tuple[str, str]:
-        only = self.runs.settings.only
-        named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in only)
-        where = f" at {named}" if named else ""
-        said = f"there is no fix to try in {self.runs.program}{where}"
-        if self.found.fixes:
-            first = self.found.fixes[0]
-            return (
-                f"{said}: {first.path}:{first.line}, {first.finding.rule}: {first.why}",
-                "--line FILE:LINE tries one all the same",
-            )
-        counts = self.compared.values[AS_WRITTEN].counts
-        waits = {place for place, _ in counts if place.path in self.plan.before}
-        waiting = sorted(waits.intersection(only) if only else waits)
-        if not waiting:
-            none = "it does not wait" if only else "none of its lines waits"
-            hint = "`syncscope lint` says which may, and what mends them"
-            return f"{said}, and {none} in these steps", ELSEWHERE if ELSEWHERE in self.found.notes else hint
-        named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in waiting[:SHOWN])
-        more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
-        late = "--stale" if self.found.device != "cpu" else "--device ocl --stale"
-        return f"{said}: no rewrite is known for {named}{more}", f"{late} measures the step as if they did not wait"
+    def _set_aside(self) -> None:
+        """What changes a line that runs once would have each version begin in a process of its own, the others, too."""
+        if not self.runs.in_one:
+            return
+        open_ = [number for number, fix in self.tried.items() if not fix.why]
+        once = {number: why for number in open_ if (why := why_apart(self.plan.before, self._alone(number)))}
+        for number, why in once.items() if len(once) < len(open_) else ():
+            self.tried[number].why = f"{why}: --apart tries it, as does --line by itself"
+
+    def _alone(self, number: int) -> dict[str, bytes]:
+        return self.plan.version(self.plan.closed({number}))
 
     def _waits(self, finding: Finding) -> bool:
         path = os.path.realpath(finding.place.path)

@@ -6,9 +6,9 @@ from syncscope.model.trace import Trace
 from syncscope.verify.failing import cannot_run
 from syncscope.verify.foretold import foretold
 from syncscope.verify.results import CHANGED
-from syncscope.verify.runs import Set
 from syncscope.verify.search import Search
 from syncscope.verify.values import values_of
+from syncscope.verify.versions import Set
 
 OTHER: Set = frozenset({0})
 

@@ -226,6 +226,36 @@ def test_what_is_begun_anew_once_in_some_steps_takes_turns_too(project: Path) ->
     assert found["ratio"]
 
 
+FILLED = """
+def train(model, loader, optimizer):
+    seen = []
+    for epoch in range(80):
+        losses = []
+        for x in loader[:5]:
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        seen.append(sum(losses) / len(losses))
+    return seen
+
+
+"""
+
+
+def test_a_list_that_is_filled_in_steps_and_finished_behind_them_takes_turns(project: Path) -> None:
+    head, _, rest = TRAIN.partition("def train(")
+    before = head + FILLED.strip() + "\n\n\nprint(" + rest.partition("\nprint(")[2]
+    (project / "train.py").write_text(before)
+    later = before.replace("losses.append(loss.item())", "losses.append(loss.detach())")
+    stacked = "        losses = torch.stack(losses).tolist()\n        seen.append("
+    (project / "after.py").write_text(later.replace("        seen.append(", stacked))
+    _, found = verified("--budget=40s", "train.py", "after.py")
+    assert (found["way"], found["why_processes"]) == ("one process", None)
+    assert found["ratio"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     ["total += (loss * 1.5).item()", "model.weight.data += 1e-6"],
@@ -241,6 +271,9 @@ MADE = """
         scale = torch.ones(5, 1).to(device)
         loss = (model(x) * scale + shift)"""
 SEVERAL = TRAIN.replace("\n        loss = model(x)", MADE)
+
+
+LOADER = "loader = torch.utils.data.DataLoader([torch.randn(5, 4) for _ in range(400)], batch_size=None)"
 
 
 @pytest.mark.parametrize(
@@ -264,6 +297,19 @@ def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: P
     _, found = verified("--precision=30%", "train.py", "after.py")
     assert found["way"] == "processes"
     assert found["why_processes"] == "train.py: line 10 is in the module, which runs once"
+
+
+def test_a_fix_that_changes_what_runs_once_leaves_the_others_in_one_process(project: Path) -> None:
+    """The copy that is not waited for pins what the loader gives, where the loader is made."""
+    pinned = TRAIN.replace("loader = [torch.randn(5, 4) for _ in range(400)]", LOADER)
+    (project / "train.py").write_text(pinned.replace("loss = model(x)", "loss = model(x.to(device))"))
+    _, found = verified("--budget=40s")
+    once, *others = sorted(found["fixes"], key=lambda fix: fix["rule"])
+    assert once["rule"] == "blocking-upload"
+    assert once["why"].startswith("train.py: line 10 is in the module, which runs once: --apart tries it")
+    assert all(fix["ratio"] for fix in others)
+    assert others
+    assert found["way"] == "one process"
 
 
 def test_what_is_open_is_told_with_the_time_that_it_will_take() -> None:
