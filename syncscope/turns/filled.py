@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-READS = re.compile(r"\.(?:item|tolist)\(|\b(?:float|int|bool)\(")  # in what is put in: it is a number
+READS = re.compile(r"\.(?:item|tolist)\(|(?<![.\w])(?:float|int|bool)\(")  # in what is put in: it is a number
 PUTS = frozenset({"append", "extend", "insert"})
 Filled = Mapping[str, frozenset[int]]  # a list, as it is written, and the versions in which it holds tensors
 

@@ -16,7 +16,7 @@ def train(steps, batches, step):
         losses = []
         for batch in range(batches):
             step()
-            losses.append((steps + batch).item())
+            losses.append((steps + batch).float().item())
         seen.append(sum(losses) / len(losses))
     return seen
 """
