@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -60,16 +61,19 @@ class Lists:
         """A list as a version begins that is to hold numbers of tensors, or of Python's; nothing where this one saw it last."""
         if self._last.get((passage, name)) != version:
             self._last[passage, name] = version
-            self.finish(passage, name, version, tensors, value)
+            self._make(name, tensors, value, None)
 
     def finish(self, passage: int, name: str, version: int, tensors: bool, value: Any) -> None:
-        """The same as a version goes on with what was filled."""
+        """The same as a version goes on with what was filled; where none of it is a tensor, on no device."""
+        self._make(name, tensors, value, getattr(sys.modules.get("torch"), "tensor", None))
+
+    def _make(self, name: str, tensors: bool, value: Any, otherwise: Callable[[list[Any]], Any] | None) -> None:
         if type(value) is not list:
             return
         known = [one for one in value if _is_number_of_a_tensor(one)]
         if known:
             self._like[name] = known[-1].detach().new_tensor
-        if tensors and (made := self._like.get(name)) is not None:
+        if tensors and (made := self._like.get(name, otherwise)) is not None:
             _replace(value, lambda one: isinstance(one, int | float), lambda numbers: made(numbers).unbind())
         elif not tensors and known:
             _replace(value, _is_number_of_a_tensor, _numbers)

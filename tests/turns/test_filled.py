@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from syncscope.turns.filled import Lists
 from syncscope.turns.selector import Selector
 from syncscope.turns.weaving import Woven, weave
 
@@ -50,6 +51,14 @@ def woven(before: str, after: str) -> tuple[Woven, dict[str, Any]]:
     names: dict[str, Any] = {"torch": torch}
     exec(compile(made.tree, "train.py", "exec"), names)
     return made, names
+
+
+def test_a_version_may_finish_what_it_has_not_filled() -> None:
+    lists, losses = Lists(), [1.0, 2.0]
+    lists.alike(0, "losses", 1, True, losses)
+    assert losses == [1.0, 2.0]  # as long as no tensor says where they are to lie
+    lists.finish(1, "losses", 1, True, losses)
+    assert torch.stack(losses).tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("first", [0, 1])
