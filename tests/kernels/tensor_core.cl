@@ -1,9 +1,21 @@
 // What generate/tensor_cores.py says in PTX, for devices without: a warp's items lay their words down and each reads what it needs.
-#define MMA_BEGIN __local uint mma_words[256][6];
+#define MMA_BEGIN __local uint mma_words[256][6]; __local ushort *__local mma_rows[256];
 #define MMA_ONCE(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
 #define TF32(x) (isnan(x) ? as_uint(x) : (as_uint(x) + 0x1000u) & 0xffffe000u)
 #define COPY(to, from, valid) *(to) = (valid) ? *(from) : 0;
 #define COPY4(to, from, valid) *(__local float4 *)(to) = (valid) ? *(__global const float4 *)(from) : 0;
+#define COPY8(to, from, valid) for (int each = 0; each < 8; each++) (to)[each] = (valid) ? (from)[each] : 0;
+#define MATRICES(a, b, c, d, at) MATRICES_AS(a, b, c, d, at, own, 2 * pair, own, 2 * pair + 1)
+#define MATRICES_TURNED(a, b, c, d, at) MATRICES_AS(a, b, c, d, at, 2 * pair, own, 2 * pair + 1, own)
+#define MATRICES_AS(a, b, c, d, at, row0, column0, row1, column1) {                                                    \
+    const int me = get_local_id(0), first = me / 32 * 32, own = me % 32 / 4, pair = me % 4;                            \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
+    mma_rows[me] = (at);                                                                                               \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
+    a = as_uint((ushort2)(mma_rows[first + row0][column0], mma_rows[first + row1][column1]));                            \
+    b = as_uint((ushort2)(mma_rows[first + 8 + row0][column0], mma_rows[first + 8 + row1][column1]));                    \
+    c = as_uint((ushort2)(mma_rows[first + 16 + row0][column0], mma_rows[first + 16 + row1][column1]));                  \
+    d = as_uint((ushort2)(mma_rows[first + 24 + row0][column0], mma_rows[first + 24 + row1][column1])); }
 #define COPIES_END
 #define COPIES_WAIT(left)
 #define PAIRS (sizeof(S) == 2)

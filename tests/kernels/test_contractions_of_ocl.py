@@ -208,6 +208,19 @@ def test_tiles_are_copied_while_others_are_multiplied(which, cores):
     assert bench.error(Schedule(32, 32, 8, 4, 4, cores=True, stages=4)) < 1e-6
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("left", "right"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("tile", [(64, 32, 32, 4, 8), pytest.param((32, 64, 16, 2, 4), marks=pytest.mark.slow)])
+def test_tiles_of_halves_are_copied_and_read_as_matrices(tile, left, right, dtype, cores):
+    m, n, k = 72, 40, 104  # ends of tiles
+    bench = search.Bench(product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1)), dtype)
+    bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
+    for split in (1, 2):
+        schedule = Schedule(*tile, split=split, cores=True, stages=3)
+        assert space.legal(simplified(bench.c), schedule, search.ALIGNED, dtype)
+        assert bench.error(schedule) < 2 * torch.finfo(dtype).eps
+
+
 @pytest.mark.parametrize("tf32", [False, True])
 def test_convolutions_in_tf32_copy_their_tiles_where_nobody_tuned(tf32, cores):
     shape = (64, 256, 28, 28)

@@ -82,6 +82,8 @@ def by_warps(s: Schedule, kind: Kind, lie: tuple[str, str] = ("m", "n")) -> Bloc
     they are of numbers, as these `lie` in the operands, along k or the own axis; two are made a word where they are read."""
     halves = kind == "halves"
     over = s.bn // (4 * s.tn)
+    if halves and s.copied:
+        return _by_matrices(s, lie)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
     each = 2 if halves else 1  # words of a row that an item has of an instruction
 
@@ -123,6 +125,62 @@ def by_warps(s: Schedule, kind: Kind, lie: tuple[str, str] = ("m", "n")) -> Bloc
         f"for (int step = 0; step < {s.bk // 2}; step += {4 * each}) {{\n{chr(10).join([*parts, *lines])} }}",
         "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
     )  # fmt: skip
+
+
+def _by_matrices(s: Schedule, lie: tuple[str, str]) -> Block:
+    """The same of halves that lie in local memory as they were copied, and are read as matrices of 8 x 8. The row's number says
+    where eight neighbours stand, so that eight rows meet different banks without a pad."""
+    over = s.bn // (4 * s.tn)
+    row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
+    shapes = [(size, s.bk) if along == "k" else (s.bk, size) for along, size in zip(lie, (s.bm, s.bn), strict=True)]
+    tiles = " ".join(
+        f"__local ushort {x}_tiles[{s.stages}][{rows}][{columns}] __attribute__((aligned(128)));\n"
+        f"#define {x.upper()}_COLUMN(row, column) {_banked(columns)}\n"
+        for x, (rows, columns) in zip("ab", shapes, strict=True)
+    )
+
+    def read(x: str, along: str, at: str, names: str, first: str, second: str) -> str:
+        """16 of the own axis by 16 steps of k: items 0 to 7, 8 to 15... tell the rows of a matrix each. `first` and `second`
+        say how far a matrix is along the own axis and k."""
+        own, deep = f"{at} + {first} * 8", f"2 * step + {second} * 8"
+        if along == "k":
+            place, turned = (f"{own} + lane % 8", deep), ""
+        else:
+            place, turned = (f"{deep} + lane % 8", own), "_TURNED"
+        spot = f"{x}_tiles[now][{place[0]}][{x.upper()}_COLUMN({place[0]}, {place[1]})]"
+        return f"uint {names}; MATRICES{turned}({names}, &{spot})"
+
+    parts = [
+        read("a", lie[0], f"{row} + {16 * i}", f"a{i}_0, a{i}_1, a{i}_2, a{i}_3", "(lane / 8 % 2)", "(lane / 16)")
+        for i in range(s.tm // 2)
+    ]
+    parts += [
+        read(
+            "b",
+            lie[1],
+            f"{column} + {8 * j}",
+            f"b{j}_0, b{j}_1, b{j + 1}_0, b{j + 1}_1",
+            "(lane / 16)",
+            "(lane / 8 % 2)",
+        )
+        for j in range(0, s.tn // 2, 2)
+    ]
+    lines = [
+        f"MMA(sums[{2 * i}][{j}], sums[{2 * i + 1}][{j}], a{i}_0, a{i}_1, a{i}_2, a{i}_3, b{j}_0, b{j}_1)"
+        for i in range(s.tm // 2)
+        for j in range(s.tn // 2)
+    ]
+    return Block(
+        2, s.tn // 2, f"{tiles} MMA_BEGIN", f"T sums[{s.tm}][{s.tn // 2}][2]",
+        f"for (int step = 0; step < {s.bk // 2}; step += 8) {{\n{chr(10).join([*parts, *lines])} }}",
+        "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
+    )  # fmt: skip
+
+
+def _banked(columns: int) -> str:
+    """Where a column of a row of so many halves stands, in C: 16 bytes stay together, and 128 are all banks once."""
+    together = max(64 // columns, 1)  # rows that are all banks once
+    return f"((column) ^ (((row) / {together}) % {min(columns // 8, 8)} * 8))"
 
 
 def copied(s: Schedule, along: str, size: int) -> tuple[int, int]:

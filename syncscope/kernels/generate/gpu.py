@@ -25,16 +25,16 @@ class Fetch:
     """How a group brings bk x width elements of an operand: neighbours of an item lie along an axis."""
 
     along: str  # "k", or the operand's own axis
-    wide: bool  # whether four neighbours are one load
+    wide: int  # neighbours that are one load: four, or of halves that are copied eight; 0 where they come one by one
     lanes: int  # neighbours that an item takes in one go
     across: int  # items side by side
     rounds: int
 
     @staticmethod
-    def of(along: str, wide: bool, s: Schedule, width: int) -> Fetch | None:
+    def of(along: str, wide: int, s: Schedule, width: int) -> Fetch | None:
         """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where cores want them."""
         run, other = (s.bk, width) if along == "k" else (width, s.bk)
-        for lanes in (4,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
+        for lanes in (wide,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
             across = run // lanes
             if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
                 rounds = other // (s.items // across)
@@ -53,13 +53,13 @@ def contiguous(c: Contraction, access: Access, axis: str) -> str:
     return "k" if run("k") > run(axis) else axis
 
 
-def wide(c: Contraction, access: Access, along: str, aligned: bool) -> bool:
-    """Whether any four neighbours that begin at a multiple of four are one aligned load."""
+def wide(c: Contraction, access: Access, along: str, aligned: bool, run: int = 4) -> bool:
+    """Whether any `run` neighbours that begin at a multiple of so many are one aligned load."""
     sizes, steps = getattr(c, along), getattr(access.at, along)
-    if access.inside or not aligned or not sizes or steps[-1] != 1 or sizes[-1] % 4 or access.at.start % 4:
+    if access.inside or not aligned or not sizes or steps[-1] != 1 or sizes[-1] % run or access.at.start % run:
         return False
     others = [s for x in "zmnk" for s in getattr(access.at, x)[: -1 if x == along else None]]
-    return all(step % 4 == 0 for step in others)
+    return all(step % run == 0 for step in others)
 
 
 def steady(c: Contraction, s: Schedule) -> bool:
@@ -67,12 +67,21 @@ def steady(c: Contraction, s: Schedule) -> bool:
     return len(c.k) > 1 and c.k[-1] % s.bk == 0
 
 
-def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fetch, Fetch] | None:
+def eights(c: Contraction, aligned: tuple[bool, ...]) -> bool:
+    """Whether both operands can be brought eight neighbours at a time, which halves must be to be copied."""
+    sides = zip((c.a, c.b), "mn", aligned, strict=False)
+    return all(wide(c, access, contiguous(c, access, axis), even, 8) for access, axis, even in sides)
+
+
+def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool) -> tuple[Fetch, Fetch] | None:
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
-    begin at a multiple of four elements."""
+    begin at a multiple of four elements, of halves eight."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
-    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
+    run = 8 if halves and s.copied else 4
+    if run == 8 and not eights(c, aligned):
+        return None
+    a = Fetch.of(along[0], run * wide(c, c.a, along[0], aligned[0]), s, s.bm)
+    b = Fetch.of(along[1], run * wide(c, c.b, along[1], aligned[1]), s, s.bn)
     return None if a is None or b is None else (a, b)
 
 
@@ -125,7 +134,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
     fields = Fields()
     m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
     z_lines, z_names = loops(fields, "z", c.z, "z")
-    how_a, how_b = fetches(c, s, aligned) or (None, None)
+    how_a, how_b = fetches(c, s, aligned, s.cores and kind == "halves") or (None, None)
     if how_a is None or how_b is None:
         raise ValueError(f"{s} cannot fetch its operands")
     a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
@@ -179,7 +188,7 @@ class _Side:
         down = s.items // how.across
         free_count = (1 if how.wide else how.lanes) if own else how.rounds
         # Items beyond the matrix fetch its last elements again, and keep nothing of what they make.
-        last = f"{size} - {4 if how.wide and own else 1}"
+        last = f"{size} - {how.wide if how.wide and own else 1}"
         spot = f"{axis}0 + {x}_spot" + (" + j" if own else f" + j * {down}")
         free_lines, free = loops(fields, axis, getattr(c, axis), f"{x}_free")
         bounds = [index for index, _ in access.inside]
@@ -242,11 +251,13 @@ class _Side:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
 
     def _copies(self, x: str, own: bool, down: int, at: str, valid: str) -> str:
-        """Four neighbours, or one, to where they lie alike."""
-        place = f"[{x}_step + i * {down}][{x}_spot" if own else f"[{x}_spot + i * {down}][{x}_step"
+        """Neighbours that are one load, or one, to where they lie alike."""
+        row, column = (f"{x}_step + i * {down}", f"{x}_spot") if own else (f"{x}_spot + i * {down}", f"{x}_step")
+        if self.how.wide == 8:
+            return f"COPY8(&{x}_tiles[there][{row}][{x.upper()}_COLUMN({row}, {column})], {at}, {valid})"
         if self.how.wide:
-            return f"COPY4(&{x}_tiles[there]{place}], {at}, {valid})"
-        return f"COPY(&{x}_tiles[there]{place} + j], {at}, {valid})"
+            return f"COPY4(&{x}_tiles[there][{row}][{column}], {at}, {valid})"
+        return f"COPY(&{x}_tiles[there][{row}][{column} + j], {at}, {valid})"
 
     def _as_it_is(self, x: str, own: bool, down: int) -> str:
         if self.how.wide and own:

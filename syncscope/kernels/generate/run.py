@@ -82,8 +82,8 @@ def _packed(step: Step, x: Tensor) -> Tensor:
 
 
 def aligned(*tensors: Tensor) -> tuple[bool, ...]:
-    """Of each, whether it begins at a multiple of four elements of its buffer."""
-    return tuple(t.storage_offset() % 4 == 0 for t in tensors)
+    """Of each, whether it begins at a multiple of four elements of its buffer, of halves eight."""
+    return tuple(t.storage_offset() % (8 if t.dtype.itemsize == 2 else 4) == 0 for t in tensors)
 
 
 @functools.lru_cache(4096)

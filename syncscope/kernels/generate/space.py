@@ -41,6 +41,13 @@ _COPIED = {
     (128, 128): Schedule(128, 128, 8, 8, 16, cores=True, stages=4),
     (64, 128): Schedule(64, 128, 16, 8, 8, cores=True, stages=3),
 }
+# Of halves that can be brought eight at a time: these instead of the same tiles through registers.
+_COPIED_HALVES = {
+    (128, 128): Schedule(128, 128, 32, 8, 8, cores=True, stages=3),
+    (128, 64): Schedule(128, 64, 32, 8, 8, cores=True, stages=4),
+    (64, 128): Schedule(64, 128, 32, 8, 8, cores=True, stages=4),
+    (64, 64): Schedule(64, 64, 32, 8, 4, cores=True, stages=4),
+}
 _WAYS = (False, 2), (True, 2), (True, 3), (True, 4)  # by them or not, and tiles in local memory
 # What they multiply by beside the tiles above: few rows.
 _FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (64, 8), (64, 4), (32, 4)))
@@ -49,7 +56,9 @@ _FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (
 def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.dtype) -> bool:
     """Whether a schedule can make a contraction of such elements."""
     cores, halves = s.cores, dtype.itemsize == 2
-    if s.copied:
+    if s.copied and halves:
+        local = 2 * s.stages * s.bk * (s.bm + s.bn)
+    elif s.copied:
         sides = zip((contiguous(c, c.a, "m"), contiguous(c, c.b, "n")), (s.bm, s.bn), strict=True)
         local = 4 * s.stages * sum(math.prod(block.copied(s, along, size)) for along, size in sides)
     elif cores:
@@ -58,7 +67,7 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
         local = 2 * s.bk * (s.bm + s.bn + 8) * max(dtype.itemsize, 4)
     return (
         (not cores or tensor_cores.serve(dtype))
-        and (not s.copied or (cores and dtype is torch.float32))
+        and (not s.copied or (cores and (dtype is torch.float32 or (halves and s.tn % 4 == 0))))
         and (32 if cores else 16) <= s.items <= 256
         and local <= _LOCAL
         and s.bm % (8 * s.tm if cores else s.tm)
@@ -67,7 +76,7 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
         == s.tm % (1 if cores else 4)  # without them by vectors of four
         == 0
         and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
-        and fetches(c, s, aligned) is not None
+        and fetches(c, s, aligned, cores and halves) is not None
     )
 
 
@@ -105,9 +114,10 @@ def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.
     choices = (replace(s, split=split) for s in tiles for split in _SPLITS)
     legal_ones = (s for s in choices if legal(c, s, aligned, dtype))
     best = min(legal_ones, key=lambda s: cost(c, s, units, dtype, tf32))
-    if tf32 and best.cores and c.b.inside and along == "n" and (best.bm, best.bn) in _COPIED:
-        copied = replace(_COPIED[best.bm, best.bn], split=best.split)
-        return copied if legal(c, copied, aligned, dtype) else best
+    tables = {2: _COPIED_HALVES, 4: _COPIED if tf32 and c.b.inside and along == "n" else {}}
+    copied = tables.get(dtype.itemsize, {}).get((best.bm, best.bn)) if best.cores else None
+    if copied is not None and legal(c, copied := replace(copied, split=best.split), aligned, dtype):
+        return copied
     return best
 
 

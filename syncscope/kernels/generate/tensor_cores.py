@@ -47,6 +47,14 @@ static inline uint tf32(float x) {
 #define COPY4(to, from, valid)                                                                                         \\
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)), "l"((ulong)(from)),        \\
                  "r"((valid) ? 16 : 0) : "memory");
+// Of eight halves, and what a warp multiplies of them: four matrices of 8 x 8, each item telling where a row begins. Of each it
+// gets two neighbours of row l / 4, or (TURNED) of column l / 4.
+#define COPY8(to, from, valid) COPY4(to, from, valid)
+#define MATRICES(a, b, c, d, at) MATRICES_AS("", a, b, c, d, at)
+#define MATRICES_TURNED(a, b, c, d, at) MATRICES_AS(".trans", a, b, c, d, at)
+#define MATRICES_AS(how, a, b, c, d, at)                                                                               \\
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];"                            \\
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(ulong)(at)) : "memory");
 #define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory");
 #define COPIES_WAIT(left) asm volatile("cp.async.wait_group " #left ";" ::: "memory");
 """
