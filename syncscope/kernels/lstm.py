@@ -5,15 +5,19 @@ PyTorch makes them of single steps, each with its own gradients of the weights: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
+from syncscope.kernels import operators, plans, precision, storage
+from syncscope.kernels.ops import recurrent
+from syncscope.kernels.ops.copying import dense
+from syncscope.kernels.ops.matmul import multiply
+
 _cell = torch.ops.aten._thnn_fused_lstm_cell.default
-_cell_backward = torch.ops.aten._thnn_fused_lstm_cell_backward_impl.default
 
 
 def install(library: torch.library.Library) -> None:
@@ -40,9 +44,9 @@ def lstm(
         made = []
         for way in range(ways):
             k = layer * ways + way
-            to_gates, recurrent, *biases = params[each * k : each * (k + 1)]
+            to_gates, turned, *biases = params[each * k : each * (k + 1)]
             gates = F.linear(x.flip(0) if way else x, to_gates, biases[0] + biases[1] if biases else None)
-            out, *state = _Recurrence.apply(gates, recurrent, hx[0][k], hx[1][k])
+            out, *state = _Recurrence.apply(gates, turned, hx[0][k], hx[1][k])
             made.append(out.flip(0) if way else out)
             last.append((state[0], state[1]))
         x = torch.cat(made, -1) if bidirectional else made[0]
@@ -50,18 +54,50 @@ def lstm(
     return x.transpose(0, 1) if batch_first else x, hidden, cells
 
 
-def _steps(
-    gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor
-) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """Of each step: what it shows, its cells, and its gates as the backward pass wants them."""
-    shown, cells, kept = [hidden], [cell], []
-    turned = weight.t()
-    for given in gates.unbind(0):
-        hidden, cell, workspace = _cell(given, hidden @ turned, cell)
-        shown.append(hidden)
-        cells.append(cell)
-        kept.append(workspace)
-    return shown, cells, kept
+def _ahead(gates: Tensor, weight: Tensor, shown: Tensor, cells: Tensor, kept: Tensor) -> None:
+    """Some steps: what each shows, its cells, its gates as the backward pass wants them. The former two begin with those of the
+    step before."""
+    product = storage.empty(gates.shape[1:], gates.dtype)
+    for t, given in enumerate(gates):
+        multiply(shown[t], weight.t(), None, 1, 0, product)
+        state, rest = cells[t], (shown[t + 1], cells[t + 1], kept[t])
+        recurrent.launch("lstm_cell", state, given, product, given, product, 0, state, *rest)
+
+
+def _back(
+    slopes: Tensor, after: Tensor | None, weight: Tensor, to_cell: Tensor, cells: Tensor, kept: Tensor, to_gates: Tensor
+) -> None:
+    """The same steps from behind: gradients of their gates, from those of what they showed and of the gates of the step
+    `after`. The cell's goes from step to step."""
+    slope = storage.empty(slopes.shape[1:], slopes.dtype)
+    for t in range(len(slopes) - 1, -1, -1):
+        given = slopes[t]
+        if after is not None:
+            given = multiply(after, weight, given, 1, 1, slope)
+        after = to_gates[t]
+        states = (cells[t], cells[t + 1], kept[t])
+        recurrent.launch("lstm_cell_backward", cells[t], given, 1, to_cell, 1, *states, after, to_cell)
+
+
+def _followed(steps: Callable[..., None]) -> Callable[..., None]:
+    """Enqueued without Python in between from the third time on."""
+    name = "lstm.input"
+    operators.asked[name] = precision.products
+    return plans.followed("aten::lstm", operators.watched(name, steps), precision.products)
+
+
+_ahead_as_known, _back_as_known = _followed(_ahead), _followed(_back)
+_AT_ONCE = 16  # steps; those that are left over go one by one, so that lengths share what is known
+
+
+def _parts(steps: int) -> Iterator[slice]:
+    whole = steps - steps % _AT_ONCE
+    yield from (slice(k, k + _AT_ONCE) for k in range(0, whole, _AT_ONCE))
+    yield from (slice(k, k + 1) for k in range(whole, steps))
+
+
+def _and_before(part: slice) -> slice:
+    return slice(part.start, part.stop + 1)
 
 
 class _Recurrence(torch.autograd.Function):
@@ -69,29 +105,43 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        shown, cells, kept = _steps(gates, weight, hidden, cell)
-        out = torch.stack(shown[1:])
-        ctx.save_for_backward(gates, weight, hidden, cell, out)
+        gates, weight = dense(gates), dense(weight)
+        steps, sequences, width = gates.shape
+        shown = storage.empty([steps + 1, sequences, width // 4], gates.dtype)
+        cells, kept = torch.empty_like(shown), torch.empty_like(gates)
+        shown[0], cells[0] = hidden, cell
+        for part in _parts(steps):
+            before = _and_before(part)
+            _ahead_as_known(gates[part], weight, shown[before], cells[before], kept[part])
+        ctx.save_for_backward(gates, weight, hidden, cell, shown)
         ctx.cells, ctx.kept = cells, kept
-        return out, shown[-1].clone(), cells[-1].clone()
+        return shown[1:].clone(), shown[-1].clone(), cells[-1].clone()
 
     @staticmethod
     def backward(ctx: Any, to_out: Tensor, to_hidden: Tensor, to_cell: Tensor) -> Any:
-        gates, weight, hidden, cell, out = ctx.saved_tensors
+        gates, weight, hidden, cell, shown = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: step by step, as PyTorch has it
-            shown, cells, _ = _steps(gates, weight, hidden, cell)
-            made = (torch.stack(shown[1:]), shown[-1], cells[-1])
+            made = _singly(gates, weight, hidden, cell)
             return torch.autograd.grad(
                 made, (gates, weight, hidden, cell), (to_out, to_hidden, to_cell), create_graph=True
             )
-        slopes = [*to_out.unbind(0)]
-        slopes[-1] = slopes[-1] + to_hidden
-        found: list[Tensor] = []
-        for t in range(len(slopes) - 1, -1, -1):
-            slope = torch.addmm(slopes[t], found[-1], weight) if found else slopes[t]
-            step, to_cell, _ = _cell_backward(slope, to_cell, ctx.cells[t], ctx.cells[t + 1], ctx.kept[t], False)
-            found.append(step)
-        to_gates = torch.stack(found[::-1])
-        before = torch.cat((hidden.unsqueeze(0), out[:-1]))
-        to_weight = to_gates.flatten(0, 1).t() @ before.flatten(0, 1)
-        return to_gates, to_weight, found[-1] @ weight, to_cell
+        slopes, to_cell, to_gates = (
+            to_out.clone(memory_format=torch.contiguous_format),
+            to_cell.clone(),
+            torch.empty_like(gates),
+        )
+        slopes[-1] += to_hidden
+        for part in reversed([*_parts(len(gates))]):
+            after = None if part.stop == len(gates) else to_gates[part.stop]
+            before = ctx.cells[_and_before(part)]
+            _back_as_known(slopes[part], after, weight, to_cell, before, ctx.kept[part], to_gates[part])
+        to_weight = to_gates.flatten(0, 1).t() @ shown[:-1].flatten(0, 1)
+        return to_gates, to_weight, to_gates[0] @ weight, to_cell
+
+
+def _singly(gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    shown = []
+    for given in gates.unbind(0):
+        hidden, cell, _ = _cell(given, hidden @ weight.t(), cell)
+        shown.append(hidden)
+    return torch.stack(shown), hidden, cell

@@ -41,6 +41,20 @@ def test_outputs_and_gradients(form):
         torch.testing.assert_close(got.detach().cpu().double(), expected.detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_many_steps_and_those_left_over():
+    found = []
+    for dtype, device in ((torch.float64, "cpu"), (torch.float32, "ocl")):
+        torch.manual_seed(0)
+        model, x = nn.LSTM(3, 4).to(device, dtype), torch.randn(37, 2, 3)
+        for _ in range(3):  # worked out, noted down, followed
+            model.zero_grad()
+            out, _ = model(x.to(device, dtype))
+            out.square().sum().backward()
+        found.append([out, *(p.grad for p in model.parameters())])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got.detach().cpu().double(), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
 def test_gradients_of_gradients():
     found = []
     for dtype, device in ((torch.float64, "cpu"), (torch.float32, "ocl")):

@@ -18,7 +18,7 @@ def _wide(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if x is None else dense(x.float() if x.dtype in halves else x) for x in tensors]
 
 
-def _run(name: str, state: Tensor, *arguments: Any) -> None:
+def launch(name: str, state: Tensor, *arguments: Any) -> None:
     """An item for each unit of each sequence; a tensor stands for its buffer and offset."""
     flat = [a for x in arguments for a in ((storage.buffer(x), x.storage_offset()) if isinstance(x, Tensor) else (x,))]
     total = state.numel()
@@ -45,7 +45,7 @@ def lstm_cell(
     assert state is not None
     made = _new(state, 1, 1, 4)
     biases = (given if b is None else b, kept if c is None else c)
-    _run("lstm_cell", state, given, kept, *biases, int(b is not None), state, *map(storage.buffer, made))
+    launch("lstm_cell", state, given, kept, *biases, int(b is not None), state, *made)
     hy, cy, workspace = (x.to(cx.dtype) for x in made)
     return hy, cy, workspace
 
@@ -61,7 +61,7 @@ def lstm_cell_backward(
     assert before is not None
     made = _new(before, 4, 1)
     slopes = [a for x in (to_hy, to_cy) for a in (before if x is None else x, int(x is not None))]
-    _run("lstm_cell_backward", before, *slopes, before, after, kept, *map(storage.buffer, made))
+    launch("lstm_cell_backward", before, *slopes, before, after, kept, *made)
     gates, to_cx = (x.to(cx.dtype) for x in made)
     return gates, to_cx, gates.sum(0) if has_bias else None
 
@@ -79,7 +79,7 @@ def gru_cell(
     assert state is not None
     made = _new(state, 1, 5)
     biases = (given if b is None else b, kept if c is None else c)
-    _run("gru_cell", state, given, kept, *biases, int(b is not None), state, *map(storage.buffer, made))
+    launch("gru_cell", state, given, kept, *biases, int(b is not None), state, *map(storage.buffer, made))
     hy, workspace = (x.to(hx.dtype) for x in made)
     return hy, workspace
 
@@ -92,6 +92,6 @@ def gru_cell_backward(
     grad, kept = _wide(grad_hy, workspace)
     assert grad is not None
     made = _new(grad, 3, 3, 1)
-    _run("gru_cell_backward", grad, grad, kept, *map(storage.buffer, made))
+    launch("gru_cell_backward", grad, grad, kept, *map(storage.buffer, made))
     to_given, to_kept, to_hx = (x.to(grad_hy.dtype) for x in made)
     return to_given, to_kept, to_hx, to_given.sum(0) if has_bias else None, to_kept.sum(0) if has_bias else None
