@@ -215,10 +215,20 @@ def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) 
         _left_open(line) > 1 for line in before
     )
     if (over or abreast or hugged) and rest and "#" not in new:
-        flat = " ".join(line.strip() for line in (head, *rest))
+        flat = _without_brackets(" ".join(line.strip() for line in (head, *rest)))
         anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
         return anew if _too_long(anew, width, before) < over + abreast + hugged else text
     return text
+
+
+def _without_brackets(flat: str) -> str:
+    """An assignment whose value no longer has a line of its own, without the brackets that held it there."""
+    head, gives, value = flat.partition("= ( ")
+    inner = value.removesuffix(" )")
+    if not gives or inner == value or _left_open(head) or len(_parts(inner)) > 1:
+        return flat
+    depths = itertools.accumulate((t.string in OPEN) - (t.string in CLOSE) for t in _tokens(inner) if t.string)
+    return flat if min(depths, default=0) < 0 else f"{head}= {inner}"
 
 
 def _left_open(line: str) -> int:

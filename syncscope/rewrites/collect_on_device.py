@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
@@ -17,7 +18,8 @@ from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Edit, Fix, Safety, Stays
+from syncscope.model.source import Span
 
 STAYS = Stays.LAST
 
@@ -106,22 +108,50 @@ EXAMPLES = (
 )
 
 
+class Collected(NamedTuple):
+    """The fix of one read, whatever is read beside it."""
+
+    history: str
+    fix: Fix
+    by_float: bool
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     found = function.once("collected", site.node, lambda: collected(site, function))
-    if found is None:
-        return None
     statement = function.statement(site.node)
-    beside = function.block(statement) if statement is not None else []
-    others = [s for s in function.sites if s is not site and function.statement(s.node) in beside]
-    reads = [s for s in others if s.confidence >= 2 and tensor_read(function, s.node) is not None]
-    if all(function.once("collected", s.node, partial(collected, s, function)) is not None for s in reads):
-        return found
-    stays = "another read beside it stays, and waits as long"
-    return replace(found, safety=Safety.SUGGEST, changes=f"{found.changes}; {stays}")
+    if found is None or statement is None:
+        return None
+    beside = function.block(statement)
+    reads = [
+        s
+        for s in function.sites
+        if function.statement(s.node) in beside and s.confidence >= 2 and tensor_read(function, s.node) is not None
+    ]
+    known = [function.once("collected", s.node, partial(collected, s, function)) for s in reads]
+    every = [each for each in known if each is not None]
+    if len(every) < len(known):
+        stays = "another read beside it stays, and waits as long"
+        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {stays}")
+    if site not in reads or len(every) == 1:
+        return found.fix
+    return function.once("collected together", beside[0], lambda: together(every))
 
 
-def collected(site: Site, function: Function) -> Fix | None:
-    """The fix of one read, whatever is read beside it."""
+def together(every: list[Collected]) -> Fix:
+    """One fix of several that stand beside each other: what they write at one place is written in their order."""
+    put: dict[Span, dict[str, None]] = {}
+    for each in every:
+        for edit in each.fix.edits:
+            put.setdefault(edit.span, {})[edit.text] = None
+    edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
+    names = list(dict.fromkeys(each.history for each in every))
+    said = f"{', '.join(names[:-1])} and {names[-1]} hold tensors inside the loop; those of each must have one dtype"
+    floats = f"; {FLOATS}" if any(each.by_float for each in every) else ""
+    return replace(every[0].fix, edits=edits, changes=f"{said} and live on one device{floats}")
+
+
+def collected(site: Site, function: Function) -> Collected | None:
+    """The fix of one read."""
     tensor, noted = tensor_read(function, site.node), note(function, site.node)
     if tensor is None or noted is None or site.fact.ndim not in (0, None):
         return None
@@ -145,8 +175,13 @@ def collected(site: Site, function: Function) -> Fix | None:
     join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
     draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
     changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
-    changes += f"; {FLOATS}" if by_float(function, site.node) else ""
-    return draft.fix("collect on the device, read all after the loop", Safety.UNSAFE, changes)
+    floats = by_float(function, site.node)
+    fix = draft.fix(
+        "collect on the device, read all after the loop",
+        Safety.UNSAFE,
+        changes + (f"; {FLOATS}" if floats else ""),
+    )
+    return Collected(name, fix, floats)
 
 
 def note(function: Function, read: ast.AST) -> dict[str, ast.expr] | None:

@@ -157,11 +157,32 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if safety is Safety.SAFE and not fits(site, function, value):
             safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
         draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
+        if any(not told(function, other) for other in beside(function, assign, target)):
+            safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
     if not named(target.value):
         return None
     draft.replace(assign.value, "{number}", number=new_number(draft, target.value, value))
     return draft.fix("make the number on the device", safety, changes)
+
+
+def beside(function: Function, assign: ast.Assign, target: ast.Subscript) -> list[ast.Assign]:
+    """The other statements of a block that write a value to one element of the same tensor."""
+    found = []
+    for statement in function.block(assign):
+        match statement:
+            case ast.Assign(targets=[ast.Subscript(value=base, slice=index)]) if (
+                statement is not assign
+                and function.same_name(base, target.value)
+                and all(isinstance(part, ast.Constant) for part in each_of(index))
+            ):
+                found.append(statement)
+    return found
+
+
+def told(function: Function, assign: ast.Assign) -> bool:
+    """Whether a write is among what is told, or writes what is computed on the device."""
+    return bool(function.sites_in(assign)) or function.fact(assign.value).is_tensor
 
 
 def looked_for(target: ast.Subscript, site: Site) -> bool:

@@ -132,8 +132,10 @@ def made_of(function: Function, node: ast.AST) -> Rebuilt | None:
             known = maker in FACTORIES | ARRAYS and said.keys() <= {"dtype"} and may_be_device(function, where)
             if not known or (own := kept(given)) is None:
                 return None
-            made = "torch.tensor" if maker in FACTORIES else maker
-            return Rebuilt(node, own, made, said.get("dtype"), ".to({d})", {"d": where})
+            made, dtype = "torch.tensor" if maker in FACTORIES else maker, said.get("dtype")
+            if dtype is not None and not (function.dotted(dtype) or "").startswith("torch."):
+                return None
+            return Rebuilt(node, own, made, dtype, ".to({d})", {"d": where})
         case ast.Call(args=[given], keywords=named) if function.dotted(node.func) in FACTORIES:
             said = {k.arg: k.value for k in named}
             device, dtype = said.pop("device", None), said.pop("dtype", None)

@@ -65,30 +65,53 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    match site.node:
-        case ast.Subscript(value=ast.Name() | ast.Attribute() as x, slice=index) as taken:
-            parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        case _:
-            return None
+    statement = function.statement(site.node)
+    if statement is None:
+        return None
+    found = function.once("taken evenly", statement, lambda: of_statement(function, statement))
+    return found[1] if found is not None and site.node in found[0] else None
+
+
+def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Subscript], Fix] | None:
+    """What a statement takes by lists of positions, and the fix for all of it."""
+    draft, done, changes, titles = Draft(function), list[ast.Subscript](), dict[str, None](), dict[str, None]()
+    for site in function.sites_in(statement):
+        taken = site.node
+        if not isinstance(taken, ast.Subscript) or not isinstance(taken.value, (ast.Name, ast.Attribute)):
+            continue
+        code = instead(function, taken)
+        if code is None or taken in done:
+            continue
+        done.append(taken)
+        template, title, why = code
+        draft.replace(taken, template, x=taken.value)
+        titles[title] = None
+        changes |= dict.fromkeys(why)
+    if not done:
+        return None
+    return done, draft.fix(", ".join(titles), Safety.UNSAFE, "; ".join(changes))
+
+
+def instead(function: Function, taken: ast.Subscript) -> tuple[str, str, list[str]] | None:
+    """What to write for a list of positions, in which words, and what changes."""
+    index, name = taken.slice, function.file.text(taken.value)
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
     lists = [part for part in parts if isinstance(part, ast.List)]
     if len(lists) != 1 or not all(part is lists[0] or keeps_its_place(part) for part in parts):
         return None
-    draft, name = Draft(function), function.file.text(x)
     if isinstance(taken.ctx, ast.Load) and (order := backwards(function, lists[0])):
         dim = dimension(parts, lists[0])
         if dim is None:
             return None
-        draft.replace(taken, f"{{x}}.flip({dim})", x=x)
-        return draft.fix("turn them round", Safety.UNSAFE, f"{name} must have {order} entries in that dimension")
+        return f"{{x}}.flip({dim})", "turn them round", [f"{name} must have {order} entries in that dimension"]
     even = evenly(function, lists[0]) or single(function, lists[0])
     if even is None:
         return None
     code = ", ".join(even if part is lists[0] else ast.unparse(part) for part in parts)
-    draft.replace(taken, f"{{x}}[{code}]", x=x)
-    changes = "an index that is out of range is left out, not reported"
+    changes = ["an index that is out of range is left out, not reported"]
     if isinstance(taken.ctx, ast.Load):
-        changes = f"it shares the memory of {name}, so neither may be written later; {changes}"
-    return draft.fix("take them by a slice", Safety.UNSAFE, changes)
+        changes = [f"it shares the memory of {name}, so neither may be written later", *changes]
+    return f"{{x}}[{code}]", "take them by a slice", changes
 
 
 def backwards(function: Function, listed: ast.List) -> int:
