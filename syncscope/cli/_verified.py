@@ -132,7 +132,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
-    rows.append(("ratio", interval(found.ratio)))
+    by = " of processor time, since others disturb the clock; waits are not in it" * found.by_processors
+    rows.append(("ratio", f"{interval(found.ratio)}{by}"))
     if found.way:
         why = f": {visible(found.why_way)}" if found.why_way else ""
         turns = f"{found.ratio.turns}, " if found.ratio else ""
@@ -254,15 +255,17 @@ def verdict(found: Verification) -> str:
         return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."
     if not found.decided:
         return undecided
+    by = " in processor time, of which waiting takes none" * found.by_processors
     if not found.is_given:
-        return "No fix is left." if found.refused else "No fix gains beyond noise: the program stays as it is."
+        return "No fix is left." if found.refused else f"No fix gains beyond noise{by}: the program stays as it is."
     if found.gains:
         same = {
             "equal": "the values are the same, bit for bit",
             "within": "the values are as the text of the fixes says",
         }
         words = same.get(found.values or "", "") if found.fixes else f"the values are {found.values}"
-        return f"The step is {share} shorter, and {words}."
+        shorter = f"takes {share} less processor time" if found.by_processors else f"is {share} shorter"
+        return f"The step {shorter}, and {words}."
     if found.loses:
-        return f"The step is longer: {interval(ratio)}."
-    return f"No gain beyond noise: {interval(ratio)}."
+        return f"The step {'takes more processor time' if found.by_processors else 'is longer'}: {interval(ratio)}."
+    return f"No gain beyond noise{by}: {interval(ratio)}."

@@ -1,8 +1,8 @@
 """One run in which versions take turns: woven files, blocks of steps that the search asks for, and their times.
 
 Search and run talk in lines of JSON. The run says how long it took and what cannot take turns once it is warm, is asked for
-`{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns}`, until it is ended or the program does. Asked
-for `{"compare": [0, 0, 2]}` it makes the same steps by each: `same_steps`.
+`{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns, "work": ns}`, by the clock and of processors,
+until it is ended or the program does. Asked for `{"compare": [0, 0, 2]}` it makes the same steps by each: `same_steps`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from syncscope.verify.periods import Periods
 from syncscope.verify.request import Request
 from syncscope.verify.same_steps import SameSteps
 from syncscope.verify.timing import ALIKE, LONG
+from syncscope.verify.worked import worked
 
 WARM = 8  # steps at least before the first block
 COLD = 40  # steps after which it begins, however much they differ
@@ -31,7 +32,8 @@ LASTS = 1e8  # ns that the steps of a block take together, as far as these numbe
 SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
 PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
 LONGEST = 4e9  # ns between two times that it is
-BRIEF = 4e8  # ns from its begin to the next of what is better all of one version
+BRIEF = 4e8  # ns from its begin to the next of what is better all of one version,
+UNEVEN = 1.2  # unless steps are so much longer on the whole than they usually are
 
 
 def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
@@ -80,6 +82,7 @@ class Conductor:
         self._order: list[int] = []
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
+        self._worked: int | None = None  # ns of the processors by the begin of a block
         self._left = self._long = 0  # steps of this block, and of a block
         self._heard = b""
 
@@ -124,7 +127,7 @@ class Conductor:
             return self._next()
         self._left -= 1
         if self._left == self._long:  # the first steps of a block have what the one before left
-            self._times = self._new()
+            self._times, self._worked = self._new(), worked()
         if self._left > self._long:
             return True
         self._times.boundary()
@@ -133,7 +136,9 @@ class Conductor:
             lengths = [length for length in self._times.every() if length is not None]
             is_whole = len(lengths) == self._long and self.selector.next is None
             told = fmean(lengths) if is_whole else None
-            self._say({"version": self.selector.version, "step": told})
+            now = worked()
+            work = None if now is None or self._worked is None else (now - self._worked) / self._long
+            self._say({"version": self.selector.version, "step": told, "work": told and work})
             return self._next()
         return True
 
@@ -148,7 +153,7 @@ class Conductor:
         since = monotonic_ns() - self._ends[0]
         if not self._periods.known(passages) and since < PATIENT * 1e9:
             return False
-        if not self._periods.known(self._filled) and since < 3 * BRIEF:
+        if not self._periods.known(self._filled) and since < LONGEST:
             return False
         return len(self._ends) >= COLD or max(last) <= LONG * min(last)
 
@@ -175,11 +180,12 @@ class Conductor:
         usual = median(self._lengths())
         passages = [passage for one in self.files.values() for passage in one.passages]
         each = fmean(self._lengths())
+        most = BRIEF if each < UNEVEN * usual else LONGEST  # else blocks would be with a rollout, and without one
         periods = [
             period for passage in passages if (period := self._periods.of(passage)) and period * usual <= LONGEST
         ]
         periods += [
-            period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= BRIEF
+            period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= most
         ]
         self._period = max(periods, default=1)
         steps = min(MANY, max(SHORT, LASTS / usual))

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.in_turns import woven
@@ -15,6 +16,13 @@ from syncscope.verify.versions import Set
 
 WOVEN = 24  # versions that are there at once
 ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of it
+
+
+class Taken(NamedTuple):
+    """ns of a step of each version: by the clock, and of the processors where these do the work."""
+
+    times: dict[Set, float]
+    work: dict[Set, float]
 
 
 class NotComparedError(Exception):
@@ -40,29 +48,31 @@ class OneProcess:
         self._once: dict[int, str] = {}  # those of them that cannot take turns, and why
         self._turned = False
 
-    def turn(self, order: Sequence[Set], changed: Sequence[Set], foreseen: Sequence[Set]) -> dict[Set, float]:
-        """ns of a step of each in a block of steps; nothing where the program ended meanwhile.
+    def turn(self, order: Sequence[Set], changed: Sequence[Set], foreseen: Sequence[Set]) -> Taken:
+        """What a step of each takes in a block of steps; nothing where the program ended meanwhile.
 
         `changed` are those that are not as written, `foreseen` others that may come, of which the first has all changes.
 
         Raises:
             CannotTakeTurnsError: why each is to have a process of its own.
         """
-        times: dict[Set, float] = {}
+        turn = Taken({}, {})
         try:
             self._have(changed, foreseen)
             self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
             for chosen in order:
-                if (step := self._processes.hear()["step"]) is not None:
-                    times[chosen] = step
+                said = self._processes.hear()
+                for times, name in zip(turn, ("step", "work"), strict=True):
+                    if said[name] is not None:
+                        times[chosen] = said[name]
         except RunFailedError as error:
             if error.code:
                 raise CannotTakeTurnsError(_why(error)) from None
             if not self._turned:
                 raise CannotTakeTurnsError("the program makes too few steps") from None
-            return {}
+            return Taken({}, {})
         self._turned = True
-        return times
+        return turn
 
     def compare(self, versions: Sequence[Set], foreseen: Sequence[Set]) -> list[RunResult]:
         """What the program computes as written, twice, and in each of these versions, by the same steps.

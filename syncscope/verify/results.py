@@ -19,6 +19,7 @@ EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
 PROCESSORS = ("cpu", "ocl")
 IN_ONE, PROCESSES, IN_THE_RUN = "one process", "processes", "run"
+CLOCK, PROCESSOR_TIME = "time", "processor time"
 GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
 
@@ -74,6 +75,7 @@ class Verification:
     compared_steps: int = 0  # that were compared in one process, from one snapshot
     fewer_steps: int = 0  # of a run that are compared, where two as written drift apart
     why_values: str = ""  # why values were not compared so
+    by_processors: bool = False  # whether ratios are of processor time, and not of the clock
     ratio: Ratio | None = None
     same: Ratio | None = None
     before: float | None = None
@@ -144,7 +146,7 @@ class Verification:
             return self.refused and not any(fix.values in (EQUAL, WITHIN) for fix in self.fixes)
         if self.gains and not self.is_given:
             return False
-        if self.stale and self.drifts and not (self.gains or self.loses):
+        if (self.stale or self.by_processors) and self.drifts and not (self.gains or self.loses):
             return False
         narrow = self.ratio.half <= WIDE or self.ratio.low > 1 - SLIGHT
         return self.ratio.turns >= FEWEST and (self.gains or self.loses or narrow)
@@ -177,6 +179,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "program": found.program,
         "device": found.device,
         **_ratio(found.ratio),
+        "ratio_of": PROCESSOR_TIME if found.by_processors else CLOCK,
         "decided": found.decided,
         "values": found.values,
         "reads_before": _number(found.reads_before),

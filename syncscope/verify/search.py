@@ -17,12 +17,14 @@ from syncscope.verify import timing
 from syncscope.verify.budget import Budget
 from syncscope.verify.compared import Compared
 from syncscope.verify.failing import cannot_run
+from syncscope.verify.one_process import Taken
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.results import IN_ONE
 from syncscope.verify.runs import Runs
 from syncscope.verify.timing import Ratio
 from syncscope.verify.trial import MOST
 from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
+from syncscope.verify.worked import is_disturbed
 
 MOST_TURNS = 30
 MOST_IN_ONE = 1000  # the same inside of one process, where a turn takes some tenths of a second
@@ -42,13 +44,16 @@ class Search:
         self.told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
         self._in_one: list[dict[Set, float]] = []  # turns in one process, which are not mixed with others
         self._in_processes: list[dict[Set, float]] = []
+        self._worked: list[dict[Set, float]] = []  # the same in one process, of the processors
         self._beside = True  # whether versions run side by side; two may not, for want of memory or of a port
         self._draw = random.Random(runs.settings.seed)
         self._turning = 0.0  # when the first turn in one process began
 
     @property
     def turns(self) -> list[dict[Set, float]]:
-        """ns of a step of each version, by turn."""
+        """What a step of each version takes, by turn: ns of the clock, or of the processors."""
+        if self.runs.in_one and self.found.by_processors:
+            return self._worked
         return self._in_one if self.runs.in_one else self._in_processes
 
     def turn(self, versions: Sequence[Set]) -> None:
@@ -56,12 +61,14 @@ class Search:
         versions = [chosen for chosen in dict.fromkeys(versions) if chosen not in (AS_WRITTEN, AGAIN)]
         if self.runs.in_one:
             try:
-                self._note_turn(self._in_one_process(self._drawn(versions)))
+                turn = self._in_one_process(self._drawn(versions))
+                self._worked.append(turn.work)
+                self._note_turn(self._in_one, turn.times)
                 return
             except CannotTakeTurnsError as why:
                 self.runs.go_apart(why)
         for first in range(0, max(1, len(versions)), BESIDE):
-            self._note_turn(self._times_of(self._drawn(versions[first : first + BESIDE])))
+            self._note_turn(self._in_processes, self._times_of(self._drawn(versions[first : first + BESIDE])))
 
     def _drawn(self, versions: Sequence[Set]) -> list[Set]:
         """These and as written, twice, in the order of a turn."""
@@ -69,12 +76,25 @@ class Search:
         self._draw.shuffle(order)
         return order
 
-    def _note_turn(self, times: dict[Set, float]) -> None:
-        self.turns.append(times)
+    def _note_turn(self, turns: list[dict[Set, float]], times: dict[Set, float]) -> None:
+        turns.append(times)
+        self.found.by_processors = self.runs.in_one and self._is_disturbed()
         self.found.same = self.ratio(AGAIN)
         if self.best is not None:
             self.note(self.best)
         self.turned()
+
+    def _is_disturbed(self) -> bool:
+        """Whether the clock tells less than the processors' time; not where it tells of a gain all the same."""
+        clock, work = (
+            [times[AGAIN] / times[AS_WRITTEN] for times in turns if {AGAIN, AS_WRITTEN} <= times.keys()]
+            for turns in (self._in_one, self._worked)
+        )
+        if not is_disturbed(clock, work):
+            return False
+        self.found.by_processors = False
+        self.found.same = self.ratio(AGAIN)
+        return self.best is None or not self.found.is_gain(self.ratio(self.best))
 
     def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
         """ns of a step of each version, as far as it ran."""
@@ -102,7 +122,7 @@ class Search:
                 self.runs.failed[chosen] = error
         return times
 
-    def _in_one_process(self, order: Sequence[Set]) -> dict[Set, float]:
+    def _in_one_process(self, order: Sequence[Set]) -> Taken:
         """A block of steps of each, one after the other in one process; nothing where the program ended meanwhile.
 
         Raises:
@@ -112,9 +132,9 @@ class Search:
         self.runs.tell(f"in turns in one process: {self._open(changed)}")
         self._turning = self._turning or time.monotonic()
         with self.runs.counted():
-            times = self.runs.one_process().turn(order, changed, self.runs.foreseen)
+            turn = self.runs.one_process().turn(order, changed, self.runs.foreseen)
         self.found.way = IN_ONE
-        return times
+        return turn
 
     def _open(self, versions: Sequence[Set]) -> str:
         """Which of some versions are open, and when they will not be; what is known of the others."""
@@ -169,8 +189,9 @@ class Search:
         return MOST_IN_ONE if self.runs.in_one else MOST_TURNS
 
     def step(self, chosen: Set) -> float | None:
-        """The median step of a version over all turns, ns."""
-        times = [turn[chosen] for turn in self.turns if chosen in turn]
+        """The median step of a version over all turns, ns of the clock."""
+        turns = self._in_one if self.runs.in_one else self._in_processes
+        times = [turn[chosen] for turn in turns if chosen in turn]
         return median(times) if times else None
 
     def until_narrow(self, versions: Sequence[Set], part: float = 1.0, precision: float | None = None) -> None:
