@@ -7,7 +7,7 @@ is known of a launch is kept by shapes, strides and dtypes, so that the next one
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.memo import Memo
 from syncscope.kernels.operators import NotNative
+from syncscope.kernels.walks import broadcast_stride, collapse, result_shape
 
 GROUP = (256,)
 WIDE = (
@@ -205,38 +206,6 @@ def _promote(known: tuple[torch.dtype, Any], x: Operand) -> tuple[torch.dtype, A
     return dtype, example if torch.result_type(example, example) == dtype else x
 
 
-def broadcast_stride(x: torch.Tensor, shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, that read `x` as if it had this shape."""
-    if x.shape == shape:
-        return tuple(x.stride())
-    return tuple(x.expand(shape).stride())
-
-
-def collapse(
-    shape: tuple[int, ...], layouts: Sequence[tuple[int, ...]], sort: bool = True
-) -> tuple[list[int], list[list[int]]]:
-    """The fewest dimensions that visit the same elements of every layout together, slowest first.
-
-    Sizes of one vanish, dimensions are sorted by the first layout (unless told not to), and neighbours merge where every
-    layout steps through them evenly.
-    """
-    dims = [i for i, size in enumerate(shape) if size != 1]
-    if sort:
-        dims.sort(key=lambda i: -layouts[0][i] if layouts[0][i] else 0)
-    sizes: list[int] = []
-    strides: list[list[int]] = [[] for _ in layouts]
-    for i in dims:
-        if sizes and all(s[-1] == layout[i] * shape[i] for s, layout in zip(strides, layouts, strict=True)):
-            sizes[-1] *= shape[i]
-            for s, layout in zip(strides, layouts, strict=True):
-                s[-1] = layout[i]
-        else:
-            sizes.append(shape[i])
-            for s, layout in zip(strides, layouts, strict=True):
-                s.append(layout[i])
-    return sizes, strides
-
-
 def kernel_name(op: Pointwise, compute: torch.dtype) -> str:
     """What a trace shows: the operator and what it computes in. The suffix also keeps clear of OpenCL's own functions."""
     return f"{op.name}_{programs.C_TYPE[compute]}"
@@ -369,25 +338,6 @@ def assign_where(mask: torch.Tensor, value: torch.Tensor, target: torch.Tensor) 
     """`target[mask] = value`, for one value, in place."""
     result: torch.Tensor = apply(_WHERE, target, (mask, value, target), dtype=compute_dtype(target.dtype))
     return result
-
-
-def result_shape(tensors: Iterable[Operand]) -> Sequence[int]:
-    """The shape that inputs broadcast to; PyTorch's own function for it takes longer than a launch."""
-    shapes: list[Sequence[int]] = [x.shape for x in tensors if isinstance(x, torch.Tensor)]
-    longest = max(shapes, key=len)
-    if all(shape == longest or not shape for shape in shapes):
-        return longest
-    rank = len(longest)
-    made = list(longest)
-    for shape in shapes:
-        for d, size in enumerate(shape, rank - len(shape)):
-            if made[d] == 1:
-                made[d] = size
-            elif size not in (1, made[d]):
-                raise RuntimeError(
-                    f"The size of tensor a ({made[d]}) must match the size of tensor b ({size}) at non-singleton dimension {d}"
-                )
-    return tuple(made)
 
 
 def layout(op: Pointwise, tensors: Sequence[Operand]) -> storage.Layout:

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.elementwise import c_storage, collapse, compute_dtype, load, storable, store
+from syncscope.kernels.elementwise import c_storage, compute_dtype, load, storable, store
 from syncscope.kernels.operators import NotNative
+from syncscope.kernels.walks import collapse
 
 TEAMS = is_gpu  # whether several items work on one output, as GPUs like it; else an item makes one or eight outputs
 _TEAM_GROUP = 256

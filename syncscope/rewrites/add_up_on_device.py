@@ -10,14 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device, knows_float64
 from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import detached, number_of
-from syncscope.codemod.patterns.totals import (
-    addition,
-    before_end,
-    only_divided,
-    seen_half_done,
-    starting,
-    used_after,
-)
+from syncscope.codemod.patterns.totals import addition, before_end, only_divided, seen_half_done, starting, used_after
 from syncscope.codemod.proofs import cast, real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.types import Number
 
 from syncscope.kernels import storage
-from syncscope.kernels.elementwise import Pointwise, apply, result_shape
+from syncscope.kernels.elementwise import Pointwise, apply
 from syncscope.kernels.operators import NotNative, native, op
+from syncscope.kernels.walks import result_shape
 
 _GELU = {
     "none": Pointwise("gelu", "self * normal_cdf(self)", ("self",), kind="floating"),

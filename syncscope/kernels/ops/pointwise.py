@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncscope.kernels import storage
-from syncscope.kernels.elementwise import Pointwise, apply, layout, result_shape
+from syncscope.kernels.elementwise import Pointwise, apply, layout
 from syncscope.kernels.operators import functional, has_composite, inferred, native, on_cpu, overload, overloads
 from syncscope.kernels.ops import activation  # noqa: F401  what it declares comes before the tables
+from syncscope.kernels.walks import result_shape
 
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
 _OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}

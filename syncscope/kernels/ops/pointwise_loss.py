@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from syncscope.kernels import storage
-from syncscope.kernels.elementwise import Pointwise, apply, promoted, result_shape
+from syncscope.kernels.elementwise import Pointwise, apply, promoted
 from syncscope.kernels.operators import NotNative, into_out, native
+from syncscope.kernels.walks import result_shape
 
 _NONE, _MEAN = 0, 1
 
