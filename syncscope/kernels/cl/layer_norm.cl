@@ -100,6 +100,32 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
     }
 }
 
+// The sums of all lines of `parts`: 32 columns to a work-group.
+__kernel void layer_norm_sums(__global const T *restrict parts, __global T *to_weight, __global T *to_bias, uint lines,
+                              uint columns) {
+    const uint first = get_group_id(0) * 32;
+    __global T *const made = (get_group_id(1) ? to_bias : to_weight) + first;
+    parts += (long)get_group_id(1) * lines * columns + first;
+#if GROUP == 1
+    const uint count = min(32u, columns - first);
+    T sums[32] = {0};
+    for (uint line = 0; line < lines; line++)
+        for (uint j = 0; j < count; j++) sums[j] += parts[(long)line * columns + j];
+    for (uint j = 0; j < count; j++) made[j] = sums[j];
+#else
+    __local T all[GROUP];
+    const uint me = get_local_id(0), column = me % 32;
+    T sum = 0;
+    if (first + column < columns)
+        for (uint line = me / 32; line < lines; line += GROUP / 32) sum += parts[(long)line * columns + column];
+    all[me] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me >= 32 || first + column >= columns) return;
+    for (uint k = me + 32; k < GROUP; k += 32) sum += all[k];
+    made[column] = sum;
+#endif
+}
+
 // For each channel of each image: the sum of the gradient, and of the gradient times the normalized input.
 __kernel void group_norm_slopes(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                 __global const T *means, long means_at, __global const T *scales, long scales_at,

@@ -27,8 +27,11 @@ def _join(tensors: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
     """Into a row-major `out`, in a few launches for all of them.
 
     Raises:
-        NotNative: tensors of several dtypes, or of one that kernels do not compute in.
+        NotNative: tensors of several dtypes, or of one that kernels do not compute in; or none lies row-major, and each were
+            copied first.
     """
+    if not any(x.is_contiguous() for x in tensors):
+        raise NotNative
     inner = math.prod(out.shape[dim + 1 :])
     widths = [x.numel() // max(math.prod(out.shape[:dim]), 1) for x in tensors]
     starts = [sum(widths[:k]) for k in range(len(widths))]

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device
-from syncscope.kernels.fold import fold
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import computed, floating, rows_kernel
@@ -23,7 +22,7 @@ Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 _CHUNK = 4096  # neighbouring elements of an image that are one unit of work
 _HELD = 8  # elements of a row that an item keeps, if there are enough items; twice as many at most
 _KEEPING = ("row_norm_forward", "layer_norm_backward")  # the kernels that do
-_LINES = 480  # partial sums of weight and bias in a layer norm's backward pass: as many as `fold` takes at one go
+_LINES = 480  # partial sums of weight and bias in a layer norm's backward pass
 
 
 def _dense(x: Tensor) -> Tensor:
@@ -246,9 +245,10 @@ def layer_norm_backward(
             storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])), rows, columns,
             groups=groups,
         )  # fmt: skip
-        for lines, made, asked in zip(parts, sums, wanted[1:], strict=True):
-            if asked:
-                fold("sum", lines, [0], made.view(-1), made.dtype)
+        if any(wanted[1:]):
+            program = rows_kernel("layer_norm", "layer_norm_sums", x.dtype, rows, columns, BY_CHANNEL=0, HELD=0)
+            size, group = (-(-columns // 32) * programs.GROUP, 2), (programs.GROUP, 1)
+            queue.launch(program, size, group, *map(storage.buffer, (parts, *sums)), groups * teams, columns)
     return (
         to_input if wanted[0] else None,
         sums[0].to(weight.dtype) if weight is not None and wanted[1] else None,
