@@ -56,7 +56,9 @@ def contiguous(c: Contraction, access: Access, axis: str) -> str:
 def wide(c: Contraction, access: Access, along: str, aligned: bool, run: int = 4) -> bool:
     """Whether any `run` neighbours that begin at a multiple of so many are one aligned load."""
     sizes, steps = getattr(c, along), getattr(access.at, along)
-    if access.inside or not aligned or not sizes or steps[-1] != 1 or sizes[-1] % run or access.at.start % run:
+    if access.inside or not aligned or not sizes or steps[-1] != 1 or access.at.start % run:
+        return False
+    if sizes[-1] % run and not access.padded:
         return False
     others = [s for x in "zmnk" for s in getattr(access.at, x)[: -1 if x == along else None]]
     return all(step % run == 0 for step in others)
@@ -188,7 +190,7 @@ class _Side:
         down = s.items // how.across
         free_count = (1 if how.wide else how.lanes) if own else how.rounds
         # Items beyond the matrix fetch its last elements again, and keep nothing of what they make.
-        last = f"{size} - {how.wide if how.wide and own else 1}"
+        last = f"({size} - 1) / {how.wide} * {how.wide}" if how.wide and own else f"{size} - 1"
         spot = f"{axis}0 + {x}_spot" + (" + j" if own else f" + j * {down}")
         free_lines, free = loops(fields, axis, getattr(c, axis), f"{x}_free")
         bounds = [index for index, _ in access.inside]

@@ -33,6 +33,7 @@ class Access:
 
     at: Index
     inside: tuple[tuple[Index, int], ...] = ()  # an index, and the size it must stay below
+    padded: bool = False  # whether its neighbours go on behind their end with zeros, up to a multiple of eight
 
 
 @dataclass(frozen=True, slots=True)

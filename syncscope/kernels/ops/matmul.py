@@ -21,8 +21,11 @@ Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column t
 _DIRECT = (torch.int32, torch.int64)  # beside floating point
 
 
-def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Number, out: Tensor) -> Tensor:
-    """`alpha * a @ b + beta * bias` into `out`; all with a batch dimension or all without, `bias` broadcasts to `out`."""
+def multiply(
+    a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Number, out: Tensor, padded: bool = False
+) -> Tensor:
+    """`alpha * a @ b + beta * bias` into `out`; all with a batch dimension or all without, `bias` broadcasts to `out`.
+    `padded` says that the neighbours of `a` go on with zeros behind their end."""
     if a.is_conj() or b.is_conj() or isinstance(alpha, complex) or isinstance(beta, complex):
         raise NotNative
     if out.dtype not in _DIRECT and not floating(out.dtype):
@@ -35,7 +38,7 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Num
     bias_steps = None if bias is None else _steps(bias.expand(out.shape))
     plan = _plan(
         size, _steps(a), _steps(b), _steps(out), bias_steps, out.dtype, run.aligned(a, b, out), run.SHAPE,
-        out.dtype is torch.float32 and precision.products(),
+        out.dtype is torch.float32 and precision.products(), padded,
     )  # fmt: skip
     plan(a, b, bias, out, alpha, beta)
     return out
@@ -52,11 +55,12 @@ def _plan(
     aligned: tuple[bool, ...],
     shape: str,
     tf32: bool,
+    padded: bool,
 ) -> run.Plan:
     z, m, n, k = ((x,) for x in size)
     contraction = Contraction(
         "gemm", z, m, n, k,
-        Access(Index(0, z=a[:1], m=a[1:2], k=a[2:])), Access(Index(0, z=b[:1], k=b[1:2], n=b[2:])),
+        Access(Index(0, z=a[:1], m=a[1:2], k=a[2:]), padded=padded), Access(Index(0, z=b[:1], k=b[1:2], n=b[2:])),
         _result(out), None if bias is None else _result(bias),
     )  # fmt: skip
     return run.plan(contraction, dtype, aligned, tf32=tf32)
@@ -136,17 +140,33 @@ def linear_backward(
     """Gradients of input, weight and bias."""
     columns = weight if weight.dim() == 2 else weight.unsqueeze(0)
     grad, rows = _rows(grad_output, weight.dim() == 1), _rows(self)
-    to_input = _product(grad, columns.conj(), self) if output_mask[0] else None
-    to_weight = _product(grad.t(), rows.conj(), weight) if output_mask[1] else None
+    even = _padded(grad) if rows.shape[1] >= _PADDED else grad
+    to_input = _product(even, columns.conj(), self, even is not grad) if output_mask[0] else None
+    to_weight = _product(even.t(), rows.conj(), weight, even is not grad) if output_mask[1] else None
     return to_input, to_weight, grad.sum(0).view(weight.shape[:-1]) if output_mask[2] else None
 
 
-def _product(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+_PADDED = 128  # columns of the other operand from which a copy pays
+
+
+def _padded(x: Tensor) -> Tensor:
+    """Rows that can be read in fours, of halves in eights: a copy that goes on with zeros, where they cannot and are many."""
+    run_of = 8 if x.dtype.itemsize == 2 else 4
+    rows, columns = x.shape
+    if run.SHAPE == "cpu" or columns % run_of == 0 or x.numel() < 1 << 20 or not floating(x.dtype):
+        return x
+    wide = storage.empty([rows, -(-columns // 8) * 8], x.dtype)
+    wide[:, :columns].copy_(x)
+    wide[:, columns:].zero_()
+    return wide[:, :columns]
+
+
+def _product(a: Tensor, b: Tensor, like: Tensor, padded: bool = False) -> Tensor:
     """A product in the shape of another tensor."""
     if like.dtype.is_complex:
         return (a @ b).view(like.shape)
     out = storage.empty(like.shape, like.dtype)
-    multiply(a, b, None, 1, 0, out.view(a.shape[0], b.shape[1]))
+    multiply(a, b, None, 1, 0, out.view(a.shape[0], b.shape[1]), padded)
     return out
 
 
