@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
     from syncscope.model.source import Place
     from syncscope.model.trace import Trace
+    from syncscope.model.tried import FixesTried
     from syncscope.tracers.recording import Recording
     from syncscope.tracers.watch import Watch
 
@@ -60,7 +62,7 @@ def trace(
 
     schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     wanted = {"record_shapes": record_shapes, "operators": operators, "memory": memory, "whole": whole}
-    return Recording(_write, _report, logdir=logdir, **wanted, **schedule)
+    return Recording(_write, _report, _try_fixes, logdir=logdir, **wanted, **schedule)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
@@ -342,3 +344,48 @@ def _report(recorded: Any, show: bool) -> Any:
         console = Console(highlight=False)
         console.print(terminal.render(result, console.width))
     return result
+
+
+def _try_fixes(
+    recorded: Trace,
+    files: list[Path],
+    step: Callable[[], object] | None,
+    frame: FrameType,
+    budget: float | str,
+    unsafe: bool,
+    show: bool,
+) -> FixesTried:
+    """Tries fixes in the running program, which asks in this frame; the recording and its files know what is found."""
+    from syncscope import kineto
+    from syncscope.analysis.measured import tried
+    from syncscope.cli._duration import seconds_of
+    from syncscope.errors import UserError
+    from syncscope.verify.asked_for import AskedFor
+    from syncscope.verify.results import as_object
+
+    def tell(line: str) -> None:
+        if show:
+            print(f"syncscope: {line}", file=sys.stderr, flush=True)
+
+    if not (seconds := seconds_of(budget)):
+        raise UserError(f"budget={budget!r} is no time", "write 90, '90s' or '10m'")
+    code = getattr(step, "__code__", None)
+    paths = (
+        [place.path for place in recorded.places] + [frame.f_code.co_filename] + ([code.co_filename] if code else [])
+    )
+    found = as_object(AskedFor(step, frame, paths, seconds, unsafe, tell).make())
+    recorded.meta["verified"] = found
+    for path in files:
+        if path.name.endswith((".json", ".json.gz")) and path.exists():
+            written = kineto.read(path)
+            written.meta["verified"] = found
+            kineto.save(written, path)
+    if show:
+        from rich.console import Console
+
+        from syncscope.exporters import _tried
+
+        console = Console(highlight=False)
+        for row in _tried.rows(found, console.width):
+            console.print(row)
+    return tried(found)

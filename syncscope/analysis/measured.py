@@ -9,6 +9,8 @@ from typing import Any
 
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Report
+from syncscope.model.source import Place
+from syncscope.model.tried import FixesTried, FixTried
 
 GOOD = ("equal", "within")  # values
 SLIGHT = 0.02  # of a step: what gives surely less is not worth a change
@@ -40,13 +42,34 @@ def _line(line: Line, fixes: Sequence[Mapping[str, Any]]) -> Line:
 def _answer(fix: Mapping[str, Any], before: Answer | None) -> Answer:
     """What to do about a line, by what its rewrite saves of a step."""
     share, low, high = 1 - fix["ratio"], 1 - fix["high"], 1 - fix["low"]
-    decision = Decision.FIX if fix["kept"] else Decision.LEAVE if high < SLIGHT else Decision.TRY
+    decision = _decision(fix)
     values = "equal, bit for bit" if fix["values"] == "equal" else "within what its text says"
     ends = f"{fix['low']:.3f} to {fix['high']:.3f}"
     why = f"measured: with its rewrite a step is {fix['ratio']:.3f} ({ends}) of what it was, and values are {values}"
     if decision is Decision.TRY:
         why += "; whether it gains is open"
     return Answer(decision, share, low, high, before.bound if before else None, why=why)
+
+
+def _decision(fix: Mapping[str, Any]) -> Decision:
+    if fix["kept"]:
+        return Decision.FIX
+    if fix["values"] == "changed":
+        return Decision.LEAVE
+    if fix["low"] is None:
+        return Decision.UNKNOWN
+    return Decision.LEAVE if 1 - fix["low"] < SLIGHT else Decision.TRY
+
+
+def tried(verified: Mapping[str, Any]) -> FixesTried:
+    """What was found, as values."""
+    same = "rule", "title", "safety", "ratio", "low", "high", "values", "why"
+    fixes = tuple(
+        FixTried(Place(fix["path"], fix["line"]), decision=_decision(fix), **{name: fix[name] for name in same})
+        for fix in verified["fixes"]
+    )
+    ratio, low, high = (verified[name] for name in ("ratio", "low", "high"))
+    return FixesTried(fixes, ratio, low, high, verified["steps"], verified["seconds"], tuple(verified["notes"]))
 
 
 def _same(one: str, other: str) -> bool:

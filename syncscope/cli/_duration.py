@@ -17,6 +17,10 @@ class Duration(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Seconds."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
-        seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
-        return seconds or self.fail(f"{value!r} is no time; write 90s or 10m", param, ctx)
+        return seconds_of(value) or self.fail(f"{value!r} is no time; write 90s or 10m", param, ctx)
+
+
+def seconds_of(value: object) -> float:
+    """The same; 0 of what is no time."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
+    return float(found[1]) * UNITS[found[2]] if found else 0.0

@@ -234,8 +234,8 @@ class Session:
                     self.__exit__(*sys.exc_info())
 
     def step(self) -> None:
-        """A training step ends here, and the next begins."""
-        if self._paused:
+        """A training step ends here, and the next begins; once the recording has ended, nothing does."""
+        if self._paused or self not in _open:
             return
         if not self._marked and self.count:
             self._start_over()

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 RETURN = -1  # for a site: all loops of a function are left
+NEXT = 0  # for a frame: the one that begins the loop next
 Key = tuple[int, int]  # the frame, and the loop's site
 
 
@@ -102,7 +103,7 @@ class Loops:
         return self._head is not None
 
     def lead(self, head: Key, leader: Leader) -> None:
-        """From its next iteration on this loop is led."""
+        """From its next iteration on this loop is led; of the `NEXT` frame, from its first on."""
         self._head, self._leader = head, leader
 
     def record(self) -> None:
@@ -128,16 +129,16 @@ class Loops:
         return self._values(iter(values), (id(sys._getframe(1)), site))
 
     def _values(self, values: Iterator[Any], key: Key) -> Iterator[Any]:
-        self._clock += 1
-        self._open[key] = self._clock
+        self._begins(key)
         try:
             while True:
-                for value in values:  # as long as nobody leads it, that is all
-                    yield value
-                    if self._head == key:
-                        break
-                else:
-                    return
+                if self._head != key:
+                    for value in values:  # as long as nobody leads it, that is all
+                        yield value
+                        if self._head == key:
+                            break
+                    else:
+                        return
                 given = self._of(values)
                 while (leader := self._leading(key)) is not None or given.is_pending:
                     if leader is not None:
@@ -160,8 +161,7 @@ class Loops:
     def round(self, site: int) -> None:
         """A round of a `while` begins."""
         key = id(sys._getframe(1)), site
-        self._clock += 1
-        self._open[key] = self._clock
+        self._begins(key)
         if (leader := self._leading(key)) is not None:
             leader.top()
 
@@ -205,6 +205,12 @@ class Loops:
         finally:
             if not self._keeps and not given.is_pending:
                 self._given.pop(id(iterator), None)
+
+    def _begins(self, key: Key) -> None:
+        self._clock += 1
+        self._open[key] = self._clock
+        if self._head == (NEXT, key[1]):
+            self._head = key
 
     def _leading(self, key: Key) -> Leader | None:
         return self._leader if self._head == key else None

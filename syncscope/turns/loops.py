@@ -47,6 +47,14 @@ def led(tree: ast.Module, names: Collection[str], first: int = 0) -> ast.Module:
     return ast.fix_missing_locations(found)
 
 
+def may_step(loop: ast.For | ast.While, names: Collection[str]) -> bool:
+    """Whether one of these names is called in it. Not where it is suspended in its middle: whoever goes on then is not led."""
+    inside = list(_own(loop.body))
+    if any(isinstance(one, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith) for one in inside):
+        return False
+    return any(_name_of(one) in names for one in inside)
+
+
 class _Led(ast.NodeTransformer):
     def __init__(self, names: Collection[str], first: int, rebinds_next: bool) -> None:
         self._names, self._site, self._rebinds_next = names, first, rebinds_next
@@ -54,7 +62,7 @@ class _Led(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt:
         """A loop over something."""
         self.generic_visit(node)
-        if self._may_step(node):
+        if may_step(node, self._names):
             site, self._site = self._site, self._site + 1
             node.iter = ast.copy_location(call("over", node.iter, ast.Constant(site)), node.iter)
             node.body = [_caught(node, site)]
@@ -63,7 +71,7 @@ class _Led(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> ast.stmt:
         """A loop with a condition."""
         self.generic_visit(node)
-        if self._may_step(node):
+        if may_step(node, self._names):
             site, self._site = self._site, self._site + 1
             more = ast.copy_location(call("more", ast.Constant(site)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.Or(), [node.test, more]), node.test)
@@ -79,13 +87,6 @@ class _Led(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "next" and not (self._rebinds_next or node.keywords):
             node.func = ast.copy_location(asked("given"), node.func)
         return node
-
-    def _may_step(self, node: ast.For | ast.While) -> bool:
-        """Not where the loop is suspended in its middle: whoever goes on then is not led."""
-        inside = list(_own(node.body))
-        if any(isinstance(one, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith) for one in inside):
-            return False
-        return any(_name_of(one) in self._names for one in inside)
 
 
 class _Leaving(ast.NodeTransformer):

@@ -1,6 +1,7 @@
 """What a program says and writes while its steps are rehearsed, put aside: nobody reads it, and no file keeps it.
 
-Undone is what the thread that trains does to files, as Python tells of it, and what anybody adds to files that are open.
+Undone is what the thread that trains does to files, as Python tells of it, and what anybody adds at the end of files that are
+open. A database is left as it is: cut to its length it would be damaged.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from syncscope.verify.journal import Journal
 from syncscope.verify.undo import Remains, undo
 
 OUTPUTS = (1, 2)
+DATABASE = b"SQLite format 3\0"  # how one begins
 
 
 class Aside:
@@ -93,14 +95,22 @@ def _flush() -> None:
 
 
 def _open_files() -> dict[int, tuple[int, int, int]]:
-    """Regular files that are open to be written: inode, size and place, by descriptor."""
+    """Regular files that are open and written at their end: inode, size and place, by descriptor."""
     found: dict[int, tuple[int, int, int]] = {}
     folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
     for name in os.listdir(folder):
         number = int(name)
         with suppress(OSError):
-            told = os.fstat(number)
-            writes = fcntl.fcntl(number, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR)
-            if number not in OUTPUTS and writes and stat.S_ISREG(told.st_mode):
-                found[number] = told.st_ino, told.st_size, os.lseek(number, 0, os.SEEK_CUR)
+            told, how = os.fstat(number), fcntl.fcntl(number, fcntl.F_GETFL)
+            writes = how & (os.O_WRONLY | os.O_RDWR) and stat.S_ISREG(told.st_mode)
+            if number not in OUTPUTS and writes and not _is_database(f"{folder}/{name}"):
+                at = os.lseek(number, 0, os.SEEK_CUR)
+                if at == told.st_size or how & os.O_APPEND:
+                    found[number] = told.st_ino, told.st_size, at
     return found
+
+
+def _is_database(path: str) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(len(DATABASE)) == DATABASE
+    return False

@@ -17,14 +17,14 @@ from typing import Any
 from syncscope.turns.leading import Loops
 from syncscope.turns.selector import Selector
 from syncscope.verify import kept, overlay
-from syncscope.verify.aside import Aside
-from syncscope.verify.offers import UNSAFE, Offers
+from syncscope.verify.offers import Offers
+from syncscope.verify.own_files import own_files
 from syncscope.verify.periods import Periods
 from syncscope.verify.rehearsal import Rehearsing
 from syncscope.verify.request import Program
 from syncscope.verify.results import IN_THE_RUN, Verification
-from syncscope.verify.trial import device_of
 from syncscope.verify.tried import Tried
+from syncscope.verify.trying import COMPILED, Trying, is_compiled
 
 MOST = 4  # times that it is begun, where its loop comes to an end
 WARM = 8  # steps of the program at least before anything is tried
@@ -49,14 +49,14 @@ class InTheRun:
     ) -> None:
         self.found = Verification(str(program), way=IN_THE_RUN)
         self._program, self._budget = program, budget
-        self._may_begin, self._pause, self._tell = may_begin, pause, tell
-        self._offers = Offers(program, unsafe)
+        self._may_begin, self._tell = may_begin, tell
+        script = [os.path.realpath(program.target)] if not program.module else []
+        self._offers = Offers(own_files(program) or script, "" if unsafe else "--unsafe-fixes")
+        self._trying = Trying(self.found, self._offers, pause, tell)
         self._optimizers: dict[int, Any] = {}
         self._loops, self._selector = Loops(kept.keep, kept.drawing), Selector()
         self._selector.follow(self._loops)
         self._periods, self._ends = Periods(), [monotonic_ns()]
-        self._aside: Aside | None = None
-        self._tried: Tried | None = None  # while steps are rehearsed
         self._process = os.getpid()
         self._is_done = False
         self._begun = 0
@@ -89,15 +89,14 @@ class InTheRun:
             self._over(
                 f"the program ended after {steps} steps, before its recording was over" if steps else "no step was seen"
             )
-        self.found.fixes = [offer.fix for offer in self._offers.found]
-        self.found.notes += [note for note in self._offers.notes if note not in self.found.notes]
+        self._trying.finish()
         return self.found
 
     def _step(self) -> None:
         if self._is_done or os.getpid() != self._process:
             return
-        if self._tried is not None:
-            self._tried.step()
+        if self._trying.tried is not None:
+            self._trying.tried.step()
             return
         if self._loops.is_led:
             return
@@ -110,9 +109,9 @@ class InTheRun:
         """Leads the loop of this step, from its next iteration on."""
         head = self._loops.innermost(sys._getframe(1))
         if not self._offers.tried:
-            self._over(self._nothing())
-        elif _is_compiled():
-            self._over("torch.compile has compiled some of the program; `syncscope verify` tries it")
+            self._over(self._offers.why_none())
+        elif is_compiled():
+            self._over(COMPILED)
         elif head is None:
             self._over(ELSEWHERE)
         else:
@@ -124,55 +123,20 @@ class InTheRun:
             )
             self._loops.lead(head, rehearsing)
 
-    def _nothing(self) -> str:
-        """Why there is nothing to try."""
-        fixes = [offer.fix for offer in self._offers.found]
-        first = next((fix for fix in fixes if fix.why == UNSAFE), fixes[0] if fixes else None)
-        if first is None:
-            return "the linter has no fix for what runs in a step"
-        more = f" (and {len(fixes) - 1} more)" * (len(fixes) > 1)
-        return f"{first.path}:{first.line}, {first.finding.rule}: {first.why}{more}"
-
     def _begin(self, tried: Tried) -> None:
         """The top of the loop is reached, and the first rehearsal begins."""
-        self._pause(True)
         if self._begun:
             self._tell("its loop came to an end: trying in the next one")
-        count = len(self._offers.tried)
-        self._tell(
-            f"trying {count} fix{'es' * (count > 1)} in the next {tried.steps} steps, which are made again and again for at "
-            f"most {self._budget:.0f} s; then the run goes on as written"
-        )
-        self.found.device = device_of(self._optimizers)
-        self._aside, self._tried = Aside(), tried
-        tried.begin(self._aside.folder)
-        self._aside.begin()
+        steps = f"in the next {tried.steps} steps, which are made again and again for at most {self._budget:.0f} s"
+        self._trying.begin(tried, self._optimizers, steps)
 
     def _over(self, why: str, again: bool = False) -> None:
         """Nothing more is tried, and the program is as it was; `why` not, if it is not because all is known. Unless it may be
         tried `again`."""
-        tried, self._tried = self._tried, None
-        if self._aside is not None:
-            self._aside.end()
-            self.found.remains |= self._aside.remains
-            self._aside = None
-            self._pause(False)
+        tried = self._trying.end()
         self._begun += 1
         if again and self._begun < MOST:
             self._from = len(self._ends) + WARM
             return
         self._is_done = True
-        if tried is not None:
-            tried.end()
-            self._tell(f"{tried.said()}; the run goes on as written")
-        if why:
-            self.found.notes.append(f"{'not all' if self.found.ratio else 'nothing'} was tried: {why}")
-            self._tell(self.found.notes[-1])
-        for offer in self._offers.tried:
-            offer.fix.why = offer.fix.why or "it was not tried"
-
-
-def _is_compiled() -> bool:
-    """Whether torch's compiler has made code of its own of the program's: it would make it anew for each version."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return bool(utils and utils.counters["frames"].get("ok"))
+        self._trying.conclude(tried, why)

@@ -1,10 +1,11 @@
-"""The fixes of a program's files, found as these are read, and woven into them so that any may run: `verify.in_the_run`."""
+"""The fixes of a program's files, found as these are read, and woven into them so that any may run inside of its own run."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,14 +14,11 @@ from syncscope.model.finding import Safety
 from syncscope.tracers.places import USER, kind_of_file
 from syncscope.turns.loops import led, stepping
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, weave
-from syncscope.verify.own_files import own_files
 from syncscope.verify.plan import Candidate, Plan
-from syncscope.verify.request import Program
 from syncscope.verify.results import TriedFix, listed
 
 ALL = 1  # the version with all fixes; each alone has a number above
 COMPILED = re.compile(rb"torch\.compile|\.compile\(|jit\.(?:script|trace)")
-UNSAFE = "it is unsafe; --unsafe-fixes tries it"
 NO_VERSIONS = "the program compiles some of itself, and what is compiled has no versions; `syncscope verify` tries it"
 
 
@@ -41,23 +39,35 @@ class Offer:
 
 
 class Offers:
-    """All of one program. `notes` say which files are run as they are, and why."""
+    """All of one program, whose files are at these paths, as far as they are known beforehand. `notes` say which files are run
+    as they are, and why. Unsafe fixes are not tried: `unless` says with what they are, "" where they are.
 
-    def __init__(self, program: Program, unsafe: bool) -> None:
-        self._unsafe = unsafe
+    With `leads`, loops that may make steps are woven so that they can be led.
+    """
+
+    def __init__(self, paths: Sequence[str], unless: str, leads: bool = True) -> None:
+        self._unsafe, self._leads = f"it is unsafe; {unless} tries it" if unless else "", leads
         self.found: list[Offer] = []
         self.notes: list[str] = []
         self._together: list[tuple[Plan, frozenset[int]]] = []  # of each file, what has all fixes
         self._passages = 0
-        script = [os.path.realpath(program.target)] if not program.module else []
-        raws = [raw for path in own_files(program) or script if (raw := _content(path)) is not None]
-        self._names = stepping([tree for raw in raws if (tree := _parsed(raw)) is not None])
+        raws = [raw for path in paths if (raw := _content(path)) is not None]
+        self.names = stepping([tree for raw in raws if (tree := _parsed(raw)) is not None])
         self._compiles = any(COMPILED.search(raw) for raw in raws)
 
     @property
     def tried(self) -> list[Offer]:
         """Those that have a version."""
         return [offer for offer in self.found if offer.number]
+
+    def why_none(self) -> str:
+        """Why there is nothing to try."""
+        fixes = [offer.fix for offer in self.found]
+        first = next((fix for fix in fixes if fix.why == self._unsafe), fixes[0] if fixes else None)
+        if first is None:
+            return "the linter has no fix for what runs in a step"
+        more = f" (and {len(fixes) - 1} more)" * (len(fixes) > 1)
+        return f"{first.path}:{first.line}, {first.finding.rule}: {first.why}{more}"
 
     def files(self, offer: Offer | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """The files as written, and with a fix; None: with all."""
@@ -76,14 +86,14 @@ class Offers:
         if (tree := _parsed(raw)) is None:
             return None
         try:
-            names = self._names | stepping([tree])
+            names = self.names | stepping([tree])
             return self._woven(real, raw, names).tree
         except Exception as error:  # whatever it is, the program is to run
             self.notes.append(f"{os.path.relpath(real)} is run as it is: {error}")
             return None
 
     def _woven(self, path: str, raw: bytes, names: set[str]) -> Woven:
-        hear = partial(led, names=names)
+        hear = partial(led, names=names if self._leads else ())
         plan = Plan([path])
         offers = [Offer(0, plan, candidate, listed(plan, candidate)) for candidate in plan.candidates]
         self.found += offers
@@ -113,8 +123,8 @@ class Offers:
     def _why_not(self, offer: Offer, raw: bytes, names: set[str]) -> str:
         """Why a fix that could be made is not tried in the run."""
         members = [offer.plan.candidates[number] for number in offer.members]
-        if not self._unsafe and any(one.fix.safety is not Safety.SAFE for one in members):
-            return UNSAFE
+        if self._unsafe and any(one.fix.safety is not Safety.SAFE for one in members):
+            return self._unsafe
         if self._compiles and not _steps(ast.parse(raw), offer.candidate.line, names):
             return NO_VERSIONS
         return ""

@@ -32,7 +32,7 @@ class Rehearsal:
 
     version: int
     before: Callable[[], None] = nothing
-    after_each: Callable[[], bool | None] = nothing  # whether this rehearsal, and each to come, is no longer
+    after_each: Callable[[], bool | None] = nothing  # whether that was the last
     after: Callable[[], None] = nothing
     made: int = 0  # iterations
     error: str = ""  # what ended it
@@ -43,9 +43,10 @@ Rehearsals = Generator[Rehearsal, Rehearsal, None]
 
 
 class Rehearsing:
-    """Leads a loop through rehearsals of as many iterations each, as long as `wanted` has some. Each is sent back when made.
+    """Leads a loop through rehearsals, as long as `wanted` has some. Each is sent back when made. Where the loop ends
+    within one, none to come is longer.
 
-    The first may say how long they are. `begun` is called at the loop's top before anything is, and in the end `ended`, with
+    `begun` is called at the loop's top before anything is, and in the end `ended`, with
     what kept it from going on, "" where all were made, and whether another time it may be otherwise.
     """
 
@@ -56,8 +57,9 @@ class Rehearsing:
         wanted: Rehearsals,
         begun: Callable[[], None],
         ended: Callable[[str, bool], None],
+        snapshot: Callable[[], Snapshot] = Snapshot,
     ) -> None:
-        self._length = sys.maxsize
+        self._length, self._taken = sys.maxsize, snapshot
         self._selector, self._loops, self._wanted, self._begun, self._ended = selector, loops, wanted, begun, ended
         self._signals = HeldBack()
         self._snapshot: Snapshot | None = None
@@ -86,7 +88,7 @@ class Rehearsing:
         if self._snapshot is None:
             self._begun()
             self._signals.begin()
-            self._snapshot = Snapshot()
+            self._snapshot = self._taken()
             self._loops.record()
             self._begin(next(self._wanted))
             return
@@ -94,8 +96,7 @@ class Rehearsing:
         assert now is not None
         if self._running:
             now.made += 1
-            if now.after_each():
-                self._length = now.made
+            self._over = bool(now.after_each())
         if not self._over and now.made < self._length:
             self._running = True
             return

@@ -16,7 +16,7 @@ import threading
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
@@ -46,16 +46,25 @@ class Snapshot:
             self._most = float("inf") if isinstance(holder, kinds) else LARGE
             self._attributes(holder)
         self._most = LARGE
+        for cell in _cells():
+            self._take(cell.cell_contents)
+            self._steps.append(_into_cell(cell))
+        self._random = list(_random(self._torch))
+        self._locals: list[PutBack] = []
+        self.look()
+
+    def look(self) -> Snapshot:
+        """Takes the functions, too, that are under way by now; this snapshot."""
         for frame in _frames():
             names = dict(frame.f_locals)
             for value in names.values():
                 self._take(value)
-            self._steps.append(_into_frame(frame, names))
-        self._steps += _random(self._torch)
+            self._locals.append(_into_frame(frame, names))
+        return self
 
     def put_back(self) -> None:
         """Everything is as it was."""
-        for step in self._steps:
+        for step in (*self._steps, *self._locals, *self._random):
             step()
 
     def _attributes(self, holder: Any) -> None:
@@ -139,22 +148,47 @@ def _kinds(torch: Any) -> tuple[type, ...]:
 
 def _holders(torch: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
     """Modules, optimizers and what goes with them; objects of the program's own classes, and its own modules."""
-    from syncscope.tracers import places
-
     others = type, threading.Thread, BaseException, torch.Tensor
     own: dict[type, bool] = {}
     for one in gc.get_objects():
         kind = type(one)
         if kind not in own:
-            home = getattr(sys.modules.get(kind.__module__), "__file__", None)
-            its = isinstance(home, str) and places.kind_of_file(home) == places.USER
-            own[kind] = issubclass(kind, kinds) or (its and not issubclass(kind, others))
+            its = _is_own(sys.modules.get(kind.__module__)) and not issubclass(kind, others)
+            own[kind] = issubclass(kind, kinds) or its
         if own[kind] and isinstance(getattr(one, "__dict__", None), dict):
             yield one
     for module in list(sys.modules.values()):
-        home = getattr(module, "__file__", None)
-        if isinstance(home, str) and places.kind_of_file(home) == places.USER and isinstance(module, types.ModuleType):
+        if _is_own(module) and isinstance(module, types.ModuleType):
             yield module
+
+
+def _is_own(module: Any) -> bool:
+    """Whether it is the program's; what has no file is, if it is run by hand: `python -c`, a notebook."""
+    from syncscope.tracers import places
+
+    home = getattr(module, "__file__", None)
+    if home is None:
+        return getattr(module, "__name__", "") == "__main__"
+    return isinstance(home, str) and places.kind_of_file(home) == places.USER
+
+
+def _cells() -> Iterator[CellType]:
+    """What the program's own functions share with functions around them, which may have ended."""
+    from syncscope.tracers import places
+
+    found = {}
+    for one in gc.get_objects():
+        if type(one) is FunctionType and one.__closure__ and places.kind_of(one.__code__) == places.USER:
+            found.update({id(cell): cell for cell in one.__closure__ if _is_filled(cell)})
+    yield from found.values()
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
 
 
 def _frames() -> Iterator[FrameType]:
@@ -178,6 +212,11 @@ def _into_frame(frame: FrameType, names: dict[str, Any]) -> PutBack:
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
     return back
+
+
+def _into_cell(cell: CellType) -> PutBack:
+    kept = cell.cell_contents
+    return lambda: setattr(cell, "cell_contents", kept)
 
 
 def _room(torch: Any) -> float:

@@ -201,7 +201,11 @@ class Tried:
             self._made = 0
             times.boundary()
 
-        made = yield Rehearsal(max(version, AS_WRITTEN), before, times.boundary, times.pause)
+        def after_each() -> bool:
+            times.boundary()
+            return self._is_long()
+
+        made = yield Rehearsal(max(version, AS_WRITTEN), before, after_each, times.pause)
         if made.error:
             self._failed.add(version)
         lengths = times.every()[min(self._skip, made.made // 2) :]
