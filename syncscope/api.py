@@ -324,26 +324,37 @@ def _content(path: str) -> bytes | None:
 
 def _write(recorded: Any, path: Path) -> list[Path]:
     """A trace as one JSON file, or as a folder for TensorBoard."""
-    if path.name.endswith((".json", ".json.gz")):
-        from syncscope import kineto
+    from syncscope.tracers.unseen import unseen
 
-        kineto.save(recorded, path)
-        return [path]
-    from syncscope.exporters import tensorboard
+    with unseen():
+        if path.name.endswith((".json", ".json.gz")):
+            from syncscope import kineto
 
-    return tensorboard.save(recorded, path)
+            kineto.save(recorded, path)
+            return [path]
+        from syncscope.exporters import tensorboard
+
+        return tensorboard.save(recorded, path)
 
 
 def _report(recorded: Any, show: bool) -> Any:
-    result = report(recorded)
-    if show:
-        from rich.console import Console
+    from syncscope.tracers.unseen import unseen
 
-        from syncscope.exporters import terminal
+    with unseen():
+        result = report(recorded)
+        if show:
+            from syncscope.exporters import terminal
 
-        console = Console(highlight=False)
-        console.print(terminal.render(result, console.width))
+            _print(lambda width: [terminal.render(result, width)])
     return result
+
+
+def _print(rows: Callable[[int], Iterable[Any]]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for row in rows(console.width):
+        console.print(row)
 
 
 def _try_fixes(
@@ -360,6 +371,7 @@ def _try_fixes(
     from syncscope.analysis.measured import tried
     from syncscope.cli._duration import seconds_of
     from syncscope.errors import UserError
+    from syncscope.tracers.unseen import unseen
     from syncscope.verify.asked_for import AskedFor
     from syncscope.verify.results import as_object
 
@@ -370,22 +382,17 @@ def _try_fixes(
     if not (seconds := seconds_of(budget)):
         raise UserError(f"budget={budget!r} is no time", "write 90, '90s' or '10m'")
     code = getattr(step, "__code__", None)
-    paths = (
-        [place.path for place in recorded.places] + [frame.f_code.co_filename] + ([code.co_filename] if code else [])
-    )
-    found = as_object(AskedFor(step, frame, paths, seconds, unsafe, tell).make())
-    recorded.meta["verified"] = found
-    for path in files:
-        if path.name.endswith((".json", ".json.gz")) and path.exists():
-            written = kineto.read(path)
-            written.meta["verified"] = found
-            kineto.save(written, path)
-    if show:
-        from rich.console import Console
+    paths = [place.path for place in recorded.places] + [of.co_filename for of in (frame.f_code, code) if of]
+    with unseen():
+        found = as_object(AskedFor(step, frame, paths, seconds, unsafe, tell).make())
+        recorded.meta["verified"] = found
+        for path in files:
+            if path.name.endswith((".json", ".json.gz")) and path.exists():
+                written = kineto.read(path)
+                written.meta["verified"] = found
+                kineto.save(written, path)
+        if show:
+            from syncscope.exporters import _tried
 
-        from syncscope.exporters import _tried
-
-        console = Console(highlight=False)
-        for row in _tried.rows(found, console.width):
-            console.print(row)
+            _print(lambda width: _tried.rows(found, width))
     return tried(found)

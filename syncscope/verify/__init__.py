@@ -20,6 +20,9 @@
         timing     turns side by side: the ratio of the steps, and its interval
       foretold     the ratio that a recording promises
     in_the_run     the same inside of a run, which goes on as written afterwards
+    asked_for      the same where the program asks for it: callers_loop is the loop in which it does
+      swapped      functions that are alive, with the code of all versions for a while
+      trying       what is said, and put aside, while steps are rehearsed
       offers       the fixes of its files, woven into them as these are imported
       tried        which rehearsals are wanted, and what they tell; noted: what they compute
       rehearsal    iterations of its loop, made by one version after another and put back: snapshot, kept

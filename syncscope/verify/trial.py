@@ -24,7 +24,6 @@ from types import ModuleType
 from typing import Any
 
 from syncscope.verify import clearing, deterministic, notified
-from syncscope.verify.by_hand import ByHand
 from syncscope.verify.journal import Journal
 from syncscope.verify.notified import Ears
 from syncscope.verify.request import HEARD_BY, KERNEL, OUTPUT, PYTHON, READY, RESULT, STEPPED, TRACE, WITHIN, Request
@@ -163,7 +162,6 @@ class Observed:
 
         self._stack.callback(beats.when_imported("torch.optim.optimizer", self._optimizers))
         self.listen(self._stack)
-        self._stack.callback(ByHand(self.by_hand).listen())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -181,10 +179,6 @@ class Observed:
         from syncscope.tracers.hooks.listeners import Listener
 
         stack.enter_context(listening(Listener(step=self._step)))
-
-    def by_hand(self) -> None:
-        """A step has ended of a program that has no optimizer."""
-        self._step()
 
     def _step(self) -> None:
         if os.getpid() != self._process:
@@ -324,13 +318,7 @@ class Traced(Observed):
         active = max(1, (self.request.steps or FEWEST) - self.request.skip)
         folder = self.folder / "recording"
         folder.mkdir()
-        self._session = stack.enter_context(
-            Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep)
-        )
-
-    def by_hand(self) -> None:
-        """The recording finds those of optimizers itself."""
-        self._session.step()
+        stack.enter_context(Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep))
 
 
 class AnsweredLate(Timed):

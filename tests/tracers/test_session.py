@@ -105,6 +105,37 @@ def test_steps_are_found_at_the_optimizer_where_nobody_marks_them() -> None:
     assert len(steps(session.trace)) == 3
 
 
+BY_HAND = """
+import torch
+from syncscope.model.trace import Kind
+from syncscope.tracers.session import Session
+
+weight = torch.ones(3, requires_grad=True)
+
+
+def steps(trained):
+    with Session(whole=True) as session:
+        for _ in range(9):
+            weight.grad = None
+            loss = (weight * 2).sum()
+            torch.autograd.grad(loss, weight, retain_graph=True)
+            loss.backward()
+            trained()
+    return int((session.trace.kind == Kind.STEP).sum())
+
+
+print(steps(lambda: weight.data.sub_(weight.grad)), end=" ")
+optimizer = torch.optim.SGD([weight], 0.1)
+print(steps(lambda: None), steps(optimizer.step))
+"""
+
+
+def test_backward_passes_end_steps_where_there_is_no_optimizer(python: Any) -> None:
+    """From the fourth on: until then an optimizer may be to come. What `autograd.grad` is for nobody knows."""
+    done = python(BY_HAND)
+    assert done.stdout.split() == ["6", "0", "9"], done.stderr
+
+
 @pytest.mark.parametrize(
     "schedule", [{"whole": True}, {"wait": 2, "active": 2}, {"warmup": 1, "active": 2}, {"active": 2}]
 )

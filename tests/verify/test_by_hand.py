@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 from verify.test_in_turns import TRAIN, library, verified  # noqa: F401
 
-from syncscope.verify.by_hand import SURE, ByHand
-
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
 OPTIMIZED = """optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -36,13 +34,3 @@ def test_a_version_that_changes_them_in_another_way_is_refused(project: Path) ->
     (project / "after.py").write_text(UNOPTIMIZED.replace("alpha=-0.01", "alpha=-0.0101"))
     code, found = verified("train.py", "after.py")
     assert (code, found["values"]) == (1, "changed")
-
-
-@pytest.mark.parametrize("has_optimizer", [False, True])
-def test_passes_end_steps_where_there_is_no_optimizer(has_optimizer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncscope.verify.by_hand._has_optimizer", lambda: has_optimizer)
-    steps: list[int] = []
-    ends = ByHand(lambda: steps.append(len(steps)))
-    for _ in range(SURE + 3):
-        ends._passed()
-    assert len(steps) == (0 if has_optimizer else 4)

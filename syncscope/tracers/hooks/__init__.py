@@ -30,7 +30,8 @@ for library, install in (*torch.INSTALL, *pyopencl.INSTALL):
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Inside, the hooks are in place and the listener is told; for steps alone, one hook of torch's optimizers is."""
+    """Inside, the hooks are in place and the listener is told; for steps alone, one of torch's optimizers and of its backward
+    pass are."""
     forget = []
     if listener.region is not None:
         forget.append(patches.when_imported("torch", torch.regions))
@@ -38,6 +39,7 @@ def listening(listener: Listener) -> Iterator[None]:
         forget.append(patches.when_imported("torch", sync_debug.install))
     if listener.step is not None:
         forget.append(beats.when_imported("torch.optim.optimizer", steps.install))
+        forget.append(beats.when_imported("torch", steps.passes))
         forget.append(beats.when_imported("syncscope.kernels.capture", steps.replays))
     steps_alone = listener.step is not None and listener == Listener(step=listener.step)
     try:

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from syncscope.native import module
-from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.hooks.patches import Patches, patches
 
 Answer = tuple[Any, ...]
 Before = Callable[[Any, tuple[Any, ...], dict[str, Any] | None], Answer | None]
@@ -62,7 +62,7 @@ class Hooks:
             wrapper = {ITEM: "__getitem__", SET: "__setitem__"}.get(slot, "")
             self._numbers += (in_c.hear_slot(kind, slot, getattr(kind, wrapper, None), before),)
 
-    def put(self, once: bool = False) -> None:
+    def put(self, once: bool = False, patches: Patches = patches) -> None:
         """In place until the patches are taken back; `once`: and never again."""
         in_c = native()
         if self._numbers:

@@ -1,23 +1,39 @@
-"""Finds training steps where nobody marks them: a step ends with the `step()` of the optimizer that was seen first."""
+"""Finds training steps where nobody marks them: a step ends with the `step()` of the optimizer that was seen first.
+
+Of a program that changes its parameters by hand, without an optimizer, each backward pass ends one.
+"""
 
 from __future__ import annotations
 
+import functools
+import gc
+import sys
 import weakref
 from typing import Any
 
+from syncscope.tracers.hooks import methods
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import beats
 
+SURE = 4  # backward passes by which a program would have made its optimizer
+
 _first: weakref.ref[Any] | None = None
+_passes = 0  # so far, as long as it is not known whether there is an optimizer
+_by_hand = False
 
 
 def _stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _first
+    global _first, _by_hand
+    _by_hand = False
     if _first is None or _first() is None:
         _first = weakref.ref(optimizer)
     if _first() is optimizer:
-        for step in listeners.steps:
-            step()
+        _tell()
+
+
+def _tell() -> None:
+    for step in listeners.steps:
+        step()
 
 
 def replays(capture: Any) -> None:
@@ -33,3 +49,37 @@ def replays(capture: Any) -> None:
 def install(module: Any) -> None:
     """Has torch.optim tell of each step."""
     beats.later(module.register_optimizer_step_post_hook(_stepped).remove)
+
+
+def passes(torch: Any) -> None:
+    """Has torch tell of each backward pass, without anybody's seeing it."""
+    global _passes, _by_hand
+    _passes, _by_hand = 0, False
+    _hooks(torch).put(patches=beats)
+
+
+@functools.cache
+def _hooks(torch: Any) -> methods.Hooks:
+    def begins(_: Any, args: Any, kwargs: Any) -> methods.Answer | None:
+        if not (kwargs or {}).get("accumulate_grad") or (_passes >= SURE and not _by_hand):
+            return None  # `torch.autograd.grad` ends no step
+        return None, None, ends
+
+    hooks = methods.Hooks()
+    hooks.hear(torch._C._ImperativeEngine, "run_backward", begins)
+    return hooks
+
+
+def ends(_: Any) -> None:
+    """A backward pass has ended."""
+    global _passes, _by_hand
+    if _passes < SURE:
+        _passes += 1
+        _by_hand = _passes == SURE and not _has_optimizer()
+    if _by_hand:
+        _tell()
+
+
+def _has_optimizer() -> bool:
+    optim = sys.modules.get("torch.optim")
+    return optim is not None and any(issubclass(type(one), optim.Optimizer) for one in gc.get_objects())
