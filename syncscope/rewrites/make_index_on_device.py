@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, made_on_host
+from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, made_on_host
 from syncscope.codemod.patterns.numbers import named
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
@@ -57,6 +57,27 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def sampled(x: torch.Tensor, weights: torch.Tensor, kept: int):
+            x, weights = x.cuda(), weights.cuda()
+            order = torch.randperm(x.shape[1])[:kept]
+            x = x[:, order]  # !
+            return x * weights[:, order]  # !
+        """,
+        """
+        import torch
+
+        def sampled(x: torch.Tensor, weights: torch.Tensor, kept: int):
+            x, weights = x.cuda(), weights.cuda()
+            order = torch.randperm(x.shape[1], device=x.device)[:kept]
+            x = x[:, order]
+            return x * weights[:, order]
+        """,
+        Safety.UNSAFE,
+    ),
 )
 EXACT = SAME | {"torch.arange"}  # of an index, whose numbers are whole
 DREW = "the device's generator draws other numbers for the same seed"
@@ -70,6 +91,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(function.fact(part).dtype is Dtype.BOOL for part in parts) and not filled(function, taken):
         return None  # the true elements of a mask would be looked for on the device
     made = [made_on_host(function, part) for part in parts]
+    if not any(made) and parts and isinstance(parts[0], ast.Name) and all(function.same(p, parts[0]) for p in parts):
+        return of_name(function, parts[0])
     calls = [call for each in made if each is not None for call in each.calls]
     if not parts or None in made or any(function.dotted(call.func) in TYPES for call in calls):
         return None
@@ -85,6 +108,63 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if function.fact(taken.value).confidence < 2:
         changes.append(f"{function.file.text(taken.value)} must be a tensor")
     return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def of_name(function: Function, name: ast.Name) -> Fix | None:
+    """The fix for an index that has a name and selects from several tensors, or twice from one: `m[:, kept], mask[:, kept]`."""
+    assign = function.reaching_definition(name)
+    return function.once("index made", assign, lambda: shared(function, assign)) if assign is not None else None
+
+
+def shared(function: Function, assign: ast.Assign) -> Fix | None:
+    """The same, of the assignment that makes the index: it serves as an index wherever it is read, or is asked for its size."""
+    made, uses = made_on_host(function, assign.value), function.seen_by(assign)
+    taken = [selected(function, use) for use in uses if not described(function, use)]
+    indexed = [each for each in taken if each is not None and named(each.value)]
+    if made is None or not indexed or len(indexed) < len(taken) or any(c not in made_here(assign) for c in made.calls):
+        return None
+    drawn = any(function.dotted(call.func) in DRAWN for call in made.calls)
+    if any(function.dotted(call.func) not in EXACT | DRAWN for call in made.calls):
+        return None
+    if any(function.loop(use) is not function.loop(assign) for use in uses):
+        return None
+    known = [n for n in ast.walk(assign.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
+    bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
+    bases += [t.value for t in indexed if there_before(function, t, made.calls[0])]
+    bases += known  # what it counts the rows of, say
+    if not bases:
+        return None
+    there = bases[0]
+    draft = Draft(function)
+    for call in made.calls:
+        draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=there)))
+    changes = [DREW] if drawn else []
+    if any(not function.same(t.value, there) for t in indexed):
+        changes.append("all that it selects from must live on one device")
+    if function.fact(there).confidence < 2:
+        changes.append(f"{function.file.text(there)} must be a tensor")
+    return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def made_here(assign: ast.Assign) -> list[ast.AST]:
+    """What stands in an assignment."""
+    return list(ast.walk(assign.value))
+
+
+def described(function: Function, use: ast.Name) -> bool:
+    """Whether an index is only asked for its size here."""
+    parent = function.parent(use)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in DESCRIBED
+    return isinstance(parent, ast.Call) and function.dotted(parent.func) == "len"
+
+
+def selected(function: Function, use: ast.Name) -> ast.Subscript | None:
+    """What a name is an index of."""
+    above = function.parent(use)
+    if isinstance(above, ast.Tuple):
+        above = function.parent(above)
+    return above if isinstance(above, ast.Subscript) and use in each_of(above.slice) else None
 
 
 def there_before(function: Function, taken: ast.Subscript, call: ast.Call) -> bool:

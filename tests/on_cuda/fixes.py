@@ -104,6 +104,7 @@ RUNS = {  # examples that random inputs cannot start: rewrite, number of the exa
     ("keep_on_device", 2): "Margin(1.0).to(d)(x)",
     ("make_index_on_device", 0): "forward(x, torch.zeros(6, dtype=torch.long, device=d))",
     ("register_buffer", 0): "(blur := globals().get('blur') or Blur(1).to(d))(wide[..., None])",
+    ("register_constant", 0): "(shift := globals().get('shift') or Normalize([0.5] * 5).to(d))(x)",
     ("switch_off_anomaly_detection", 0): "train(linear, [x] * 3, stepping)",
     ("take_out_empty_cache", 0): "train(linear, [x] * 3, stepping)",
     ("take_out_synchronize", 0): "train(linear, [x] * 3, stepping)",

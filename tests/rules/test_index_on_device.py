@@ -4,7 +4,7 @@ import inspect
 import textwrap
 
 import pytest
-from rules.driver import findings
+from rules.driver import findings, fixed
 
 from syncscope.model.finding import Safety
 from syncscope.rewrites import make_index_on_device
@@ -53,3 +53,29 @@ def test_the_example_gives_the_same_where_there_is_no_gpu() -> None:
         exec(inspect.cleandoc(code), space)
         results.append(space["forward"](*given))
     assert torch.equal(*results)
+
+
+NAMED = """
+import torch
+
+def sampled(x: torch.Tensor, weights: torch.Tensor, kept: int):
+    x, weights = x.cuda(), weights.cuda()
+    order = {}
+    {}
+    return x[:, order] * weights[:, order]
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["print(order.tolist())", "order = order.flip(0)", "kept.append(order)", "for _ in range(2): x = x[order]"]
+)
+def test_an_index_that_serves_for_more_stays_on_the_host(line: str) -> None:
+    code = NAMED.format("torch.arange(x.shape[1])", line)
+    assert "device=" not in fixed(code, "host-tensor-as-index", allowed=(Safety.SAFE, Safety.UNSAFE))
+
+
+def test_an_index_of_several_tensors_is_made_once_where_they_are() -> None:
+    code = NAMED.format("torch.arange(x.shape[1])", "pass")
+    after = fixed(code, "host-tensor-as-index", allowed=(Safety.SAFE, Safety.UNSAFE))
+    assert "order = torch.arange(x.shape[1], device=x.device)\n" in after
+    assert after.count("device=") == 1

@@ -211,8 +211,17 @@ def takes_all(part: ast.expr) -> bool:
 
 def target(function: Function, move: ast.AST) -> ast.expr | str | None:
     """The device that `.to(device)` or `.cuda()` names."""
-    where = _named(move)
+    where = _named(move) or _held_device(function, move)
     return where if not isinstance(where, ast.expr) or may_be_device(function, where) else None
+
+
+def _held_device(function: Function, move: ast.AST) -> ast.Name | None:
+    """A name that surely holds a device, whatever it is called: `dev = x.device`."""
+    match move:
+        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Name() as where], keywords=[]):
+            held = function.value(where)
+            return where if isinstance(held, ast.Attribute) and held.attr == "device" else None
+    return None
 
 
 def may_be_device(function: Function, where: ast.expr) -> bool:
