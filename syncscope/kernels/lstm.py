@@ -59,7 +59,7 @@ def _ahead(gates: Tensor, weight: Tensor, shown: Tensor, cells: Tensor, kept: Te
     step before."""
     product = storage.empty(gates.shape[1:], gates.dtype)
     for t, given in enumerate(gates):
-        multiply(shown[t], weight.t(), None, 1, 0, product)
+        multiply(shown[t], weight.t(), None, 1, 0, product, tf32=precision.recurrent)
         state, rest = cells[t], (shown[t + 1], cells[t + 1], kept[t])
         recurrent.launch("lstm_cell", state, given, product, given, product, 0, state, *rest)
 
@@ -73,7 +73,7 @@ def _back(
     for t in range(len(slopes) - 1, -1, -1):
         given = slopes[t]
         if after is not None:
-            given = multiply(after, weight, given, 1, 1, slope)
+            given = multiply(after, weight, given, 1, 1, slope, tf32=precision.recurrent)
         after = to_gates[t]
         states = (cells[t], cells[t + 1], kept[t])
         recurrent.launch("lstm_cell_backward", cells[t], given, 1, to_cell, 1, *states, after, to_cell)
@@ -82,8 +82,8 @@ def _back(
 def _followed(steps: Callable[..., None]) -> Callable[..., None]:
     """Enqueued without Python in between from the third time on."""
     name = "lstm.input"
-    operators.asked[name] = precision.products
-    return plans.followed("aten::lstm", operators.watched(name, steps), precision.products)
+    operators.asked[name] = precision.recurrent
+    return plans.followed("aten::lstm", operators.watched(name, steps), precision.recurrent)
 
 
 _ahead_as_known, _back_as_known = _followed(_ahead), _followed(_back)

@@ -34,7 +34,7 @@ __kernel void attention_softmax(__global const S *scores, __global O *out, __glo
     EACH(base, end, sums[j] += exp(SCORE(i) - top);)
     const T sum = team_sum(total(sums), all), factor = sum == 0 ? 0 : 1 / sum;
     EACH(base, end, STORE(exp(SCORE(i) - top) * factor, out, i);)
-    EACH(end, behind, STORE(0, out, i);)
+    EACH(end, behind, STORE((T)0, out, i);)
 }
 
 __kernel void attention_softmax_backward(__global const S *slopes, __global const O *made, __global O *out, uint lines, uint length,
@@ -44,5 +44,5 @@ __kernel void attention_softmax_backward(__global const S *slopes, __global cons
     EACH(base, end, sums[j] += LOAD(slopes, i) * LOAD_MADE(made, i);)
     const T sum = team_sum(total(sums), all);
     EACH(base, end, STORE(LOAD_MADE(made, i) * (LOAD(slopes, i) - sum), out, i);)
-    EACH(end, behind, STORE(0, out, i);)
+    EACH(end, behind, STORE((T)0, out, i);)
 }

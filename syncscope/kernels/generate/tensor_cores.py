@@ -125,8 +125,9 @@ def text(kind: Kind, copied: bool = False) -> str:
     return PTX + words
 
 
+@functools.cache
 def serve(dtype: torch.dtype) -> bool:
-    """Whether contractions of this dtype are made by them."""
+    """Whether contractions of this dtype are made by them; asked at every product."""
     if dtype not in _STORED or "NVIDIA" not in device.platform.name:
         return False
     kinds: tuple[Kind, ...] = ("halves",) if dtype.itemsize == 2 else ("thrice", "once")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -22,10 +22,17 @@ _DIRECT = (torch.int32, torch.int64)  # beside floating point
 
 
 def multiply(
-    a: Tensor, b: Tensor, bias: Tensor | None, alpha: Number, beta: Number, out: Tensor, padded: bool = False
+    a: Tensor,
+    b: Tensor,
+    bias: Tensor | None,
+    alpha: Number,
+    beta: Number,
+    out: Tensor,
+    padded: bool = False,
+    tf32: Callable[[], bool] = precision.products,
 ) -> Tensor:
     """`alpha * a @ b + beta * bias` into `out`; all with a batch dimension or all without, `bias` broadcasts to `out`.
-    `padded` says that the neighbours of `a` go on with zeros behind their end."""
+    `padded` says that the neighbours of `a` go on with zeros behind their end, and `tf32` how float32 is multiplied."""
     if a.is_conj() or b.is_conj() or isinstance(alpha, complex) or isinstance(beta, complex):
         raise NotNative
     if out.dtype not in _DIRECT and not floating(out.dtype):
@@ -38,7 +45,7 @@ def multiply(
     bias_steps = None if bias is None else _steps(bias.expand(out.shape))
     plan = _plan(
         size, _steps(a), _steps(b), _steps(out), bias_steps, out.dtype, run.aligned(a, b, out), run.SHAPE,
-        out.dtype is torch.float32 and precision.products(), padded,
+        out.dtype is torch.float32 and tf32(), padded,
     )  # fmt: skip
     plan(a, b, bias, out, alpha, beta)
     return out
