@@ -265,6 +265,7 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
 
     from syncscope.cli._verified import patch, show
     from syncscope.linter.fixing import write
+    from syncscope.tracers.places import LIBRARY, kind_of_file
     from syncscope.verify.plan import content_of
     from syncscope.verify.results import as_object
 
@@ -288,6 +289,12 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
                 "`-o fixes.patch` keeps what is shown above as a patch, which `git apply --3way` may merge",
             )
         for path, (old, new) in found.files.items():
+            if kind_of_file(path) == LIBRARY:
+                echo(
+                    f"{os.path.relpath(path)} is a library's, and is not written to: -o fixes.patch keeps the patch",
+                    err=True,
+                )
+                continue
             write(path, new, old)
             echo(f"wrote {os.path.relpath(path)}", err=True)
     if not found.runs or (found.interrupted and found.ratio is None):

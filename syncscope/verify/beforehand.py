@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from syncscope.analysis.baseline import with_right_baseline
-from syncscope.analysis.event_graph import event_graph_of
 from syncscope.errors import UserError
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, Safety
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
-from syncscope.tracers.places import LIBRARY, kind_of_file
+from syncscope.verify.of_libraries import files_of, waited_in
 from syncscope.verify.own_files import own_files
 from syncscope.verify.plan import Plan
 from syncscope.verify.request import Program
@@ -62,7 +60,9 @@ def must_offer(
         fixes += map(by_hand, plan.by_hand)
         unmended += plan.unmended
     if recording is not None and not only:
-        fixes += _of_libraries(recording, rules)
+        fixes += (of_libraries := [*_of_libraries(waited_in(recording), rules)])
+        if any(not fix.why for fix in of_libraries):
+            return
     found.fixes = fixes
     found.notes += (
         known := [f"{one.place.path}:{one.place.line}  {one.rule}: no rewrite is known" for one in unmended]
@@ -70,17 +70,14 @@ def must_offer(
     raise NothingToTryError(*_nothing(program, len(files), [*map(_line, fixes), *known], only, rules))
 
 
-def _of_libraries(recording: Trace, rules: tuple[str, ...]) -> Iterator[TriedFix]:
-    """Fixes for lines of installed packages that waited."""
-    read = event_graph_of(with_right_baseline(recording)).reads
-    waited = {place for one in read if (place := one.place) is not None and kind_of_file(place.path) == LIBRARY}
-    there = sorted(place for place in waited if os.path.isfile(place.path))
-    for path in sorted({place.path for place in there}):
-        real = os.path.realpath(path)
-        plan = Plan([real], [Place(real, place.line) for place in there if place.path == path], rules)
+def _of_libraries(waited: Collection[Place], rules: tuple[str, ...]) -> Iterator[TriedFix]:
+    """Fixes for lines of installed packages that waited, of which only safe ones are tried unless their line is named."""
+    for path in files_of(waited):
+        plan = Plan([path], [place for place in waited if place.path == path], rules)
         for candidate in plan.candidates:
             fix = listed(plan, candidate)
-            fix.why = f"it is a library's, and waits here: --line {fix.path}:{fix.line} tries it in a copy"
+            if candidate.fix.safety is not Safety.SAFE:
+                fix.why = f"it is a library's, and waits here: --line {fix.path}:{fix.line} tries it in a copy"
             yield fix
 
 

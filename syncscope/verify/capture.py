@@ -139,18 +139,22 @@ class Capture:
             "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
             "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
             "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
+            "libraries": sorted({_spot(seen.inner) for seen, _ in self._counts if seen is not None and seen.inner}),
             **self._held.found(steps),
             "full": len(self._reads) >= MOST_READS,
         }
 
 
 def _place(seen: Any) -> tuple[str, int]:
-    from syncscope.tracers import places
     from syncscope.tracers.hooks import reads
 
     spot = reads.spot_of(seen)
-    if spot is None:
-        return "", 0
+    return ("", 0) if spot is None else _spot(spot)
+
+
+def _spot(spot: Any) -> tuple[str, int]:
+    from syncscope.tracers import places
+
     place, _ = places.resolve(spot)
     return place.path, place.line
 

@@ -12,15 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from syncscope.errors import UserError
+from syncscope.model.source import Place
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.failing import STEP, cannot_run
 from syncscope.verify.fewer_steps import IN_COMMON, steps_in_common
 from syncscope.verify.held import Name
+from syncscope.verify.of_libraries import real
 from syncscope.verify.one_process import NotComparedError
+from syncscope.verify.own_files import imported_by
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN
 from syncscope.verify.runs import Runs
+from syncscope.verify.trial import LIBRARIES
 from syncscope.verify.values import (
     LAST_BIT,
     Difference,
@@ -51,6 +55,7 @@ class Compared:
         self.found = runs.found
         self.values: dict[Set, Values] = {}
         self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
+        self.libraries: set[Place] = set()  # lines of installed packages that waited in steps
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
         self.beside: dict[Set, Difference] = {}  # of these two
@@ -63,6 +68,7 @@ class Compared:
             UserError: it does not run, or makes no steps.
         """
         self.runs.tell("as written: does it run, and what does it compute")
+        self._import_before(imported_by(self.runs.program, LIBRARIES))
         run = self.must_run(AS_WRITTEN, self.runs.program)
         self.found.steps = run.found["steps"]
         if self.found.steps < 2:
@@ -83,11 +89,17 @@ class Compared:
         self.runs.ends_by_itself = not run.found["cut"]
         self.runs.more_steps = run.found["cut"] and self.runs.settings.steps is None
         only = self.runs.settings.only
-        named = {part for place in only for part in Path(place.path).parts}  # is to be read in each run
-        self.runs.processes.import_before([name for name in run.found["imports"] if name not in named])
+        self.libraries |= set() if only else real(Place(path, line) for path, line in run.found["libraries"])
+        self._import_before(run.found["imports"])
         if twice:
             self.own_noise()
         return files
+
+    def _import_before(self, modules: Sequence[str]) -> None:
+        """Libraries are imported once for all runs, but for those of which lines may be tried: these are read in each run."""
+        tried = {*self.runs.settings.only, *self.libraries}
+        named = {part.removesuffix(".py") for place in tried for part in Path(place.path).parts}
+        self.runs.processes.import_before([name for name in modules if name.partition(".")[0] not in named])
 
     def must_run(self, chosen: Set, program: Program) -> RunResult:
         """A run that must not fail, with what it computes; `program` is what it runs.

@@ -7,7 +7,8 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from syncscope.project.imports import Imports
@@ -49,6 +50,19 @@ def own_files(program: Program) -> list[str] | None:
         for other in executed:
             walk.add(other)
     return list(walk.found)
+
+
+def imported_by(program: Program, libraries: Collection[str]) -> list[str]:
+    """Modules of these libraries that the program's own files name, as far as these are found without running it; not of one
+    that it has itself, under the same name."""
+    files = own_files(program) or ([] if program.module else [program.target])
+    own = {part.removesuffix(".py") for path in files for part in Path(path).parts}
+    found: dict[str, None] = {}
+    for path in files:
+        with suppress(OSError, SyntaxError, ValueError, RecursionError):
+            named = (name for name, level in _imported(ast.parse(Path(path).read_bytes())) if not level)
+            found.update(dict.fromkeys(name for name in named if name.partition(".")[0] in {*libraries} - own))
+    return [*found]
 
 
 class _Walk:

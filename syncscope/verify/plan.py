@@ -22,6 +22,7 @@ from syncscope.model.ops import Family
 from syncscope.model.source import Place
 from syncscope.rules import family
 from syncscope.verify.lines import LineMap
+from syncscope.verify.of_libraries import files_of
 
 HEARD = (Family.SHAPE, Family.READ, Family.LIBRARY, Family.EXPLICIT, Family.TIMING)  # whose waits a run shows by line
 MOST = 40  # fixes that are tried, and as many that are only listed
@@ -70,8 +71,8 @@ class Plan:
     """The candidates in some files, and versions of the files. `only` are places, `rules` names: none is all.
 
     Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of lines that waited, or (copies
-    to the device) of code that may run in a step, if it `ran` in these. `unlisted` is how many fixes there are beside
-    the candidates.
+    to the device) of code that may run in a step, if it `ran` in these; and safe ones of lines of `libraries`. `unlisted` is
+    how many fixes there are beside the candidates.
 
     Raises:
         UserError: a file cannot be read, or there is no rule of such a name.
@@ -84,7 +85,9 @@ class Plan:
         rules: Collection[str] = (),
         waited: Seen = lambda path, lines: True,
         ran: Seen = lambda path, lines: True,
+        libraries: Collection[Place] = (),
     ) -> None:
+        own, paths = set(paths), [*paths, *(path for path in files_of(libraries) if path not in paths)]
         self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
         self.before: dict[str, bytes] = {}
         self._sources: dict[str, SourceFile] = {}
@@ -104,15 +107,17 @@ class Plan:
         self._known: set[tuple[str, str, str]] = set()
         self._words: dict[int, set[tuple[str, str]]] = {}  # other keys of a candidate: see `_is_another`
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
+        self._allowed = {path: allowed if path in own else {Safety.SAFE} for path in paths}
         for path, source in self._sources.items():
-            self._first(path, source, allowed, only, rules)
+            self._first(path, source, self._allowed[path], only if path in own else libraries, rules)
         self._named, self._waited, self._ran = bool(only), waited, ran
+        self.libraries = {place for place in libraries if place.path not in own}
         self.unlisted = self._choose()
         firsts = [candidate for candidate in self.candidates if not candidate.idle]
         for candidate in firsts:
-            self._follow(frozenset({candidate.number}), allowed)
+            self._follow(frozenset({candidate.number}))
         if len(firsts) > 1:
-            self._follow(frozenset(c.number for c in firsts), allowed)
+            self._follow(frozenset(c.number for c in firsts))
 
     def _first(
         self, path: str, source: SourceFile, allowed: set[Safety], only: Collection[Place], rules: Collection[str]
@@ -156,14 +161,14 @@ class Plan:
         self.candidates = [replace(candidate, number=number) for number, candidate in enumerate((*tried, *idle))]
         return len(judged) - len(self.candidates)
 
-    def _follow(self, base: frozenset[int], allowed: set[Safety]) -> None:
+    def _follow(self, base: frozenset[int]) -> None:
         """Adds what the linter offers once these are made, and what it offers then."""
         version = self.version(base)
         new = []
         for path, raw in version.items():
             for finding in self._check(source_of(_shown(path), raw)):
                 fix = finding.fix
-                if fix is None or fix.safety not in allowed or len(self.candidates) >= MOST:
+                if fix is None or fix.safety not in self._allowed[path] or len(self.candidates) >= MOST:
                     continue
                 if (path, finding.rule, key(fix)) not in self._known:
                     lines = LineMap(self.before[path], raw)
@@ -175,13 +180,16 @@ class Plan:
                         else:
                             new.append(number)
         for number in new:
-            self._follow(base | {number}, allowed)
+            self._follow(base | {number})
 
     def _idle(self, candidate: Candidate) -> str:
         """Why a fix that nobody named is not worth trying."""
         lines = range(candidate.line, candidate.end_line + 1)
         if self._named:
             return ""
+        if candidate.path in {place.path for place in self.libraries}:
+            waited = any(place.path == candidate.path and place.line in lines for place in self.libraries)
+            return "" if waited else "its line did not wait in these steps"
         if not self._ran(candidate.path, lines):
             return "it did not run in these steps"
         if candidate.family in HEARD:

@@ -100,9 +100,11 @@ class Processes:
             self._temporary.cleanup()
 
     def import_before(self, modules: Sequence[str]) -> None:
-        """From now on runs are forked from a process that has imported these."""
-        if modules:
-            self._imports = " ".join(modules)
+        """From now on runs are forked from a process that has imported these, or others of the same libraries."""
+        known, self._imports = self._imports, " ".join(modules)
+        if _libraries(known) == _libraries(self._imports):
+            self._imports = known
+        else:
             self._end()
 
     def left(self) -> float:
@@ -355,6 +357,10 @@ def _serving(imports: str, kept: Sequence[int]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command, stdin=pipe, stdout=pipe, bufsize=0, env=given, start_new_session=True, pass_fds=kept
     )
+
+
+def _libraries(modules: str) -> set[str]:
+    return {module.partition(".")[0] for module in modules.split()}
 
 
 def _last(path: Path) -> str:

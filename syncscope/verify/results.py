@@ -9,7 +9,7 @@ from typing import Any
 
 from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
-from syncscope.model.finding import Finding, Fix
+from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.timing import FEWEST, SLIGHT, Ratio
 from syncscope.verify.undo import Remains
@@ -47,9 +47,10 @@ def listed(plan: Plan, candidate: Candidate) -> TriedFix:
 
 
 def by_hand(finding: Finding) -> TriedFix:
-    """A suggestion that nobody asked for."""
+    """A suggestion that nobody asked for, or what is not safe in a library."""
     assert finding.fix is not None
-    why = "it is to be made by hand; --line FILE:LINE tries it"
+    by_hand = finding.fix.safety is Safety.SUGGEST
+    why = f"{'it is to be made by hand' if by_hand else 'it is not safe, in a library'}; --line FILE:LINE tries it"
     return TriedFix(finding.place.path, finding.place.line, finding, finding.fix, why=why)
 
 

@@ -28,6 +28,7 @@ from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
 
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
+RECORDS = 90.0  # s of a budget that holds a recording, too
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 Tell = Callable[[str], None]
 
@@ -142,6 +143,9 @@ class Runs:
         if self.found.device == "cpu" or self.found.steps < 4:
             few = f"{self.found.steps} steps are too few to be recorded"
             self.found.unpredicted = few if self.found.steps < 4 else "on a CPU nothing waits for a device"
+            return None
+        if self.settings.budget < RECORDS:
+            self.found.unpredicted = f"a budget below {RECORDS:.0f} s goes to what is measured; --trace FILE predicts"
             return None
         self.tell("as written, recorded: what does a replay promise")
         skip = min(UNRECORDED, self.found.steps // 3)

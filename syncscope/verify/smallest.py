@@ -12,6 +12,7 @@ from syncscope.model.trace import Trace
 from syncscope.tracers.places import LIBRARY, kind_of_file
 from syncscope.verify.foretold import foretold
 from syncscope.verify.nothing import nothing_to_try
+from syncscope.verify.of_libraries import waited_in
 from syncscope.verify.one_process import why_apart
 from syncscope.verify.plan import Plan
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
@@ -45,6 +46,7 @@ class Fixes:
         """
         search = self.search
         self.runs.in_one = not self.runs.settings.apart
+        self.compared.libraries |= waited_in(recording) if not self.runs.settings.only else set()
         files = self.compared.as_written(twice=not self.runs.in_one)
         named = {place.path for place in self.runs.settings.only}
         if missing := sorted(path for path in named - set(files) if kind_of_file(path) != LIBRARY):
@@ -53,7 +55,8 @@ class Fixes:
                 "name one of its own files, as it stands in the project",
             )
         only, rules = self.runs.settings.only, self.runs.settings.rules
-        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran)
+        libraries = self.compared.libraries
+        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran, libraries)
         self._offer()
         self._set_aside()
         search.turned = self._refresh
@@ -117,8 +120,9 @@ class Fixes:
         return self.plan.version(self.plan.closed({number}))
 
     def _waits(self, finding: Finding) -> bool:
-        path = os.path.realpath(finding.place.path)
-        return self._read(path, range(finding.place.line, finding.end_line + 1))
+        path, lines = os.path.realpath(finding.place.path), range(finding.place.line, finding.end_line + 1)
+        in_library = any(place.path == path and place.line in lines for place in self.plan.libraries)
+        return in_library or self._read(path, lines)
 
     def _read(self, path: str, lines: range) -> bool:
         counts = self.compared.values[AS_WRITTEN].counts

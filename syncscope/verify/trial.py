@@ -227,7 +227,8 @@ class Observed:
         said = {"steps": self.count, "code": code, "files": own, "device": device_of(self.optimizers), **self.found()}
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
-        said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]
+        wanted = {name for name in LIBRARIES if name in sys.modules and not _is_own(sys.modules[name])}
+        said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in wanted]
         (self.folder / RESULT).write_text(json.dumps(said))
 
 
@@ -247,6 +248,14 @@ def device_of(optimizers: Mapping[int, Any]) -> str:
 def _source(module: Any) -> str | None:
     path = getattr(module, "__file__", None)
     return path if isinstance(path, str) and path.endswith(".py") else None
+
+
+def _is_own(module: Any) -> bool:
+    """Whether a module of that name is the program's own: another may be installed."""
+    from syncscope.tracers import places
+
+    path = _source(module)
+    return path is not None and places.kind_of_file(os.path.realpath(path)) == places.USER
 
 
 class Timed(Observed):
