@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 from syncscope.turns.filled import Lists
@@ -15,14 +16,14 @@ NAME = "__syncscope_turns__"  # under which woven code finds the selector, among
 class Selector:
     """`version` is the one that runs, 0 as written. `entered` counts how often each passage was begun, by it and version.
 
-    The `next` one, if any, runs from where the passage `head` is begun anew: what lies in it is all of one version, so that
-    what one has put into a list is not met by the other.
+    Where the passage `head` begins, `headed` is called, which may choose another: what lies in it is all of one version then,
+    so that what one has put into a list is not met by the other.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.next: int | None = None
         self.head: int | None = None
+        self.headed: Callable[[], None] = lambda: None
         self.entered: dict[tuple[int, int], int] = {}
         self.tape = Tape()
         self.over: Any = self.tape.loop  # asked by each loop what it is over
@@ -49,23 +50,22 @@ class Selector:
 
     def at(self, passage: int) -> int:
         """The version for a passage that begins."""
-        version = self._enter(passage)
+        self.top(passage)
         self._begun += 1
-        if version:
-            self._last[version] = self._begun
-        return version
+        if self.version:
+            self._last[self.version] = self._begun
+        return self.version
 
-    def mark(self, passage: int) -> int:
-        """The moment before a loop, for `since`."""
-        self._enter(passage)
-        return self._begun
-
-    def _enter(self, passage: int) -> int:
-        if passage == self.head and self.next is not None:
-            self.version, self.next = self.next, None
+    def top(self, passage: int) -> None:
+        """A passage begins, or what several belong to."""
+        if passage == self.head:
+            self.headed()
         key = passage, self.version
         self.entered[key] = self.entered.get(key, 0) + 1
-        return self.version
+
+    def mark(self) -> int:
+        """The moment before a loop, for `since`."""
+        return self._begun
 
     def since(self, mark: int) -> int:
         """The version for what follows the loop: the one that ran in it; of several the first one, which has all changes."""

@@ -113,6 +113,7 @@ def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
 class _Loom:
     def __init__(self, woven: Woven, first: int) -> None:
         self._woven, self._next = woven, first
+        self._marks = 0
         self.why = ""
 
     def weave(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None = None) -> Body | None:
@@ -124,7 +125,7 @@ class _Loom:
         if not others:
             return body
         aligned = {number: _aligned(body, other) for number, other in others.items()}
-        pieces = self._piecewise(body, others, aligned, where)
+        pieces = self._piecewise(body, others, aligned, where, unit)
         if pieces is not None:
             return pieces
         if unit is None:
@@ -135,7 +136,9 @@ class _Loom:
         self.why = ""
         return self._in_turns(body, others, where, unit)
 
-    def _piecewise(self, body: Body, others: Bodies, aligned: Mapping[int, list[_Step]], where: str) -> Body | None:
+    def _piecewise(
+        self, body: Body, others: Bodies, aligned: Mapping[int, list[_Step]], where: str, unit: ast.stmt | None
+    ) -> Body | None:
         """The list with each statement woven by itself; None where statements come, go or change that hold no others.
 
         What comes behind a loop that differs finishes what the loop began: it is of the version that ran there.
@@ -164,31 +167,31 @@ class _Loom:
         gone = [at for first, last in spans for at in range(first, last)]
         if len(set(gone)) < len(gone) or any(at in pairs for at in gone) or any(at <= loop for at, _ in spans):
             return None
-        woven: Body = []
-        mark = self._next
-        name = f"__syncscope_mark_{mark}__"
-        lists = _filled(body, others) if spans else {}
-        if spans:
-            self._next += 1
+        lists, top = _filled(body, others) if spans else {}, self._next
+        mark = f"__syncscope_mark_{self._marks}__"
+        self._marks += bool(spans)
         if lists:
-            self._woven.filled[mark] = where, body[loop].lineno, frozenset().union(*ends.values())
+            self._next += 1
+            self._woven.filled[top] = where, body[loop].lineno, frozenset().union(*ends.values())
+        woven: Body = []
         for at in range(len(body) + 1):
+            if lists and at == (0 if isinstance(unit, LOOPS) else loop):
+                woven.append(ast.Expr(call("top", ast.Constant(top))))
             woven += added.get(at, [])
             if spans and at == loop:
-                begins = call("mark", ast.Constant(mark))
-                woven.append(ast.Assign([ast.Name(name, ast.Store())], begins))
+                woven.append(ast.Assign([ast.Name(mark, ast.Store())], call("mark")))
             for first, last in spans:
                 if first == at:
-                    chosen = call("since", ast.Name(name, ast.Load()))
+                    chosen = call("since", ast.Name(mark, ast.Load()))
                     made = {
-                        number: [*alike("finish", mark, lists, number), *other]
+                        number: [*alike("finish", top, lists, number), *other]
                         for number, other in ends[first, last].items()
                     }
-                    woven.append(by_version(chosen, made, [*alike("finish", mark, lists), *body[first:last]]))
+                    woven.append(by_version(chosen, made, [*alike("finish", top, lists), *body[first:last]]))
             if at == len(body) or at in gone:
                 continue
             if at in pairs and not self._inside(body[at], pairs[at], where):
-                self._woven.filled.pop(mark, None)
+                self._woven.filled.pop(top, None)
                 return None
             woven.append(body[at])
         return woven

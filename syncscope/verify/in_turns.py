@@ -11,7 +11,7 @@ import ast
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -21,6 +21,7 @@ from typing import Any
 from syncscope.turns.selector import Selector
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, heard, weave
 from syncscope.verify.periods import Periods
+from syncscope.verify.rehearsal import wait
 from syncscope.verify.request import Request
 from syncscope.verify.same_steps import SameSteps
 from syncscope.verify.timing import ALIKE, LONG
@@ -83,7 +84,11 @@ class Conductor:
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
         self._worked: int | None = None  # ns of the processors by the begin of a block
-        self._left = self._long = 0  # steps of this block, and of a block
+        self._steps = self._long = 0  # steps of this block so far, and of a block
+        self._seen = 0  # of these when the head was begun last
+        self._process = os.getpid()
+        self._chosen = 0  # the version of the block that comes, or is under way
+        self.ended: Callable[[], None] = lambda: None  # called where nobody asks for more, and no step has just ended
         self._heard = b""
 
     def heard(self, path: str) -> ast.Module | None:
@@ -125,22 +130,47 @@ class Conductor:
             once = {str(number): why for number in self._versions if (why := self._once(number))}
             self._say({"seconds": monotonic() - self._began, "once": once})
             return self._next()
-        self._left -= 1
-        if self._left == self._long:  # the first steps of a block have what the one before left
-            self._times, self._worked = self._new(), worked()
-        if self._left > self._long:
-            return True
+        self._steps += 1
+        if self.selector.head is not None:
+            return True  # blocks begin and end where the head does
+        if self._steps == 1:  # the first step of a block has what the one before left
+            self._begin()
+        elif self._steps > 1:
+            self._times.boundary()
+        return self._steps <= self._long or self._end()
+
+    def _headed(self) -> None:
+        """What differs is begun anew: a block ends where the next begins. More than once before a step is one time."""
+        if (self._times is not None and self._steps == self._seen) or os.getpid() != self._process:
+            return
+        self._seen = self._steps
+        if self._times is not None:
+            self._times.boundary()
+            if self._steps < self._long:
+                return
+            if not self._end():
+                self.ended()
+        if self._times is None:
+            self.selector.version, self._steps, self._seen = self._chosen, 0, 0
+            wait()
+            self._begin()
+
+    def _begin(self) -> None:
+        """The steps that count begin."""
+        self._times, self._worked = self._new(), worked()
         self._times.boundary()
-        if not self._left:
-            self._times.pause()
-            lengths = [length for length in self._times.every() if length is not None]
-            is_whole = len(lengths) == self._long and self.selector.next is None
-            told = fmean(lengths) if is_whole else None
-            now = worked()
-            work = None if now is None or self._worked is None else (now - self._worked) / self._long
-            self._say({"version": self.selector.version, "step": told, "work": told and work})
-            return self._next()
-        return True
+
+    def _end(self) -> bool:
+        """A block has ended: says how long its steps took, and begins the next. Whether there is one."""
+        now, steps = worked(), self._steps - (self.selector.head is None)
+        self._times.pause()
+        lengths = [length for length in self._times.every() if length is not None]
+        is_whole = len(lengths) == len(self._times)
+        told = sum(lengths) / steps if is_whole else None
+        work = None if now is None or self._worked is None else (now - self._worked) / steps
+        self._say({"version": self.selector.version, "step": told, "work": told and work})
+        self._times = None
+        return self._next()
 
     def _lengths(self) -> list[int]:
         return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)][WARM // 2 :]
@@ -176,7 +206,7 @@ class Conductor:
         return ""
 
     def _plan_blocks(self) -> None:
-        """A block is as many steps as begin all that differs at least once, after so many that do not count."""
+        """A block is as many steps as begin all that differs at least once."""
         usual = median(self._lengths())
         passages = [passage for one in self.files.values() for passage in one.passages]
         each = fmean(self._lengths())
@@ -193,6 +223,7 @@ class Conductor:
         if self._period > 1:
             begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it
             self.selector.head = next(passage for passage in begun if self._periods.of(passage) == self._period)
+            self.selector.headed = self._headed
 
     def _next(self) -> bool:
         """Begins the block that is asked for; False where none is, and the run is to end."""
@@ -209,11 +240,9 @@ class Conductor:
                 self._comparison = None
             else:
                 self._order = said["order"]
+        self._chosen, self._steps = self._order.pop(0), 0
         if self.selector.head is None:
-            self.selector.version = self._order.pop(0)
-        else:
-            self.selector.next = self._order.pop(0)
-        self._left = self._long + self._period
+            self.selector.version = self._chosen
         return True
 
     def _passages(self, version: int) -> set[int]:

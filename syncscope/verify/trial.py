@@ -360,6 +360,7 @@ class InTurns(Observed):
 
         super().__init__(request, turn)
         self._conductor = Conductor(request, self.optimizers)
+        self._conductor.ended = self.end
         overlay.put({path: one.tree for path, one in self._conductor.files.items()}, self._conductor.heard)
 
     def listen(self, stack: contextlib.ExitStack) -> None:
