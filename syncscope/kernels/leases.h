@@ -17,7 +17,7 @@ static struct { PyObject *_free, *_new, *in_use, *peak, *told, *launches, *refus
 static const Dlpack *dlpack;
 static Block *blocks;            /* by address */
 static Py_ssize_t known, room;
-static uint64_t calls;
+static uint64_t calls, dropped = 1; /* how often memory went back to the driver, and one */
 
 static Py_ssize_t after(char *address) { /* the number of blocks that begin there or before */
   Py_ssize_t low = 0, high = known;
@@ -135,6 +135,7 @@ static PyObject *know(PyObject *module, PyObject *arguments) {
 }
 
 static PyObject *drop(PyObject *module, PyObject *address) {
+  dropped++;
   Py_ssize_t k = after(PyLong_AsVoidPtr(address));
   if (k && blocks[k - 1].address == PyLong_AsVoidPtr(address)) {
     memmove(blocks + k - 1, blocks + k, sizeof *blocks * (known - k));

@@ -8,7 +8,7 @@
 #include "call_key.h"
 #include <time.h>
 
-typedef struct { int at, slot; } Hole;
+typedef struct { int at, slot; void *holds; } Hole; /* of a kernel that nobody else gives arguments to */
 typedef struct { uint64_t seed, offset; } Random; /* where a generator stands: what a kernel that draws is given */
 typedef struct {
   PyObject *kernel;
@@ -17,6 +17,7 @@ typedef struct {
   size_t size[3], group[3];
   int holes;
   Hole *hole;
+  uint64_t given; /* when holes were filled: a buffer that is gone since may have given its address to another */
   int draws_at; /* the argument that is a Random; -1 of a kernel that draws nothing */
   uint64_t drawn; /* how far the generator is then */
 } Launch;
@@ -78,9 +79,11 @@ static void forget_all(void) {
 
 static int enqueue(Plan *plan, void **slots) {
   for (Launch *launch = plan->launch; launch < plan->launch + plan->launches; launch++) {
-    int error = 0;
+    int error = 0, anew = launch->given != dropped;
+    launch->given = 0;
     for (Hole *hole = launch->hole; hole < launch->hole + launch->holes && !error; hole++)
-      error = cl.set(launch->handle, hole->at, sizeof(void *), &slots[hole->slot]);
+      if (anew || hole->holds != slots[hole->slot]) error = cl.set(launch->handle, hole->at, sizeof(void *), &slots[hole->slot]), hole->holds = slots[hole->slot];
+    if (!error) launch->given = dropped;
     if (!error && launch->draws_at >= 0) {
       error = cl.set(launch->handle, launch->draws_at, sizeof *generator, generator);
       generator->offset += launch->drawn;
