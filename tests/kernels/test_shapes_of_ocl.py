@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
-from syncscope.kernels import fold, plans, programs
+from syncscope.kernels import fold, plans, programs, queue
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -141,3 +141,34 @@ def test_a_number_has_the_dimension_that_every_operator_takes(name, dim):
         [here] if torch.is_tensor(here) else here, [there] if torch.is_tensor(there) else there, strict=True
     ):
         assert torch.equal(a, b.cpu())
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        lambda x: x[1],
+        lambda x: x[:, -1],
+        lambda x: x[..., 2].t(),
+        lambda x: x[:, 1:3],
+        lambda x: x[:, ::2],
+        lambda x: x[1:1],
+    ],
+)
+def test_gradients_of_what_is_taken_out_are_one_launch(taken):
+    x, slope = torch.randn(3, 4, 5), torch.randn(taken(torch.empty(3, 4, 5)).shape)
+    here, there = x.clone().requires_grad_(), x.to("ocl").requires_grad_()
+    (expected,) = torch.autograd.grad(taken(here), here, slope)
+    made, moved = taken(there), slope.to("ocl")
+    for _ in range(3):
+        before = queue.launches
+        (got,) = torch.autograd.grad(made, there, moved, retain_graph=True)
+        assert queue.launches - before == 1
+        assert torch.equal(got.cpu(), expected)
+
+
+def test_whole_numbers_one_after_the_other_are_made_on_the_device():
+    for given in ((7,), (3, 20, 4), (9, -3, -2), (5, 5)):
+        before = queue.launches
+        made = torch.arange(*given, device="ocl")
+        assert queue.launches - before == int(made.numel() > 0)
+        assert torch.equal(made.cpu(), torch.arange(*given))

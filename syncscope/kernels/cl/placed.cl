@@ -11,3 +11,19 @@ __kernel void triangle(__global const T *in, long at, __global T *out, long out_
     const long i = get_global_id(0), across = i % columns - i / columns % rows;
     if (i < count) out[out_at + i] = (upper ? across >= diagonal : across <= diagonal) ? in[at + i] : (T)0;
 }
+
+__kernel void arange(__global T *out, long at, T start, T step, uint count) {
+    const uint i = get_global_id(0);
+    if (i < count) out[at + i] = start + (T)i * step;
+}
+
+// Zeros, but for every `step`-th of `size` along one dimension, `count` of them from `start` on, which come from `in`.
+__kernel void amid_zeros(__global const T *in, long at, __global T *out, uint total, uint inner, uint size, int start, int step,
+                         int count) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const uint row = i / inner, outer = row / size;
+    const int along = (int)(row % size) - start, k = along / step;
+    const int there = along >= 0 && k * step == along && k < count;
+    out[i] = there ? in[at + ((long)outer * count + k) * inner + i % inner] : (T)0;
+}

@@ -1,4 +1,4 @@
-"""Tensors whose content follows from a few numbers: made on the host and uploaded, without a wait; triangles of matrices."""
+"""Tensors whose content follows from a few numbers: most are made on the host and uploaded, without a wait; triangles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, native, op, overload
@@ -28,7 +29,26 @@ def _on_host(name: str) -> Callable[..., Tensor]:
     return make
 
 
-for _name in ("arange.start_out", "range.out", "linspace.out", "logspace.out", "eye.out", "eye.m_out"):
+_arange_on_host = _on_host("arange.start_out")
+
+
+@op("arange.start_out")
+def arange(start: Number, end: Number, step: Number = 1, *, out: Tensor) -> Tensor:
+    """Numbers one `step` apart; those that are no integers are the CPU's."""
+    whole = all(type(x) is int for x in (start, end, step)) and out.dtype in (torch.int64, torch.int32)
+    if not whole or not step or not out.is_contiguous():
+        return _arange_on_host(start, end, step, out=out)
+    count = max(-(-(int(end) - int(start)) // int(step)), 0)
+    if out.numel() != count:
+        storage.resize(out, [count])
+    if 0 < count < 1 << 31:
+        size = (-(-count // _GROUP) * _GROUP,)
+        program = kernel("placed", "arange", T=C_TYPE[out.dtype])
+        queue.launch(program, size, (_GROUP,), storage.buffer(out), out.storage_offset(), start, step, count)
+    return out
+
+
+for _name in ("range.out", "linspace.out", "logspace.out", "eye.out", "eye.m_out"):
     native[_name] = _on_host(_name)
 
 
