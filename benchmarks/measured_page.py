@@ -34,7 +34,7 @@ def intervals() -> Iterator[str]:
     yield "`python benchmarks/calibrate.py score`, each loop told by the others:\n"
     yield "| | loops | recordings | covered | width | off | worst |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    ends, decisions = printed.getvalue().split("\n\n")
+    ends, decisions, beside = printed.getvalue().split("\n\n")
     for line in ends.splitlines()[2:]:
         name, *cells = re.split(r"\s{2,}|(?<=\w)\s+(?=\d)", line.strip())
         yield f"| {' | '.join([name, *cells])} |"
@@ -43,6 +43,8 @@ def intervals() -> Iterator[str]:
     for line in decisions.splitlines()[2:]:
         name, *cells = re.split(r"\s{2,}", line.strip())
         yield f"| {' | '.join([name, *cells])} |"
+    yield ""
+    yield from (f"- {line}" for line in beside.splitlines())
     learned_from, held_out = (len(calibrate.names(folder)) for folder in (LEARNED_FROM, HELD_OUT))
     yield f"\nWidth, off and worst are points of a step. {learned_from} loops are in `loops/learned_from`,"
     yield f"{held_out} in `loops/held_out`. The runs:\n"

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,20 +23,66 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices, timed_part
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds, Stays
-from syncscope.model.ops import COUNTS
+from syncscope.model.ops import COUNTS, Op
 from syncscope.model.report import Line, Report
 
+CONDITIONS = (Op.BOOL, Op.CONDITION)
 LIKELY = 0.03  # the part of a step that is worth a change
 SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
+MUCH = 0.2  # on a busy processor, too, is worth a change: of 138 recordings there all gained whose rewrite adds no work
+OFTEN = 0.5  # of what passes at once save besides the waits, that which fixes by hand were seen to save, in the median
 
 
-def decide(share: float, low: float, high: float, bound: float, adds: bool = False, doubt: float = 0.0) -> Decision:
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What waits cost, in parts of a step: all of them (`waits`), and those that the linter's rewrites take away (`offered`).
+    And what is saved if the passes of loops around them are made at once, likely and at most, where that is possible."""
+
+    waits: float
+    offered: float
+    at_once: float = 0.0
+    most: float = 0.0
+    along: str = ""
+    copied: float = 0.0  # what the host works on tensors that it copied, while the device has nothing to do
+
+    @property
+    def likely(self) -> float:
+        """Whoever fixes a loop by hand often takes it out."""
+        return self.waits + OFTEN * max(0.0, self.at_once - self.waits)
+
+    @property
+    def less(self) -> float:
+        """By how much less the linter's rewrites save."""
+        return max(0.0, self.likely - self.offered)
+
+    @property
+    def more(self) -> float:
+        """How much more may be saved, at most."""
+        return self.all - self.likely
+
+    @property
+    def all(self) -> float:
+        """What may be saved at most, if all goes that may go along."""
+        return max(self.most, self.likely + self.copied)
+
+
+def decide(
+    share: float,
+    low: float,
+    high: float,
+    bound: float,
+    adds: bool = False,
+    doubt: float = 0.0,
+    offered: float | None = None,
+) -> Decision:
     """What to do about waits that likely cost a `share` of a step, or what lies between `low` and `high`; `adds` says that a
-    rewrite makes the device do more, by how much nobody knows before, `doubt` how much the recording itself leaves open."""
+    rewrite makes the device do more, by how much nobody knows before, `doubt` how much the recording itself leaves open. The
+    rewrites that are `offered` may save less than all waits cost."""
     if bound < LIKELY or (share < LITTLE and high < AT_MOST):
         return Decision.LEAVE
-    if share >= LIKELY and min(low, share - doubt) > SURELY and not adds:
+    sure = share if offered is None else min(share, offered)
+    if sure >= LIKELY and min(low, sure - doubt) > SURELY and not adds:
         return Decision.FIX
     return Decision.TRY
 
@@ -49,13 +95,18 @@ def answer(
     loops: int = 0,
     measured: int = 0,
     doubt: float = 0.0,
+    offered: float | None = None,
 ) -> Answer:
     """The answer for waits that likely cost a `share` of a step, and that what it is `between`; neither passes the `bound`."""
     likely = min(share, bound)
     low, high = min(between[0], likely), min(max(between[1], likely), bound)
-    decision = decide(likely, low, high, bound, adds, doubt)
-    why = _why(decision, likely, low, high, bound, adds, doubt)
-    return Answer(decision, likely, low, high, bound, measured, loops, why)
+    decision = decide(likely, low, high, bound, adds, doubt, offered)
+    sure = likely if offered is None else min(likely, offered)
+    if decision is Decision.TRY and sure < LIKELY <= likely:
+        why = f"one read stays, and waits as long: it all costs {likely:.0%}, so use the value a step later, and measure it"
+    else:
+        why = _why(decision, sure, low, high, bound, adds, doubt)
+    return Answer(decision, likely, low, high, bound, measured, loops, why, offered=offered)
 
 
 def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: bool, doubt: float) -> str:
@@ -95,14 +146,26 @@ def without_figure(report: Report, works: bool) -> Answer:
 
 
 def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
-    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected."""
+    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected. A
+    device that takes rows by a mask as it is (`ocl`) has to go by positions then."""
     selecting = {r for one in event_graph.selections for r in one.reads}
+    by_mask = any(name.startswith("mask_gather") for name in event_graph.trace.names)
     found = []
     for n, (line, rows) in enumerate(zip(lines, members, strict=True)):
         fix = line.finding.fix if line.finding else None
-        if fix.adds is not Adds.NOTHING if fix is not None else line.op in COUNTS or not selecting.isdisjoint(rows):
+        more = line.op in COUNTS or not selecting.isdisjoint(rows)
+        if fix is not None:
+            more = fix.adds is not Adds.NOTHING or (fix.takes and by_mask)
+        if more:
             found.append(n)
     return frozenset(found)
+
+
+def clears(line: Line) -> bool:
+    """Whether what a line launched for its read goes with it: as its rewrite says, else where the read is a condition, which is
+    asked less often, or not at all."""
+    fix = line.finding.fix if line.finding else None
+    return fix.clears if fix is not None else line.op in CONDITIONS
 
 
 def doubt_of(event_graph: EventGraph, graph: Graph, freed: Collection[int], step: float) -> float:
@@ -137,39 +200,45 @@ def experience_of(report: Report, event_graph: EventGraph) -> Experience | None:
 
 
 def of_all(
-    report: Report,
-    costs: Prices,
-    waits: float,
+    saving: Saving,
+    bound: float,
     between: tuple[float, float],
     known: Experience | None,
-    adding: Collection[int],
+    adds: bool,
     unforeseeable: bool,
     doubt: float,
     left_open: float,
+    longer: bool = False,
 ) -> Answer:
-    """The answer for all waits: no `fix` where the plan needs what adds work, or too much of a step is in `doubt`, and no
-    `leave` while one is not foreseen, or while the rewrites leave what `waits` (ns a step, all of them) cost."""
-    step = costs.step or 1.0
-    bound = report.bound.share if report.bound else 1.0
-    share, (low, high) = costs.saving / step, (end / step for end in between)
+    """The answer for all waits, by their `saving`: no `fix` where the plan needs what `adds` work, or too much of a step is in
+    `doubt`, and no `leave` while one is not foreseen. Where nothing was ever measured of such, it lies `between` these. Where
+    each rewrite would make a step `longer`, waits that cost little are left."""
+    bound = max(bound, saving.all)
+    low, high = between
     if known is not None:
-        low, high = known.around(share, left_open)
+        low, high = known.around(saving.likely, left_open, saving.less, saving.more)
     loops, measured = (known.loops, known.measured) if known is not None else (0, 0)
-    found = answer(share, (low, high), bound, not set(adding).isdisjoint(costs.plan), loops, measured, doubt)
+    found = answer(saving.likely, (low, high), bound, adds, loops, measured, doubt, saving.offered)
+    found = replace(found, along=saving.along, most=max(saving.all, found.share or 0.0))
     if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
         return replace(
             found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
         )
-    return _not_left(found, waits / step)
+    if longer and saving.all < LITTLE:
+        return replace(
+            found, decision=Decision.LEAVE, why="without them a step would be longer: it would run over all rows"
+        )
+    return found
 
 
 def beside_others(found: Answer, others: float) -> Answer:
-    """The answer where the device is a processor that `others` had for this part of its time: no `fix`.
+    """The answer where the device is a processor that `others` had for this part of its time: `fix` only of what is much.
 
     A host that waits leaves its processor to the device. One that does not takes it, and where none is free the step may
     become longer.
     """
-    if found.decision is not Decision.FIX or others <= BUSY:
+    sure = min(found.share or 0.0, found.offered if found.offered is not None else 1.0)
+    if found.decision is not Decision.FIX or others <= BUSY or sure >= MUCH:
         return found
     why = (
         f"others had the processors, which are the device, for {others:.0%} of its time: a host that waits no longer takes "

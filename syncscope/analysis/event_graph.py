@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.changes import Added, After, Changes, How
 from syncscope.analysis.entries import Hold
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.folding import Enqueued, folded
@@ -42,8 +42,6 @@ from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, wo
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Lane, Trace
 
-After = Literal["work", "launch", "never"]
-Added = Literal["nothing", "known", "most"]
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
 BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
@@ -56,19 +54,6 @@ class Late:
     lane: Lane
     start: NDArray[np.float64]
     end: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Changes:
-    """What is otherwise in a replay than recorded, ns: the host's time before each of its items (`gaps`) and in it (`cost`).
-
-    And how long each piece of work takes, and whether it begins right after the one before it in its queue (`chained`).
-    """
-
-    gaps: NDArray[np.float64] | None = None
-    cost: NDArray[np.float64] | None = None
-    duration: NDArray[np.float64] | None = None
-    chained: NDArray[np.bool_] | None = None
 
 
 def event_graph_of(trace: Trace, pinned: float | None = None) -> EventGraph:
@@ -99,6 +84,7 @@ class EventGraph:
         self.trace = trace
         self.recorder = Recorder()
         self._plain: frozenset[int] = frozenset()
+        self._taking: list[SelectedRows] = []
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self.held, steps)
         self._work = work = DeviceWork(trace, launched, host)
@@ -136,11 +122,13 @@ class EventGraph:
         """What the host did, in order."""
         return self._host
 
-    def rewritten(self, plain: Collection[int], clearing: Collection[int] = ()) -> None:
+    def rewritten(self, plain: Collection[int], clearing: Collection[int] = (), taking: Collection[int] = ()) -> None:
         """These reads have rewrites that add nothing: no work over all rows where they select, no launch in their place. With
-        `clearing` ones goes what their lines launched for them."""
+        `clearing` ones goes what their lines launched for them; after those of `taking` ones rows are taken as ever."""
+        self._taking = [one for one in self.selections if not set(one.reads).isdisjoint(taking)]
         self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]
         self._plain, self.taken_out.clearing = frozenset(plain), frozenset(clearing)
+        self.taken_out.taking = frozenset(n for n in taking if n in self.taken_out.whole)
         self._graphs.clear()
 
     def kept(self, reads: Collection[int]) -> float | None:
@@ -163,6 +151,7 @@ class EventGraph:
         slow: bool = False,
         added: Added = "known",
         changes: Changes | None = None,
+        how: How = "waits",
     ) -> Graph:
         """What is replayed, without the time of the `recorder`, by default that of the whole graph.
 
@@ -175,12 +164,14 @@ class EventGraph:
         every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too:
         a host that slept goes on more slowly.
         What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
-        (`analysis.selections`). With `changes`, something else is otherwise, too.
+        (`analysis.selections`). With `changes`, something else is otherwise, too. Of selections whose rewrite takes rows all
+        the same the waits go; by `how` what takes the rows stays, as it is offered, or they are in fixed shapes; for the
+        easiest, what lines launched before reads that ask for rows goes, too.
         """
         recorder = self.recorder if recorder is None else recorder
-        chosen = self.selections
+        chosen = self.selections + self._taking * (how == "fixed")
         added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
-        key = recorder, late, stays, ordered, gone, slow, added
+        key = recorder, late, stays, ordered, gone, slow, added, how
         kept, changes = collectives is None and changes is None, changes or Changes()
         if kept and key in self._graphs:
             return self._graphs[key]
@@ -215,9 +206,11 @@ class EventGraph:
         with_read, left = out.launched_by(going), np.full(len(work.start), -1.0)
         for j, (number, time) in out.uploads.items():
             with_read[j], left[j] = number, time
+        still, taking = out.still_taken() if how == "offered" else (np.zeros(0, np.intp), {})
+        with_read[still] = -1  # what takes rows by positions
         least = shortest(self.trace, work.row) if chosen else work.duration
         spare = np.zeros(len(work.start))
-        for_read = out.cleared()
+        for_read = out.cleared(out.clearing | out.counting if how == "easiest" else None)
         cleared = np.flatnonzero((for_read >= 0) & (with_read < 0) & (not stays))
         with_read[cleared] = for_read[cleared]
         spare[cleared] = (cost + np.minimum(gaps, OPERATOR))[work.item[cleared]]
@@ -234,6 +227,9 @@ class EventGraph:
                 with_read[one.back], left[one.back] = of, -1.0
                 spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
         spared = out.spared(going, recorder)
+        for of, time in taking.items():
+            ending = self.reads[of].calls[-1]
+            spared[ending] = min(0.0, spared.get(ending, 0.0) + time)
         if stays and (plain := work.launch[:-1] & ~host.holds).any():
             launching = float((cost + np.minimum(gaps, OPERATOR))[plain].mean())
             fetched = out.fetching - self._plain
@@ -247,7 +243,7 @@ class EventGraph:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
-        anew = {} if stays else out.anew()
+        anew = {} if stays else {n: longer for n, longer in out.anew().items() if n not in taking}
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
 
         def hold(item: int, since: float, position: int, more: int) -> Hold:

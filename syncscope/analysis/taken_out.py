@@ -51,6 +51,7 @@ class TakenOut:
         self._number_of = {row: number for number, read in enumerate(reads) for row in read.calls}
         self._by_call = np.argsort(work.enqueued, kind="stable")
         self.clearing = frozenset[int]()  # of which the rewrite computes no longer what they ask for
+        self.taking = frozenset[int]()  # of which the rewrite takes rows all the same, by positions that are known
         self.whole = frozenset(number for number, read in enumerate(reads) if read.row >= 0)
         self.fetching = frozenset(number for number in self.whole if reads[number].op in VALUES)
         self.copying = frozenset(number for number in self.whole if reads[number].op in COPIES)
@@ -73,15 +74,25 @@ class TakenOut:
             found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
         return found
 
-    def cleared(self) -> NDArray[np.intp]:
+    def still_taken(self) -> tuple[NDArray[np.intp], dict[int, float]]:
+        """The work that takes rows for the reads that are `taking`, which their expressions launch last; and by read the host's
+        time, ns, after its last wait, in which it is launched."""
+        of = self.launched_by(self.taking)
+        last = {int(of[j]): j for j in self._by_call.tolist() if of[j] >= 0}
+        ended = self._trace.end
+        spent = {n: float(ended[self._reads[n].row] - ended[self._reads[n].calls[-1]]) for n in last}
+        return np.array(sorted(last.values()), np.intp), {n: max(0.0, time) for n, time in spent.items()}
+
+    def cleared(self, clearing: Collection[int] | None = None) -> NDArray[np.intp]:
         """For each piece of work which of the reads that are `clearing` its line launched it for: right before it; -1 else."""
+        clearing = self.clearing if clearing is None else clearing
         trace, host, found = self._trace, self._host, np.full(len(self._work.start), -1, np.intp)
-        if not self.clearing or not len(host.row):
+        if not clearing or not len(host.row):
             return found
         plain = (host.row >= 0) & ~host.holds
         place = np.where(plain, trace.place[np.where(plain, host.row, 0)], -1)
         begin, for_read = host.begin + host.origin, np.full(len(host.row), -1, np.intp)
-        for number in self.clearing:
+        for number in clearing:
             row = self._reads[number].row
             item = int(np.searchsorted(begin, trace.start[row])) - 1 if row >= 0 and trace.place[row] >= 0 else -1
             while item >= 0 and place[item] == trace.place[row]:

@@ -65,7 +65,7 @@ def _decision(report: Report, per: str) -> str:
         whole = {
             Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
         }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
-        return f"{word} {whole} {found.figure} shorter. No savings of lines: {refused} {_next(report)}"
+        return f"{word} {whole} {_figure(report, found)} shorter. No savings of lines: {refused} {_next(report)}"
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
     if found.decision is Decision.LEAVE:
@@ -73,7 +73,7 @@ def _decision(report: Report, per: str) -> str:
     chosen = [report.lines[i] for i in report.plan]
     if not chosen:
         rest = "the other waits" if unforeseen else "any wait"
-        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {found.figure} shorter."
+        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found)} shorter."
         return f"{word}{told} {shorter}{_settles(report)}"
     places = len({line.place or id(line) for line in chosen})
     what = "one line" if places == 1 else f"{places} lines"
@@ -82,8 +82,15 @@ def _decision(report: Report, per: str) -> str:
     every = f"{'The other' if unforeseen else 'All'} waits" + " together" * (len(report.lines) > 1)
     return (
         f"{word} Fixing {what} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
-        f"{every} likely cost {found.figure}; the host is blocked for {about_ms(blocked)}.{told}{_settles(report)}"
+        f"{every} likely cost {_figure(report, found)}; the host is blocked for {about_ms(blocked)}.{told}{_settles(report)}"
     )
+
+
+def _figure(report: Report, found: Answer) -> str:
+    """The likely saving of the waits; and where more may go with them, of that."""
+    if not found.along or report.of_waits is None:
+        return found.figure
+    return f"{report.of_waits.figure}, and with {found.along} {found.figure}"
 
 
 def _left(report: Report, found: Answer, step: float, blocked: float, per: str) -> str:

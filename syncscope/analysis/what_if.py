@@ -18,7 +18,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.event_graph import Changes, EventGraph
+from syncscope.analysis.changes import Changes
+from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
@@ -81,7 +82,7 @@ def _scaled(one: WhatIf, scale: float) -> WhatIf:
 
 def _waits(report: Report, step: float) -> Iterator[WhatIf]:
     """The waits, as the report answers for them: the same figure, the same interval."""
-    answer = report.answer
+    answer = report.of_waits or report.answer
     if answer is None or answer.share is None or not report.lines:
         return
     low = answer.share if answer.low is None else answer.low

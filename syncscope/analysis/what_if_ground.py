@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.by_line import NumberedLines
-from syncscope.analysis.event_graph import Changes, EventGraph
+from syncscope.analysis.changes import Changes
+from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.idle_times import loading_times

@@ -12,36 +12,83 @@ known from the source: `Ground.loops` has the loops of which it is.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 
-from syncscope.analysis.event_graph import Changes
+from syncscope.analysis.changes import Changes
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.price import unpriced
-from syncscope.analysis.what_if_ground import Ground
+from syncscope.analysis.what_if_ground import Ground, Truths
 from syncscope.model.source import Place, shortly
 from syncscope.model.what_if import WhatIf
 
 PASSES = 3  # of a loop in a step, at least
 ALIKE = 0.6  # of the lines between two waits, those that lie between most: else the loop was left in between
+NETWORK = re.compile(r"gemm|conv|gemv|cudnn|cutlass|attention", re.IGNORECASE)  # kernels of layers
 Stretch = tuple[int, int]  # items of the host, the last one exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class LoopApart:
+    """A loop whose passes are made at once: the items of the host that go, and the reads (by number) of all passes."""
+
+    where: str
+    passes: int
+    gone: Truths
+    reads: frozenset[int]
+
+    def network(self, ground: Ground) -> bool:
+        """Whether passes compute a network: then they are of batches, which nobody makes one."""
+        trace, work = ground.trace, ground.event_graph.device_work
+        layers = np.array([bool(NETWORK.search(name)) for name in trace.names], bool)
+        return bool(layers[trace.name[work.row[self.gone[work.enqueued]]]].any())
 
 
 def passes_at_once(ground: Ground) -> Iterator[WhatIf]:
     """A row for each loop whose passes need nothing of one another."""
+    for one in joined(ground):
+        yield _row(ground, one)
+
+
+def joined(ground: Ground) -> list[LoopApart]:
+    """The loops of a recording whose passes need nothing of one another, and that make several in a step."""
     of: dict[tuple[str, int], list[Place]] = defaultdict(list)
     for place, line in ground.loops.items():
         of[place.path, line].append(place)
+    loops = []
     for (path, line), places in of.items():
         found = [one for place in places if (one := _passes(ground, place)) is not None]
         if found:
             stretches, passes = min(found, key=lambda one: one[1])  # a line may wait several times in a pass
-            yield _at_once(ground, f"{shortly(path)}:{line}", stretches, passes)
+            loops.append(_joined(ground, f"{shortly(path)}:{line}", stretches, passes))
+    return loops
+
+
+def saved_at_once(ground: Ground, loops: Sequence[LoopApart], freed: Collection[int]) -> tuple[float, float]:
+    """What a step is shorter, ns, with the passes of these loops at once, and without the reads in `freed`; and the most that
+    it may be: then what the kernels of the other passes computed goes, too."""
+    work = ground.event_graph.device_work
+    gone = np.any([one.gone for one in loops], axis=0)
+    gaps, cost = (times.copy() for times in ground.times)
+    gaps[gone] = np.minimum(gaps[gone], ground.loading[gone])
+    cost[gone & ~ground.event_graph.host.holds] = 0.0
+    pieces = np.flatnonzero(gone[work.enqueued])
+    floor = shortest(ground.trace, work.row)
+    together, left_out, chained = work.duration.copy(), work.duration.copy(), np.zeros(len(work.duration), bool)
+    together[pieces] = (together[pieces] - floor[pieces]).clip(0)
+    left_out[pieces], chained[pieces] = 0.0, True
+    reads = sorted(set(freed).union(*(one.reads for one in loops)))
+    likely, most = (
+        ground.saved(Changes(gaps=gaps, cost=cost, duration=duration, chained=chained), reads)
+        for duration in (together, left_out)
+    )
+    return likely, most
 
 
 def _passes(ground: Ground, place: Place) -> tuple[list[Stretch], int] | None:
@@ -65,9 +112,9 @@ def _passes(ground: Ground, place: Place) -> tuple[list[Stretch], int] | None:
     return (inside, passes) if 2 * len(inside) >= len(stretches) else None
 
 
-def _at_once(ground: Ground, where: str, stretches: list[Stretch], passes: int) -> WhatIf:
-    host, work, lines = ground.event_graph.host, ground.event_graph.device_work, ground.lines
-    gone = np.zeros(len(host.row), bool)
+def _joined(ground: Ground, where: str, stretches: list[Stretch], passes: int) -> LoopApart:
+    work, lines = ground.event_graph.device_work, ground.lines
+    gone = np.zeros(len(ground.event_graph.host.row), bool)
     for since, until in stretches:
         gone[since:until] = True
     around = gone.copy()  # with the pass that is left
@@ -77,24 +124,19 @@ def _at_once(ground: Ground, where: str, stretches: list[Stretch], passes: int) 
     for code in codes[codes > 0].tolist():  # of as many backward launches as there are passes one is left
         back = work.enqueued[np.flatnonzero(lines.backward & (lines.whose == code))]
         gone[back[np.arange(len(back)) % passes != 0]] = True
-    gaps, cost = (times.copy() for times in ground.times)
-    gaps[gone] = np.minimum(gaps[gone], ground.loading[gone])
-    cost[gone & ~host.holds] = 0.0
-    pieces = np.flatnonzero(gone[work.enqueued])
-    floor = shortest(ground.trace, work.row)
-    joined, left_out, chained = work.duration.copy(), work.duration.copy(), np.zeros(len(work.duration), bool)
-    joined[pieces] = (joined[pieces] - floor[pieces]).clip(0)
-    left_out[pieces], chained[pieces] = 0.0, True
-    freed = _reads_within(ground, around)
-    changes = Changes(gaps=gaps, cost=cost, duration=joined, chained=chained)
-    likely = ground.saved(changes, freed)
-    most = ground.saved(Changes(gaps=gaps, cost=cost, duration=left_out, chained=chained), freed)
+    return LoopApart(where, passes, gone, frozenset(_reads_within(ground, around)))
+
+
+def _row(ground: Ground, one: LoopApart) -> WhatIf:
+    work, gone = ground.event_graph.device_work, one.gone
+    likely, most = saved_at_once(ground, [one], ())
     spent = np.where(ground.counted(gone), sum(ground.times), 0.0)
+    pieces = np.flatnonzero(gone[work.enqueued])
     took = float(work.duration[pieces][ground.counted(gone)[work.enqueued[pieces]]].sum()) / ground.window.steps
     return ground.row(
-        f"the {passes} passes of the loop at {where} are made at once",
+        f"the {one.passes} passes of the loop at {one.where} are made at once",
         likely,
-        ground.saved(freed=freed),
+        ground.saved(freed=sorted(one.reads)),
         most,
         most,
         lines=ground.dearest(spent),
@@ -104,7 +146,7 @@ def _at_once(ground: Ground, where: str, stretches: list[Stretch], passes: int) 
     )
 
 
-def _reads_within(ground: Ground, items: NDArray[np.bool_]) -> list[int]:
+def _reads_within(ground: Ground, items: Truths) -> list[int]:
     """The reads that wait there, those without a price aside."""
     left = unpriced(ground.graph)
     found = []

@@ -28,7 +28,7 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         yield f"{reads:.3g} syncs per step are more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
-        found = report.answer
+        found = report.of_waits or report.answer
         if found is None or found.share is None or found.low is None:
             from syncscope.analysis.verdict import without_savings
 

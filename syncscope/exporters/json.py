@@ -117,9 +117,10 @@ def answer(found: Answer | None) -> dict[str, Any] | None:
     """What to do, and the figure that it rests on, in parts of a step."""
     if found is None:
         return None
-    shares = {name: getattr(found, name) for name in ("share", "low", "high", "bound")}
+    shares = {name: getattr(found, name) for name in ("share", "low", "high", "bound", "offered", "most")}
     rounded = {name: None if share is None else round(share, 6) for name, share in shares.items()}
-    return {"decision": found.decision, **rounded, "measured": found.measured, "loops": found.loops, "why": found.why}
+    counts = {"measured": found.measured, "loops": found.loops}
+    return {"decision": found.decision, **rounded, **counts, "along": found.along or None, "why": found.why}
 
 
 def of_lines(lines: list[Line]) -> dict[str, Any] | None:

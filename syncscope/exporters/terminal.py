@@ -149,7 +149,8 @@ def answer(found: Answer, per: str) -> Text:
     """The word, what a step is shorter without waits, and what no fix can pass; why, where there is no figure."""
     text = Text.assemble((str(found.decision), DECIDED.get(found.decision, "bold")), "  ")
     if found.share is not None:
-        text.append(f"without waits a {per} is likely {found.figure} shorter", "bold")
+        along = f", and with {found.along}," if found.along else ""
+        text.append(f"without waits{along} a {per} is likely {found.figure} shorter", "bold")
     if found.bound is not None:
         text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
     return text if found.share is not None else text.append(f": {found.why}", "dim")

@@ -21,7 +21,9 @@ class Answer:
     in four of five recordings like this one, `bound` what no fix can pass, all as parts of a step; None where it is not known.
 
     `measured` is the number of recordings, and `loops` that of the loops, from which the interval comes; 0 where it comes from
-    the recording alone. `why` is a sentence: what decided, and for `TRY` and `UNKNOWN` what to do about it.
+    the recording alone. `why` is a sentence: what decided, and for `TRY` and `UNKNOWN` what to do about it. `along` says in
+    words what goes with the waits beyond what they launched; `offered` is what the linter's rewrites save of the share, and
+    `most` what may go at most with what is `along`.
     """
 
     decision: Decision
@@ -32,6 +34,9 @@ class Answer:
     measured: int = 0
     loops: int = 0
     why: str = ""
+    along: str = ""
+    offered: float | None = None
+    most: float | None = None
 
     @property
     def figure(self) -> str:

@@ -23,26 +23,32 @@ class SavingBound:
     """The least that a step of `step` ns can be without its waits, ns.
 
     `device` is the work of its busiest queue without what the reads themselves enqueued, `host` what the host does without
-    waiting, `chain` the longest way through both, 0 where the recording does not tell who waited for whom.
+    waiting, `chain` the longest way through both, 0 where the recording does not tell who waited for whom. A host that shares
+    its processor with the device may be `quicker` by this part of what it does, once it does not wait.
     """
 
     step: float
     device: float
     host: float
     chain: float = 0.0
+    quicker: float = 0.0
 
     @property
     def left(self) -> Left:
         """Which of them it is."""
-        longest = max(self.device, self.host, self.chain)
-        if self.device >= (1 - NEARLY) * longest:
+        if self.device >= (1 - NEARLY) * self.least:
             return Left.DEVICE
-        return Left.HOST if self.host >= (1 - NEARLY) * longest else Left.CHAIN
+        return Left.HOST if self.host >= (1 - NEARLY) * max(self.host, self.chain) else Left.CHAIN
 
     @property
     def least(self) -> float:
         """ns that a step takes at least."""
-        return min(self.step, max(self.device, self.host, self.chain))
+        return min(self.step, max(self.device, (1 - self.quicker) * max(self.host, self.chain)))
+
+    @property
+    def usual(self) -> float:
+        """The part of a step that can be saved, at most, if the host is as quick as it was: 0 to 1."""
+        return 1 - min(1.0, max(self.device, self.host, self.chain) / self.step) if self.step > 0 else 0.0
 
     @property
     def saving(self) -> float:
@@ -54,11 +60,15 @@ class SavingBound:
         """The part of a step that can be saved, at most: 0 to 1."""
         return self.saving / self.step if self.step > 0 else 0.0
 
+    @property
+    def _pace(self) -> str:
+        return f" and {self.quicker:.0%} quicker for it" if self.quicker else ""
+
     def words(self, per: str = "step") -> str:
         """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any."""
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
-            Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it",
-            Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it",
+            Left.HOST: f"the host's own work, without waiting{self._pace}, is {1 - self.share:.1%} of it",
+            Left.CHAIN: f"the longest chain of the host's and the device's work{self._pace} is {1 - self.share:.1%} of it",
         }[self.left]
         return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why})."

@@ -155,7 +155,8 @@ class Report:
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
-    `bound` is what no fix of waits can pass, known wherever work of a device is; `answer` what to do about all of them.
+    `bound` is what no fix of waits can pass, known wherever work of a device is; `answer` what to do about all of them,
+    and `of_waits` the same where no loop around them is taken out, too.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
     plan. `notes` says in words what was lost, guessed or left out.
@@ -185,6 +186,7 @@ class Report:
     saving_range: tuple[float, float] | None = None
     bound: SavingBound | None = None
     answer: Answer | None = None
+    of_waits: Answer | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
@@ -220,6 +222,7 @@ class Report:
             "lines",
             "groups",
             "answer",
+            "of_waits",
             "verdict",
             "notes",
             "unseen",

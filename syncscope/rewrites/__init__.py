@@ -4,7 +4,8 @@ A rule lists the rewrites that may mend it (`REWRITES`), and they are tried in t
 libcst with them. A rewrite that several rules list says in each example which rule flags it. One after which the device does
 more says what as `ADDS`: the price of its lines is then what the wait costs, less that. One that brings several reads together
 says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. One that computes no longer what was asked for
-says `CLEARS = True`: what the line launched before the read goes with it.
+says `CLEARS = True`: what the line launched before the read goes with it. One after which rows are still taken, by positions
+that are known, says `TAKES = True`: what took them stays.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
         if fix is not None:
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
-            fix = replace(fix, adds=adds, stays=stays, clears=clears, rewrite=name)
+            takes = getattr(module, "TAKES", fix.takes)
+            fix = replace(fix, adds=adds, stays=stays, clears=clears, takes=takes, rewrite=name)
             found = fix if found is None else replace(found, also=fix)
     return found
 

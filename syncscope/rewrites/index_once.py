@@ -25,6 +25,7 @@ from syncscope.rewrites import (
 )
 
 STAYS = Stays.FIRST
+TAKES = True
 EXAMPLES = (
     Example(
         """

@@ -72,3 +72,17 @@ def test_no_step_becomes_shorter_than_the_device_works():
     found = [one for name, one in rows(trace, {place_of_reads(trace): 50}).items() if "made at once" in name]
     step = length(steps)
     assert all(one.saving <= step - np.float64(5 * 900 * US) for one in found)
+
+
+def test_the_answer_takes_the_loop_along_and_says_what_its_waits_cost_alone():
+    trace = recorded([[*NETWORK, *PASS * 8]] * 12)
+    plain, report = summarize(trace), summarize(trace, loops={place_of_reads(trace): 50})
+    at_once = [("work", 40 * US), ("launch", 0, 8 * 20 * US), ("work", 40 * US), ("launch", 0, 8 * 20 * US)]
+    truth = 1 - length([[*NETWORK, *at_once]] * 12) / plain.step
+    assert plain.answer.along == ""
+    assert report.answer.along.startswith("the passes of the loop at ")
+    assert report.answer.offered == pytest.approx(plain.answer.share)
+    assert plain.answer.share < report.answer.share <= report.answer.most
+    assert report.answer.low <= truth <= report.answer.high <= report.answer.bound
+    assert report.of_waits.share == pytest.approx(plain.answer.share)
+    assert f"and with {report.answer.along}" in report.verdict

@@ -53,8 +53,11 @@ def test_times_are_milliseconds_per_step(report):
         "low": 0.12,
         "high": 0.2,
         "bound": 0.333333,
+        "offered": None,
+        "most": None,
         "measured": 24,
         "loops": 9,
+        "along": None,
         "why": "likely 15.6% of a step",
     }
     assert [line["answer"] and line["answer"]["decision"] for line in value["lines"]] == ["fix", "try", None, None]
