@@ -302,7 +302,10 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
     arguments = _parts(code.removesuffix(",")) if listed and (slices or not code.endswith((*OPEN, ":"))) else []
     if len(arguments) > 1:  # on a line of their own
         return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
-    if loose:  # an operation, or several values: all of it in brackets
+    last = _trailing(code, value, width - len(indent)) if loose and not header else None
+    if last is not None:  # one operator, and a call at the end: its brackets are opened, as formatters do
+        head, body, tail = code[: last[0] + 1], code[last[0] + 1 : last[1]].strip(), code[last[1] :]
+    elif loose:  # an operation, or several values: all of it in brackets
         end = len(code) - header
         head, body, tail = f"{code[:value]} (", code[value:end].strip(), f"){code[end:]}"
     elif outer:
@@ -321,6 +324,22 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
         return f"{indent}{head}\n{rows}\n{indent}{tail}"
     rows = "\n".join(folded(f"{inner}{part}", width, inside=True) for part in _operands(body))
     return f"{indent}{head}\n{rows}\n{indent}{tail}"
+
+
+def _trailing(code: str, value: int, room: int) -> tuple[int, int] | None:
+    """The last brackets of a value `a - f(x).to(y)` of one operator, that open on a line with room for what is before them."""
+    body = code[value:]
+    if len(_parts(body)) > 1 or len(operands := _operands(body.strip())) != 2:
+        return None
+    begins, pairs, opened = len(code) - len(operands[1]), list[tuple[int, int]](), list[int]()
+    for token in _tokens(code):
+        if token.string in OPEN and token.type == tokenize.OP:
+            opened.append(token.start[1])
+        elif token.string in CLOSE and token.type == tokenize.OP and opened:
+            pairs.append((opened.pop(), token.start[1]))
+    outer = [(a, b) for a, b in pairs if a > begins and not any(c < a and b < d for c, d in pairs if c > begins)]
+    fitting = [(a, b) for a, b in outer if max(a + 1, len(code) - b) <= room and b > a + 1]
+    return fitting[-1] if fitting and code.endswith(tuple(CLOSE)) else None
 
 
 def _operands(body: str) -> list[str]:

@@ -14,12 +14,12 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.sharing import sharing
+from syncscope.codemod.together import together
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety, Stays
-from syncscope.model.source import Span
+from syncscope.model.finding import Fix, Safety, Stays
 
 STAYS = Stays.LAST
 
@@ -134,20 +134,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {stays}")
     if site not in reads or len(every) == 1:
         return found.fix
-    return function.once("collected together", beside[0], lambda: together(every))
+    return function.once("collected together", beside[0], lambda: all_of(every))
 
 
-def together(every: list[Collected]) -> Fix:
-    """One fix of several that stand beside each other: what they write at one place is written in their order."""
-    put: dict[Span, dict[str, None]] = {}
-    for each in every:
-        for edit in each.fix.edits:
-            put.setdefault(edit.span, {})[edit.text] = None
-    edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
+def all_of(every: list[Collected]) -> Fix:
+    """One fix of several that stand beside each other."""
     names = list(dict.fromkeys(each.history for each in every))
     said = f"{', '.join(names[:-1])} and {names[-1]} hold tensors inside the loop; those of each must have one dtype"
     floats = f"; {FLOATS}" if any(each.by_float for each in every) else ""
-    return replace(every[0].fix, edits=edits, changes=f"{said} and live on one device{floats}")
+    return replace(together([each.fix for each in every]), changes=f"{said} and live on one device{floats}")
 
 
 def collected(site: Site, function: Function) -> Collected | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list
+from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
@@ -85,15 +87,36 @@ NOT_PINNED = (
 )
 
 
+class Copied(NamedTuple):
+    """The copies of one statement, what mends them, and the loader that they are of."""
+
+    calls: list[ast.Call]
+    fix: Fix
+    loader: ast.Call | None
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if statement is None:
         return None
-    found = function.once("uploads", statement, lambda: of_statement(function, statement))
-    return found[1] if found is not None and site.node in found[0] else None
+    found = copied(function, statement)
+    if found is None or site.node not in found.calls:
+        return None
+    if found.loader is None:
+        return found.fix
+    block = function.block(statement)  # what a loader gives is copied there, all of it alike
+    beside = [each for s in block if function.sites_in(s) and (each := copied(function, s)) is not None]
+    fixes = [each.fix for each in beside if each.loader is found.loader and each.fix.safety is found.fix.safety]
+    key = f"uploads, {found.fix.safety.value}"
+    return function.once(key, block[0], lambda: together(fixes)) if len(fixes) > 1 else found.fix
 
 
-def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call], Fix] | None:
+def copied(function: Function, statement: ast.stmt) -> Copied | None:
+    """The copies of a statement, looked at once."""
+    return function.once("uploads", statement, lambda: of_statement(function, statement))
+
+
+def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     """The copies of a statement that can go on alone, and the fix for all of them."""
     copies = (s for s in function.sites_in(statement) if s.op is Op.TO_DEVICE and is_upload(s, function))
     calls = [s.node for s in copies if isinstance(s.node, ast.Call)]
@@ -118,7 +141,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None
         changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
-    return calls, draft.fix("copy while the host goes on", safety, changes)
+    return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loader)
 
 
 def of_tensors(function: Function, loader: ast.Call) -> bool:

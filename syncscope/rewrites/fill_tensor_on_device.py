@@ -36,6 +36,24 @@ EXAMPLES = (
         """
         import torch
 
+        def falling(x: torch.Tensor):
+            n = x.shape[0]
+            return x / torch.tensor(range(n, 0, -1), dtype=x.dtype, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def falling(x: torch.Tensor):
+            n = x.shape[0]
+            return x / torch.arange(n, 0, -1, dtype=x.dtype, device=x.device)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
         def clipped(x: torch.Tensor, low):
             return torch.where(x > low, x, torch.tensor([low], device=x.device))  # !
         """,
@@ -204,6 +222,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if (repeated := seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]")) is not None:
         return of_equal_numbers(function, call, repeated["c"], repeated["n"])
+    if (fix := of_range(function, call)) is not None:
+        return fix
     value, size = element(function, call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
         return new_full(site, function, call)
@@ -225,6 +245,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if (
         isinstance(function.value(value), (ast.Attribute, ast.Subscript))
         and not special(function, value)
+        and not own_int(function, value)
         and size == "()"
     ):
         return None  # it may be a tensor that needs its gradient
@@ -265,6 +286,31 @@ def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count
     if not any(k.arg == "dtype" for k in call.keywords):
         changes = f"{changes}; where there are none, the dtype is its own"
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+
+
+def of_range(function: Function, call: ast.Call) -> Fix | None:
+    """`torch.tensor(range(n), device=d)`, which is `torch.arange(n, device=d)`."""
+    counted = call.args[0]
+    if isinstance(counted, ast.Call) and function.dotted(counted.func) == "list" and len(counted.args) == 1:
+        counted = counted.args[0]
+    if not isinstance(counted, ast.Call) or function.dotted(counted.func) != "range" or counted.keywords:
+        return None
+    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not counted.args:
+        return None
+    if any(isinstance(each, ast.Starred) or function.fact(each).is_tensor for each in counted.args):
+        return None
+    draft, (*before, last) = Draft(function), counted.args
+    draft.replace(
+        call,
+        "{made}",
+        made=draft.call(call, {call.func: draft.part("torch.arange"), call.args[0]: last}, *before),
+    )
+    title = "count on the device"
+    if as_long(function, call):
+        return draft.fix(title, Safety.SAFE)
+    if any(k.arg == "dtype" for k in call.keywords):
+        return draft.fix(title, Safety.UNSAFE, "in a dtype of few digits large numbers may be rounded otherwise")
+    return draft.fix(title, Safety.UNSAFE, "an empty range is of whole numbers, too")
 
 
 def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from dataclasses import replace
 from typing import cast
 
 from syncscope.codemod.draft import Draft
@@ -13,6 +14,7 @@ from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
 from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.together import together
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -74,14 +76,35 @@ EXAMPLES = (
 def rewrite(site: Site, function: Function) -> Fix | None:
     found = entry(function, site.node)
     loop = outermost(function, *found) if found is not None else None
-    statement = function.statement(loop) if loop is not None else None
-    if found is None or loop is None or statement is None or not takes_one_before(function, statement):
+    if found is None or loop is None:
         return None
-    taken, tensor = found
-    if may_be_none(function, tensor, statement):
+    fixes = function.once("read before", loop, lambda: of_loop(function, loop))
+    own = fixes.get(found[1].id)
+    beside = {name: fix for name, fix in fixes.items() if own is not None and fix.safety is own.safety}
+    if own is None or len(beside) < 2:
+        return own
+    title = f"read {', '.join(beside)} once, before the loop"  # each of them alone would wait as long
+    key = f"read before, {own.safety.value}"
+    return function.once(key, loop, lambda: replace(together(list(beside.values())), title=title))
+
+
+def of_loop(function: Function, loop: Repeated) -> dict[str, Fix]:
+    """What a loop reads element by element, by the tensor's name, and the fix for all reads of it."""
+    reads: dict[str, dict[ast.AST, tuple[ast.Subscript, ast.Name]]] = {}
+    for site in function.sites:
+        found = entry(function, site.node)
+        if found is not None and outermost(function, *found) is loop:
+            reads.setdefault(found[1].id, {})[site.node] = found
+    fixes = {name: of_tensor(function, loop, each) for name, each in reads.items()}
+    return {name: fix for name, fix in fixes.items() if fix is not None}
+
+
+def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast.Subscript, ast.Name]]) -> Fix | None:
+    """The fix for all that a loop reads of one tensor."""
+    taken, tensor = next(iter(reads.values()))
+    statement = function.statement(loop)
+    if statement is None or not takes_one_before(function, statement) or may_be_none(function, tensor, statement):
         return None
-    reads = {s.node: e for s in function.sites if (e := entry(function, s.node)) is not None and e[1].id == tensor.id}
-    reads = {node: e for node, e in reads.items() if outermost(function, *e) is loop}
     depth, fact = len(each_of(taken.slice)), function.fact(tensor)
     draft = Draft(function)
     name = function.fresh(f"{tensor.id}_list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -78,6 +79,7 @@ EXAMPLES = (
     ),
 )
 FACTORIES = {"torch.tensor", "torch.as_tensor"}
+SETTINGS = re.compile(r"size|dim|num|len|shape|stride|kernel|channels|features|layers")  # are read as numbers elsewhere
 ARRAYS = {"torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # which are given no device
 
 
@@ -98,6 +100,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if owner is None or made is None or function.fact(made.kept.value).kind is not Value.MODULE:
         return None
     name = made.kept.attr
+    if SETTINGS.search(name):
+        return None
     begun = next((s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
     statement = kept_in(owner, begun, name) if begun is not None else None
     if begun is None or statement is None or may_be_none(begun, statement.value) or not alike(function, owner, name):

@@ -21,6 +21,28 @@ import torch
 def opponent(rgb: torch.Tensor):
     return rgb[:, [0]] - 2 * rgb[:, [1]] + rgb[:, [2]].abs()
 """
+SPANS = """
+import torch
+
+def spans(x: torch.Tensor):
+    begins, ends = (x * 4).long(), (x * 8).long()
+    found = []
+    for row in range(3):
+        begin, end = int(begins[row, 0]), int(ends[row, 0])
+        found.append(range(begin, end))
+    return found
+"""
+UPLOADS = """
+import torch
+from torch.utils.data import DataLoader
+
+def train(model, data, device):
+    loader = DataLoader(data, batch_size=8)
+    for batch in loader:
+        x = batch[0].to(device)
+        y = batch[1].to(device)
+        (model(x) - y).square().mean().backward()
+"""
 WRITTEN = """
 import torch
 
@@ -59,3 +81,18 @@ def test_an_element_beside_others_that_stay_is_not_filled_by_command() -> None:
     assert safeties[0] == {Safety.SAFE}
     assert Safety.SUGGEST in safeties[1] or Safety.UNSAFE in safeties[1]
     assert Safety.SAFE not in safeties[1]
+
+
+def test_tensors_that_a_loop_reads_element_by_element_are_read_together() -> None:
+    (fix,) = {f.fix for f in findings(SPANS, "host-read")}
+    assert fix is not None
+    assert fix.title == "read begins, ends once, before the loop"
+    assert "begin, end = begins_list[row][0], ends_list[row][0]" in fixed(SPANS, "host-read")
+
+
+def test_what_a_loader_gives_is_pinned_and_copied_together() -> None:
+    (fix,) = {f.fix for f in findings(UPLOADS, "blocking-upload")}
+    assert fix is not None
+    after = fixed(UPLOADS, "blocking-upload")
+    assert after.count("non_blocking=True") == 2
+    assert after.count("pin_memory=True") == 1

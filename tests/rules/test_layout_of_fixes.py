@@ -128,6 +128,18 @@ BROAD = {
         return other
         """,
     ),
+    "one operator, and a call at its end": (
+        """
+        size = image.square().sum().clamp(min=1.0) - torch.tensor([0.485, 0.456]).view(-1, 1).to(image)
+        return size
+        """,
+        """
+        size = image.square().sum().clamp(min=1.0) - torch.tensor([0.485, 0.456]).view(-1, 1).to(
+            image, non_blocking=True
+        )
+        return size
+        """,
+    ),
     "an index that ends in a slice": (
         """
         image = torch.zeros(image.shape, device="cuda") + image
