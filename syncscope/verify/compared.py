@@ -40,6 +40,7 @@ from syncscope.verify.versions import AGAIN, AS_WRITTEN, THIRD, Set
 
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
+ENOUGH = 4  # processes: no more run at once
 INCOMPARABLE = (
     "{} of two runs as written have nothing in common in the end, so that they prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
@@ -56,6 +57,7 @@ class Compared:
         self.values: dict[Set, Values] = {}
         self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
         self.libraries: set[Place] = set()  # lines of installed packages that waited in steps
+        self.room = ENOUGH  # how many processes of the program the device holds at once
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
         self.beside: dict[Set, Difference] = {}  # of these two
@@ -83,6 +85,7 @@ class Compared:
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
+        self.room = run.found["room"] or ENOUGH
         if self.runs.program.device == "ocl" and self.found.device == "cpu":
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]

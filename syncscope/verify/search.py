@@ -28,7 +28,17 @@ from syncscope.verify.worked import is_disturbed
 
 MOST_TURNS = 30
 MOST_IN_ONE = 1000  # the same inside of one process, where a turn takes some tenths of a second
-BESIDE = 2  # versions that run side by side with the program as written, twice: a device holds all four
+BESIDE = 2  # versions that run side by side with the program as written, twice, where a device holds all four
+
+
+def groups(versions: Sequence[Set], room: int) -> list[list[Set]]:
+    """Which versions run side by side: with the program as written, twice, as many as there is room for on the device; where
+    that is too little, each with the program as written, and with each other where they are two."""
+    if room >= 2 + BESIDE or room < 2:
+        firsts = range(0, max(1, len(versions)), BESIDE)
+        return [[AS_WRITTEN, AGAIN, *versions[first : first + BESIDE]] for first in firsts]
+    beside = [[*versions]] if len(versions) == BESIDE else []
+    return [[AS_WRITTEN, AGAIN], *([AS_WRITTEN, chosen] for chosen in versions), *beside]
 
 
 class Search:
@@ -67,8 +77,9 @@ class Search:
                 return
             except CannotTakeTurnsError as why:
                 self.runs.go_apart(why)
-        for first in range(0, max(1, len(versions)), BESIDE):
-            self._note_turn(self._in_processes, self._times_of(self._drawn(versions[first : first + BESIDE])))
+        for group in groups([one for one in versions if one not in self.runs.failed], self.compared.room):
+            self._draw.shuffle(group)
+            self._note_turn(self._in_processes, self._times_of(group))
 
     def _drawn(self, versions: Sequence[Set]) -> list[Set]:
         """These and as written, twice, in the order of a turn."""
@@ -99,7 +110,7 @@ class Search:
     def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
         """ns of a step of each version, as far as it ran."""
         times: dict[Set, float] = {}
-        if self._beside:
+        if self._beside and self.compared.room > 1:
             self.runs.tell("in turns: " + ", ".join(sorted({self.runs.words(chosen) for chosen in order})))
             try:
                 for chosen, run in zip(order, self.runs.run_together(order), strict=True):

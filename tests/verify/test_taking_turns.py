@@ -8,6 +8,8 @@ import pytest
 
 from syncscope.verify.processes import Processes, RunFailedError
 from syncscope.verify.request import Program, Request
+from syncscope.verify.search import groups
+from syncscope.verify.versions import AGAIN, AS_WRITTEN
 
 pytest.importorskip("torch")
 TRAIN = """
@@ -60,3 +62,12 @@ def test_where_one_fails_all_end_and_nothing_is_left(project: Path, tmp_path: Pa
         runs.side_by_side([(request("a", log), {}), (request("b", log, fails=2), {})])
     assert failed.value.why == "ValueError: not beside another"
     assert (project / "checkpoint.pt").read_text() == "of yesterday"
+
+
+def test_where_a_device_holds_few_copies_two_run_at_a_time() -> None:
+    a, b, c = (frozenset({number}) for number in range(3))
+    assert groups([a, b, c], 4) == groups([a, b, c], 1) == [[AS_WRITTEN, AGAIN, a, b], [AS_WRITTEN, AGAIN, c]]
+    two = groups([a, b], 3)
+    assert two == groups([a, b], 2) == [[AS_WRITTEN, AGAIN], [AS_WRITTEN, a], [AS_WRITTEN, b], [a, b]]
+    assert groups([a], 2) == [[AS_WRITTEN, AGAIN], [AS_WRITTEN, a]]
+    assert max(map(len, groups([a, b, c], 2))) == 2
