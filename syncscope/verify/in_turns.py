@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from time import monotonic, monotonic_ns
 from typing import Any
 
@@ -31,6 +31,7 @@ WARM = 8  # steps at least before the first block
 COLD = 40  # steps after which it begins, however much they differ
 LASTS = 1e8  # ns that the steps of a block take together, as far as these numbers allow:
 SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
+JITTER, LONGER = 0.25, 3  # of steps: batches of several workers come in bursts, and blocks are to hold some of these
 PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
 LONGEST = 4e9  # ns between two times that it is
 BRIEF = 4e8  # ns from its begin to the next of what is better all of one version,
@@ -218,7 +219,8 @@ class Conductor:
             period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= most
         ]
         self._period = max(periods, default=1)
-        steps = min(MANY, max(SHORT, LASTS / usual))
+        jitter = pstdev(self._lengths()) / each
+        steps = min(MANY, max(SHORT, LASTS / usual) * (LONGER if jitter > JITTER else 1))
         self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
         if self._period > 1:
             begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it
