@@ -214,7 +214,7 @@ def as_pairs(measured: list[dict[str, Any]]) -> list[MeasuredPair]:
 def learn(given: argparse.Namespace) -> None:
     """Adds pairs to those that are there, and makes the table of all of them."""
     kept = json.loads(MEASURED.read_text()) if MEASURED.exists() and not given.anew else {"runs": {}, "pairs": []}
-    held_out = set(names(HELD_OUT))
+    held_out = {name for folder in (HELD_OUT, *HELD_OUT.glob("*/")) for name in names(folder)}
     for file in given.files:
         run = f"{given.date} {given.machine}"
         for one in json.loads(file.read_text()):

@@ -9,7 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from syncscope.analysis.advice import advised, unforeseen
-from syncscope.analysis.answer import Saving, adding_lines, beside_others, doubt_of, experience_of, of_all, of_line
+from syncscope.analysis.answer import (
+    Saving,
+    adding_lines,
+    beside_others,
+    doubt_of,
+    experience_of,
+    instead,
+    of_all,
+    of_line,
+)
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
@@ -69,18 +78,22 @@ def priced(
     offered, all_waits = (min(usual, saved / step) for saved in (costs.saving, max(fixed.saving, costs.saving)))
     alone = Saving(all_waits, offered, copied=copied / step)
     of_waits, whole = (
-        beside_others(
-            of_all(
-                saving,
-                report.bound.share if report.bound else 1.0,
-                (low / costs.step, high / costs.step),
-                known,
-                not set(adding).isdisjoint(costs.plan),
-                bool(unknown),
-                doubt,
-                trusted.open,
-                not unknown and len(costs.left) == len(members),
+        instead(
+            beside_others(
+                of_all(
+                    saving,
+                    report.bound.share if report.bound else 1.0,
+                    (low / step, high / step),
+                    known,
+                    not set(adding).isdisjoint(costs.plan),
+                    bool(unknown),
+                    doubt,
+                    trusted.open,
+                    not unknown and len(costs.left) == len(members),
+                ),
+                others,
             ),
+            low / step,
             others,
         )
         for saving in (alone, _with_loops(alone, Ground(event_graph.trace, event_graph, trusted, loops), every))

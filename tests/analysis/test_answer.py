@@ -133,17 +133,46 @@ def test_a_batch_that_is_uploaded_must_be_pinned_which_is_a_copy_too(works, deci
     assert report.answer.decision is decision
 
 
-@pytest.mark.parametrize("clears", [False, True])
-def test_what_a_line_launched_for_its_read_goes_with_a_rewrite_that_asks_no_longer(clears):
-    """Line 57 launches a millisecond of work to ask for it, and line 50 what comes before."""
+def asking(op):
+    """Steps in which line 57 launches a millisecond of work to ask for a number, and line 50 what comes before."""
     device = Device()
     device.run([[("launch", 0, 5 * MS), ("launch", 0, MS), ("read", 57, 0), ("work", 2 * MS)]] * 12)
     launches = [event for event in device.events if event.name == "cudaLaunchKernel"]
     lines = {id(event): 57 if n % 2 else 50 for n, event in enumerate(launches)}
-    trace = Trace.of(
-        replace(event, place=Place("train.py", lines[id(event)])) if id(event) in lines else event
+    return Trace.of(
+        replace(event, place=Place("train.py", lines[id(event)]))
+        if id(event) in lines
+        else replace(event, name=op)
+        if event.name == "item"
+        else event
         for event in device.events
     )
+
+
+@pytest.mark.parametrize(("op", "saved"), [("item", 2), ("bool", 3)])
+def test_what_a_line_launched_for_a_condition_goes_with_it(op, saved):
+    """It is asked less often, or not at all; a number that is noted is still computed."""
+    report = summarize(asking(op))
+    assert report.answer.share == pytest.approx(saved / 8, rel=0.03)
+
+
+def test_what_the_host_works_on_a_copied_tensor_may_go_along():
+    device = Device()
+    device.run([[("launch", 0, 5 * MS), ("read", 57, 0), ("work", 4 * MS)]] * 12)
+    plain, copied = (
+        summarize(Trace.of(replace(event, name=op) if event.name == "item" else event for event in device.events))
+        for op in ("item", "cpu")
+    )
+    assert copied.answer.share == pytest.approx(plain.answer.share)
+    assert plain.answer.most == pytest.approx(plain.answer.share)
+    assert copied.answer.most >= copied.answer.share + 0.9 * 4 / 9
+    assert copied.answer.bound > plain.answer.bound
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_what_a_line_launched_for_its_read_goes_with_a_rewrite_that_asks_no_longer(clears):
+    """Line 57 launches a millisecond of work to ask for it, and line 50 what comes before."""
+    trace = asking("item")
     (line,) = summarize(trace, [], HAZARDS).lines
     asked = replace(found(57), place=line.place)
     asked = replace(asked, fix=replace(asked.fix, stays=Stays.NONE, clears=clears))

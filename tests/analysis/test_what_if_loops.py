@@ -86,3 +86,14 @@ def test_the_answer_takes_the_loop_along_and_says_what_its_waits_cost_alone():
     assert report.answer.low <= truth <= report.answer.high <= report.answer.bound
     assert report.of_waits.share == pytest.approx(plain.answer.share)
     assert f"and with {report.answer.along}" in report.verdict
+
+
+def test_passes_that_compute_a_network_are_batches_and_stay():
+    trace = recorded([[*NETWORK, *PASS * 8]] * 12)
+    loops = {place_of_reads(trace): 50}
+    layers = Trace.of(
+        dataclasses.replace(event, name=f"sgemm_{event.name}") if event.kind == Kind.KERNEL else event
+        for event in trace
+    )
+    assert summarize(trace, loops=loops).answer.along
+    assert not summarize(layers, loops=loops).answer.along
