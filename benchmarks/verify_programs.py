@@ -128,8 +128,8 @@ def prepare(others: Path) -> None:
                 "".join(" ".join(f"w{draw.randrange(4000)}" for _ in range(20)) + "\n" for _ in range(lines))
             )
     letters = others / "nanoGPT" / "data" / "shakespeare_char"
-    if letters.parents[1].is_dir() and not letters.exists():
-        letters.mkdir(parents=True)
+    if letters.parents[1].is_dir() and not (letters / "meta.pkl").exists():
+        letters.mkdir(parents=True, exist_ok=True)
         for part, number in (("train", 1_000_000), ("val", 100_000)):
             np.random.default_rng(0).integers(len(LETTERS), size=number, dtype=np.uint16).tofile(
                 letters / f"{part}.bin"
