@@ -17,6 +17,7 @@ from typing import Any
 from syncscope.tracers.hooks import methods, reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.places import LIBRARY, USER, kind_of
 
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 _users = 0
@@ -112,6 +113,8 @@ def _follower(torch: Any) -> Any:
         """Marks what is computed from what is marked."""
 
         def around(self, function: Any, args: Any, kwargs: Any) -> Any:
+            if (in_c := _in_c(function)) is not None:
+                return self.followed(in_c, args, kwargs, in_c(*args, **(kwargs or {})))
             op = reads.named.get(function.__code__)  # what it calls in turn is not followed
             if op is None or reads.local.inside or not _is_tensor(args[0]) or not counts(args[0]):
                 result = function(*args, **(kwargs or {}))
@@ -129,6 +132,19 @@ def _follower(torch: Any) -> Any:
 
     methods.following(Follower)
     return Follower
+
+
+@functools.lru_cache(256)
+def _in_c(function: Any) -> Any:
+    """What torch has in C below a method of tensors that the program has replaced by this function; None where it is none.
+
+    Torch looks methods up by name before it asks a mode: so the mode is given the replacement, which is running already.
+    """
+    if kind_of(function.__code__) not in (USER, LIBRARY):
+        return None
+    torch = sys.modules["torch"]
+    names = [name for name, value in vars(torch.Tensor).items() if value is function]
+    return next((getattr(torch._C.TensorBase, name, None) for name in names), None)
 
 
 def _on_host(cpu: Any, tensor: Any, result: Any) -> Any:

@@ -128,9 +128,9 @@ def test_a_program_that_asks_goes_on_as_if_it_had_not(
     assert [line for line in tried.stdout.splitlines() if line in expected] == expected, tried.stdout
 
 
-@pytest.mark.parametrize("sample", ["segmentation", "gan"])
-def test_a_sample_is_tried(on_cuda: Program, tmp_path: Path, sample: str) -> None:
-    program = (ROOT / "samples" / f"{sample}.py", "--device", "cuda", "--steps", 1000)
+@pytest.mark.parametrize(("sample", "device"), [("segmentation", ("--device", "cuda")), ("gan", ())])
+def test_a_sample_is_tried(on_cuda: Program, tmp_path: Path, sample: str, device: tuple[str, ...]) -> None:
+    program = (ROOT / "samples" / f"{sample}.py", *device, "--steps", 1000)
     options = ("--try", "--unsafe-fixes", "--try-budget=10s", "-o", tmp_path)
     tried = on_cuda("-m", "syncscope", "run", *options, *program)
     assert not tried.returncode, tried.stderr

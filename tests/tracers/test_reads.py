@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from syncscope.api import trace as recording  # noqa: E402
+from syncscope.api import watch  # noqa: E402
 from syncscope.model.trace import Event, Flag, Kind  # noqa: E402
 from syncscope.tracers.guard import dry_if  # noqa: E402
 from syncscope.tracers.hooks import listening  # noqa: E402
@@ -269,3 +270,24 @@ def test_a_gradient_that_comes_back_is_known(device: str) -> None:
     with recording() as session:
         x[x > 0]
     assert session.trace.known(int(session.trace.rows(Kind.READ)[0])).gradient == 1
+
+
+def test_a_method_that_the_program_has_replaced_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch hands a mode what it finds under a method's name, which is the replacement that has called it."""
+    called: list[str] = []
+
+    def counting(name: str) -> Any:
+        original = getattr(torch.Tensor, name)
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            called.append(name)
+            return original(self, *args, **kwargs)
+
+        return call
+
+    for name in ("item", "sum", "to"):
+        monkeypatch.setattr(torch.Tensor, name, counting(name))
+    weight = torch.ones(3, requires_grad=True)
+    with watch(dry=True) as counted:
+        value = (weight * 2).to("cpu").sum().item()
+    assert (called, value, counted.count) == (["to", "sum", "item"], 6.0, 1)
