@@ -38,6 +38,7 @@ from syncscope.verify.trying import COMPILED, Trying, is_compiled
 WARM = 8  # steps as written before any is compared
 CALLS = -2  # the site of the loop that calls a function again and again
 UNCHANGED = "what it changes is reached through no function that is alive: `syncscope run --try` tries it"
+NO_FILE = "what was typed in (a notebook's cells, a prompt) is left as it is: put it into a .py file, and import that"
 selector = Selector()  # what a program has kept of woven code goes on asking this one
 
 
@@ -60,6 +61,8 @@ class AskedFor:
         self.found = Verification(sys.argv[0] or "-c", way=IN_THE_RUN)
         self._budget, self._tell = budget, tell
         self._paths = [path for path in dict.fromkeys(map(os.path.realpath, paths)) if kind_of_file(path) == USER]
+        if any(not os.path.isfile(path) for path in self._paths):
+            self.found.notes.append(NO_FILE)
         self._offers = Offers(self._paths, "" if unsafe else "unsafe_fixes=True", leads=False)
         self._trying = Trying(self.found, self._offers, lambda on: None, tell)
         self._swapped, self._periods = Swapped(), Periods()

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from syncscope.verify import timing
+from syncscope.verify import timing, values
 from syncscope.verify.compared import BITS, NOISE
 from syncscope.verify.noted import Noted
 from syncscope.verify.offers import ALL, Offer, Offers
@@ -19,16 +19,7 @@ from syncscope.verify.rehearsal import Rehearsal, Rehearsals
 from syncscope.verify.request import Program, Request
 from syncscope.verify.results import CHANGED, EQUAL, PROCESSORS, WITHIN, Verification
 from syncscope.verify.timing import Ratio
-from syncscope.verify.values import (
-    LAST_BIT,
-    Difference,
-    PieceOf,
-    Values,
-    difference,
-    names_of,
-    pieces,
-    pieces_of_woven,
-)
+from syncscope.verify.values import Difference, Values
 from syncscope.verify.why_kept import why_it_goes
 
 LASTS = 1e8  # ns that the steps of a rehearsal take together, as far as these numbers allow:
@@ -122,9 +113,9 @@ class Tried:
 
     def _are_same(self, one: Values, again: Values) -> bool:
         """Whether the program computes the same twice, so that others can be compared, and all is as it was in the end."""
-        itself = pieces({}, {})
-        self._loose = {name for name, by in names_of(one, again, itself[1]).items() if by}
-        noise = self._found.noise = difference(one, again, *itself, self._loose)
+        itself = values.pieces({}, {})
+        self._loose = {name for name, by in values.names_of(one, again, itself[1]).items() if by}
+        noise = self._found.noise = values.difference(one, again, *itself, self._loose)
         if not noise.largest or (self._found.device not in PROCESSORS and noise.largest <= WEAK):
             return True
         where = f", most at {noise.where}" if noise.where else ""
@@ -149,7 +140,7 @@ class Tried:
         its, why = yield from self._computed(version)
         word, apart = CHANGED, None
         if its is not None:
-            apart = difference(one, its, *self._pieces(version, offers), self._loose)
+            apart = values.difference(one, its, *self._pieces(version, offers), self._loose)
             word, why = self._judged(apart, offers)
             if version == ALL or len(self._offers.tried) == 1:
                 self._found.reads_after = its.reads_a_step
@@ -166,13 +157,13 @@ class Tried:
         if apart.within(noise, NOISE):
             return WITHIN, "by no more than the same steps as written"
         rounds = any(offer.plan.candidates[number].rounds for offer in offers for number in offer.members)
-        if rounds and apart.largest <= BITS * self.steps * LAST_BIT:
+        if rounds and apart.largest <= BITS * self.steps * values.LAST_BIT:
             return WITHIN, f"by {apart.largest:.1e}, as rounding may"
         return CHANGED, f"values differ by {apart.largest:.1e}" + (f", most at {apart.where}" if apart.where else "")
 
-    def _pieces(self, version: int, offers: Sequence[Offer]) -> tuple[PieceOf, PieceOf]:
+    def _pieces(self, version: int, offers: Sequence[Offer]) -> tuple[values.PieceOf, values.PieceOf]:
         before, after = self._offers.files(None if version == ALL else offers[0])
-        return pieces_of_woven(*pieces(before, after))
+        return values.pieces_of_woven(*values.pieces(before, after))
 
     # what they save
 

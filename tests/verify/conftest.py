@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from verify.slow_device import DEVICE
 
 
 @pytest.fixture
@@ -14,3 +15,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     (folder / "checkpoint.pt").write_text("of yesterday")
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A device that is behind, in a library, so that its lines are not the program's."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "slow_device.py").write_text(DEVICE)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder / "slow_device.py"

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from verify.test_in_turns import TRAIN, library, verified  # noqa: F401
+from verify.test_in_turns import TRAIN, verified
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
+pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
 OPTIMIZED = """optimizer = torch.optim.SGD(model.parameters(), 0.01)
 """
 STEPS = """        optimizer.zero_grad()

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from verify.test_in_turns import library, verified
+from verify.test_in_turns import verified
 
 from syncscope.verify.worked import is_disturbed
 
 pytest.importorskip("torch")
-__all__ = ["library"]
 TRAIN = """
 import random
 import time

@@ -22,7 +22,7 @@ from syncscope.cli.verify import command
 from syncscope.verify.timing import Ratio, decides, turns_to_come
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
+pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
 TRAIN = """
 import time
 import torch
@@ -51,16 +51,6 @@ print(train(model, loader, optimizer))
 open("checkpoint.pt", "w").write("of today")
 """
 OPTIONS = ("--device=cpu", "--steps=12", "--format=json", "--quiet")
-
-
-@pytest.fixture(autouse=True)
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A device that is behind, in a library, so that its lines are not the program's."""
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    (folder / "slow_device.py").write_text(DEVICE)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    return folder / "slow_device.py"
 
 
 def verified(*options: str) -> tuple[int, dict[str, Any]]:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify.slow_device import DEVICE
 
 from syncscope import kineto
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
+pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
 TRAIN = """
 import json
 import random
@@ -129,14 +128,6 @@ INSIDE = """for number, x in enumerate(loader):
         if ASKS and number == 9:
             show(trace.try_fixes(**OPTIONS))
 """
-
-
-@pytest.fixture(autouse=True)
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that is behind, in a library, so that its lines are not the program's."""
-    (folder := tmp_path / "site-packages").mkdir()
-    (folder / "slow_device.py").write_text(DEVICE)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
 def run(program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[str, Any]], str]:

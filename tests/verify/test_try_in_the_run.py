@@ -13,7 +13,7 @@ from verify.slow_device import DEVICE
 from syncscope import kineto
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project")]
+pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
 TRAIN = """
 import random
 import time
@@ -111,16 +111,6 @@ trainer = Trainer()
 train = trainer.train
 """
 FORMS = {"for": OVER, "while": WHILE, "generator": GENERATOR}
-
-
-@pytest.fixture(autouse=True)
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A device that is behind, in a library, so that its lines are not the program's."""
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    (folder / "slow_device.py").write_text(DEVICE)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    return folder / "slow_device.py"
 
 
 def run(*options: str, code: int = 0) -> tuple[str, str]:
