@@ -116,6 +116,10 @@ class AskedFor:
         try:
             if getattr(builtins, NAME, selector) is not selector:
                 self._trying.conclude(None, "`syncscope run --try` tries them in this run")
+            elif (ranks := _ranks()) > 1:
+                self._trying.conclude(
+                    None, f"this is one of {ranks} ranks, which wait for one another: try it in a run of one"
+                )
             elif not self._offers.tried:
                 self._trying.conclude(None, self._offers.why_none())
             elif is_compiled():
@@ -192,3 +196,10 @@ class AskedFor:
         """This was raised in an iteration."""
         self._under_way = False
         return self._rehearsing.failed(error)
+
+
+def _ranks() -> int:
+    """Of a job."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    known = distributed is not None and distributed.is_available() and distributed.is_initialized()
+    return int(distributed.get_world_size()) if known else 1
