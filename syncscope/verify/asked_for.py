@@ -200,6 +200,7 @@ class AskedFor:
 
 def _ranks() -> int:
     """Of a job."""
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    known = distributed is not None and distributed.is_available() and distributed.is_initialized()
-    return int(distributed.get_world_size()) if known else 1
+    distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return 1
+    return int(distributed.get_world_size())
