@@ -37,6 +37,7 @@ from syncscope.model.report import Group, Line, Price, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
+WORK = 0.1  # the part of a step that the host works on what it copied, from which that may go along
 SINGLE = 512  # reads up to which each is priced by itself
 
 
@@ -76,7 +77,7 @@ def priced(
     )
     usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
     offered, all_waits = (min(usual, saved / step) for saved in (costs.saving, max(fixed.saving, costs.saving)))
-    alone = Saving(all_waits, offered, copied=copied / step)
+    alone, ground = Saving(all_waits, offered), Ground(event_graph.trace, event_graph, trusted, loops)
     of_waits, whole = (
         instead(
             beside_others(
@@ -96,7 +97,7 @@ def priced(
             low / step,
             others,
         )
-        for saving in (alone, _with_loops(alone, Ground(event_graph.trace, event_graph, trusted, loops), every))
+        for saving in (alone, _with_more(alone, ground, every, copied / step))
     )
     report = replace(report, of_waits=of_waits)
     if not trusted.enough:
@@ -145,14 +146,18 @@ def priced(
     return report
 
 
-def _with_loops(alone: Saving, ground: Ground, every: Collection[int]) -> Saving:
-    """What is saved if loops around what waits are taken out, too, besides `every` wait; a pass that is a network's stays."""
-    loops = [one for one in joined(ground) if not one.network(ground)]
-    if not loops:
-        return alone
-    likely, most = (saved / ground.step for saved in saved_at_once(ground, loops, every))
-    words = " and of ".join(f"the loop at {one.where}" for one in loops)
-    return replace(alone, at_once=likely, most=most, along=f"the passes of {words} made at once")
+def _with_more(alone: Saving, ground: Ground, every: Collection[int], copied: float) -> Saving:
+    """What is saved if more goes along: loops around what waits, besides `every` wait, whose passes are no network's; and the
+    host's work on what it `copied` (a part of a step)."""
+    words, found = [], alone
+    if loops := [one for one in joined(ground) if not one.network(ground)]:
+        likely, most = (saved / ground.step for saved in saved_at_once(ground, loops, every))
+        words.append(f"the passes of {' and of '.join(f'the loop at {one.where}' for one in loops)} made at once")
+        found = replace(found, at_once=likely, most=most)
+    if copied >= WORK:
+        words.append("the host's work on what it copied")
+        found = replace(found, copied=copied)
+    return replace(found, along=" and ".join(words))
 
 
 def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:
