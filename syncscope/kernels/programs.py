@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyopencl as cl
 import torch
-from pyopencl import invoker
 
-from syncscope.kernels import beside, coming, pocl_header
+from syncscope.kernels import beside, callers, coming, pocl_header
 from syncscope.kernels.coming import Coming
 from syncscope.kernels.device import WHEEL, context, device, fp64, is_gpu, is_of_wheel
 
@@ -65,24 +64,7 @@ _types: dict[int, list[Any]] = {}  # of a kernel's arguments, by its address: ke
 built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
-
-class _Callers(dict[Any, Any]):
-    """What pyopencl calls kernels with, in memory: for each kernel object it would ask its database on disk, for 1 ms."""
-
-    def __init__(self, on_disk: Any) -> None:
-        self.on_disk = on_disk
-
-    def __missing__(self, key: Any) -> Any:
-        found = self[key] = self.on_disk[key]
-        return found
-
-    def store_if_not_present(self, key: Any, made: Any) -> None:
-        """As pyopencl's own."""
-        self.on_disk.store_if_not_present(key, made)
-
-
-if hasattr(invoker, "invoker_cache"):
-    invoker.invoker_cache = _Callers(invoker.invoker_cache)
+callers.keep()
 
 _quieted = threading.Lock()
 _compiling = 0  # threads that compile now
