@@ -14,7 +14,7 @@ def loop(torch: Any, device: Any) -> Step:
     large = device.type == "cuda"
     groups, each, asked, words, width, known = (4, 8, 32, 160, 512, 8000) if large else (2, 4, 4, 12, 32, 200)
 
-    class Policy(nn.Module):
+    class Policy(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:
             super().__init__()
             self.table = nn.Embedding(known, width)

@@ -30,7 +30,7 @@ def loop(torch: Any, device: Any) -> Step:
 
     def run(reads: bool) -> None:
         matrix.zero_()
-        shown = []
+        shown: list[Any] = []
         with torch.no_grad():
             for images, labels in scenes:
                 true, guess = labels.flatten(), network(images).argmax(1).flatten()

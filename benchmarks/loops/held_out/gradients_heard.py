@@ -13,7 +13,7 @@ def loop(torch: Any, device: Any) -> Step:
     torch.manual_seed(0)
     batch, width, classes = (2048, 768, 100) if device.type == "cuda" else (64, 64, 10)
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:
             super().__init__()
             self.norm, self.linear = nn.LayerNorm(width), nn.Linear(width, width)

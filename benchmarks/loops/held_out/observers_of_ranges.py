@@ -19,7 +19,7 @@ def loop(torch: Any, device: Any) -> Step:
             whole = ((x - low) / scale).round().clamp(0, 255) * scale + low
         return x + (whole - x).detach()  # its slope is that of x
 
-    class Observed(nn.Linear):
+    class Observed(nn.Linear):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self, into: int, out: int) -> None:
             super().__init__(into, out)
             self.usual: dict[bool, tuple[Any, Any]] = {}  # as numbers, and as tensors

@@ -14,7 +14,7 @@ def loop(torch: Any, device: Any) -> Step:
     batch, words, width, known, rank, depth = (8, 128, 768, 8000, 16, 4) if large else (2, 10, 32, 120, 4, 2)
     small = 4
 
-    class Adapted(nn.Module):
+    class Adapted(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self, into: int, out: int) -> None:
             super().__init__()
             self.frozen = nn.Linear(into, out).requires_grad_(False)
@@ -24,7 +24,7 @@ def loop(torch: Any, device: Any) -> Step:
         def forward(self, x: Any) -> Any:
             return self.frozen(x) + functional.linear(functional.linear(x, self.down), self.up) * 2.0
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)

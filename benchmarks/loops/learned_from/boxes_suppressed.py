@@ -29,7 +29,7 @@ def loop(torch: Any, device: Any) -> Step:
     earlier: dict[int, Any] = {}  # the overlaps of each image, which every step finds again: the host has as much to do
 
     def run(reads: bool) -> None:
-        results = []
+        results: list[Any] = []
         with torch.no_grad():
             for number in range(images):
                 hidden = trunk(features[number])

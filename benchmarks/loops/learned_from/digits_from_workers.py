@@ -29,7 +29,7 @@ def loop(torch: Any, device: Any) -> Step:
         nn.Linear(16 * channels, 10),
     ).to(device)
     optimizer = torch.optim.Adam(net.parameters())
-    batches = [iter(()) for _ in loaders]
+    batches: list[Any] = [iter(()) for _ in loaders]
     total = right = 0.0
 
     def run(reads: bool) -> None:

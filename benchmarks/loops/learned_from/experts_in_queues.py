@@ -15,7 +15,7 @@ def loop(torch: Any, device: Any) -> Step:
         2 * tokens // experts
     )  # twice as much as if all were chosen alike; who comes later is let through as he is
 
-    class Experts(nn.Module):
+    class Experts(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:
             super().__init__()
             self.norm, self.router = nn.LayerNorm(width), nn.Linear(width, experts, bias=False)

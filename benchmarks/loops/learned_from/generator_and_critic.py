@@ -15,7 +15,7 @@ def loop(torch: Any, device: Any) -> Step:
     critic = nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(0.2), nn.Linear(width, 1)).to(device)
     one = torch.optim.RMSprop(generator.parameters(), lr=1e-4)
     other = torch.optim.RMSprop(critic.parameters(), lr=1e-4)
-    real, history = torch.randn(batch, width).to(device), []
+    real, history = torch.randn(batch, width).to(device), list[Any]()
 
     def run(reads: bool) -> None:
         other.zero_grad()

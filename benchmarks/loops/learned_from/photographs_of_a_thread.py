@@ -42,7 +42,7 @@ def loop(torch: Any, device: Any) -> Step:
                 y = y.lerp_(y.flip(0), 1 - share)
                 self.ready.put([part.pin_memory() for part in (x, y)] if self.pin else [x, y])
 
-    class Residual(nn.Module):
+    class Residual(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))

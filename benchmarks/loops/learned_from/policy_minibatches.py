@@ -19,7 +19,7 @@ def loop(torch: Any, device: Any) -> Step:
     parameters = [*body.parameters(), *actor.parameters(), *critic.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=3e-4, eps=1e-5)
     size = rows * minibatches
-    rollout = {
+    rollout: dict[str, Any] = {
         "seen": random.standard_normal((size, width)).astype(np.float32),
         "taken": random.integers(0, actions, size),
         "old": np.full(size, -np.log(actions), np.float32),

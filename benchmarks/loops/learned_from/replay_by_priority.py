@@ -35,7 +35,7 @@ def loop(torch: Any, device: Any) -> Step:
         rows = np.searchsorted(sums, random.random(batch) * sums[-1]).clip(0, held - 1)
         weights = (held * priorities[rows] / sums[-1]) ** -0.4
         chosen = torch.from_numpy(rows)
-        given = (seen[chosen], taken[chosen], gained[chosen], later[chosen], over[chosen])
+        given: tuple[Any, ...] = (seen[chosen], taken[chosen], gained[chosen], later[chosen], over[chosen])
         given = (*given, torch.from_numpy(weights / weights.max()).float())
         if reads or device.type != "cuda":
             state, action, gain, after, done, weight = (part.to(device) for part in given)

@@ -24,7 +24,7 @@ def loop(_: Any, device: torch.device) -> Any:
     moves = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     state = np.zeros((envs, 8), dtype=np.float32)
 
-    def simulate(action: np.ndarray) -> np.ndarray:
+    def simulate(action: np.ndarray) -> Any:
         nonlocal state
         state = 0.9 * state + 0.1 * moves[action]
         return -np.square(state).sum(1)

@@ -79,7 +79,7 @@ def loop(torch: Any, device: Any) -> Step:
             usual[name] = 0.9 * usual.get(name, now) + 0.1 * now
             loss = loss + wrong / usual[name]
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[attr-defined]  # a number only before the first head
         optimizer.step()
 
     return run

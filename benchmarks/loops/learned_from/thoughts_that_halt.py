@@ -30,7 +30,7 @@ def loop(torch: Any, device: Any) -> Step:
         text, answer = texts[count % 4], wanted[count % 4]
         count += 1
         state = table(text)
-        thought, chance, rest, times = torch.zeros_like(state), *torch.zeros(3, batch, words, device=device).unbind()
+        thought, (chance, rest, times) = torch.zeros_like(state), torch.zeros(3, batch, words, device=device).unbind()
         hop = 0
         while ((chance < enough) & (times < most)).any() if reads else hop < most:
             state = state + hops[hop]

@@ -19,7 +19,7 @@ def loop(torch: Any, device: Any) -> Step:
     labels = torch.from_numpy(digits.target).long()[order].to(device)
     embed = nn.Sequential(nn.Linear(64, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, width)).to(device)
     optimizer = torch.optim.Adam(embed.parameters(), lr=1e-3)
-    margin, shares = 0.2, []
+    margin, shares = 0.2, list[Any]()
 
     def run(reads: bool) -> None:
         turn = len(shares) % 6

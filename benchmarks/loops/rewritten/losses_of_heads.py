@@ -15,7 +15,7 @@ def loop(torch: Any, device: Any) -> Step:
     noted = []
 
     def run(reads: bool) -> None:
-        total = 0.0
+        total: Any = 0.0
         for head in heads:
             loss = torch.nn.functional.mse_loss(head(x), y)
             if reads:
