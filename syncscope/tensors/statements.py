@@ -1,21 +1,21 @@
-"""Statements: bindings, branches that join, loops, and what a test teaches about the names in it."""
+"""Statements: bindings, loops, blocks and definitions; `branches.py` has those that go two ways."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from syncscope.heat import arms, judge, loops
+from syncscope.heat import judge, loops
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Heat, Reason
+from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import imported, lookup, named
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import name_of
 from syncscope.tensors import timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
+from syncscope.tensors.branches import branch, merge
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     BATCH,
@@ -23,18 +23,16 @@ from syncscope.tensors.facts import (
     INTEGER,
     LOADER,
     NONE,
-    NUMBER,
     OTHER,
     SOMEWHERE,
     TENSOR,
     element,
     iterated_over,
-    join,
     sequence,
 )
-from syncscope.tensors.frame import Frame, Later, evaluate, execute, heat_of
+from syncscope.tensors.frame import Frame, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
-from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
+from syncscope.tensors.narrowing import Env, learnt
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -65,140 +63,6 @@ def raised(frame: Frame, node: ast.Raise) -> None:
 def stopped(frame: Frame, node: ast.stmt) -> None:
     """`break`, `continue`: the rest of the block is not reached."""
     frame.dead = True
-
-
-def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool) -> None:
-    """Join two ends of a branch; an end that is not reached does not count."""
-    if left_dead:
-        frame.env = right
-        frame.dead = right_dead
-        return
-    frame.dead = False
-    if right_dead:
-        frame.env = left
-        return
-    if len(left) < len(right):
-        left, right = right, left
-    for name, fact in left.items():
-        other = right.get(name)
-        if other is not fact:
-            left[name] = join(fact, other) if other is not None else fact
-    if len(right) > 0:
-        for name, fact in right.items():
-            if name not in left:
-                left[name] = fact
-    frame.env = left
-
-
-def branch(frame: Frame, node: ast.If) -> None:
-    """`if`: both ways, each with what the test teaches, joined at the end."""
-    test = node.test
-    said = condition(frame, test)
-    if _main_guard(test):
-        before, frame.around = frame.around, Reason.MAIN()
-        execute(frame, node.body)
-        frame.around = before
-        frame.dead = False
-        return
-    when, otherwise = learnt(frame, test)
-    truth = constant(frame, test)
-    start = frame.env
-    left = dict(start)
-    left.update(when)
-    frame.env = left
-    before = frame.around
-    guarded = frame.guarded
-    rare_body, rare_else = rare_arms(frame, test)
-    frame.guarded = guarded or rare_body
-    asked = _asked(frame, test)
-    if frame.waits is not None:
-        frame.around = Later(lambda: _of_body(frame, node, asked, said) or heat_of(before))
-    if truth is not False:
-        execute(frame, node.body)
-    else:
-        frame.dead = True
-    frame.around = before
-    frame.guarded = guarded
-    left, left_dead = frame.env, frame.dead
-    frame.dead = False
-    right = dict(start)
-    right.update(otherwise)
-    frame.env = right
-    if truth is True:
-        frame.dead = True
-    elif node.orelse:
-        frame.guarded = guarded or rare_else
-        frame.around = Later(lambda: arms.of_else(node) or heat_of(before))
-        execute(frame, node.orelse)
-        frame.around = before
-        frame.guarded = guarded
-    if left_dead and not node.orelse:
-        frame.around = Later(lambda: _of_rest(asked, heat_of(before)))
-    if node.orelse and not (left_dead or frame.dead):
-        _doubt(start, left, frame.env)
-    merge(frame, left, left_dead, frame.env, frame.dead)
-
-
-def _doubt(start: Env, left: Env, right: Env) -> None:
-    """Of a name that one arm gives a tensor and the other a number that was calculated, the number is as likely."""
-    for one, other in ((left, right), (right, left)):
-        for name, fact in one.items():
-            if fact.kind is TENSOR and fact.confidence > 1 and start.get(name) is not fact:
-                number = other.get(name, UNKNOWN)
-                if number is NUMBER and start.get(name) is not number:
-                    one[name] = fact.but(confidence=1)
-
-
-def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | None:
-    """What the arm of an `if` says that is gone into where its test holds."""
-    return (
-        arms.of_test(asked, partial(_number, frame))
-        or arms.of_arm(node.body)
-        or arms.of_first(node)
-        or arms.of_nothing(node)
-        or arms.of_warning(node.body)
-        or (arms.of_notice(node.body) if said.kind is TENSOR else None)
-    )
-
-
-def _of_rest(asked: ast.expr, before: Heat | None) -> Heat | None:
-    """What is said of what stands behind an `if` that ends its block, and was said so before it."""
-    return (arms.of_rest(asked) or before) if before is None or before.hot else before
-
-
-def _asked(frame: Frame, test: ast.expr) -> ast.expr:
-    """What a test asks, also where it was asked before and has a name: `every = step % 50 == 0`."""
-    if not isinstance(test, ast.Name):
-        return test
-    fact = frame.env.get(test.id)
-    return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
-
-
-def _number(frame: Frame, node: ast.expr) -> int | None:
-    """A whole number that stands here, or that its name is given once, in the function or at the top level of the file."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, int) else None
-    if not isinstance(node, ast.Name):
-        return None
-    function = frame.function.node if frame.function is not None else None
-    for scope in (function, frame.module.tree):
-        given = [each for each in walk(scope) if _binds(each, node.id)] if scope is not None else []
-        if given:
-            value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
-            return _number(frame, value) if isinstance(value, ast.Constant) else None
-    return None
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    """Whether this may give a name its value."""
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return any(isinstance(each, ast.Name) and each.id == name for target in targets for each in walk(target))
-    return isinstance(node, ast.arg) and node.arg == name
-
-
-def _main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
 def loop_while(frame: Frame, node: ast.While) -> None:
