@@ -12,6 +12,7 @@ from pyopencl import invoker
 from pytools.persistent_dict import WriteOncePersistentDict
 
 import syncscope.kernels  # noqa: F401 - registers the device
+from syncscope import files
 from syncscope.kernels import callers
 from syncscope.kernels.device import context
 
@@ -20,9 +21,10 @@ DAMAGED = b"SQLite format 3\0" + b"\xff" * 4096
 
 
 def used(caches: Path) -> "subprocess.CompletedProcess[str]":
-    # PoCL's own cache stays where it is: to build all kernels of the device anew is not what is asked here.
+    # All other caches stay where they are: to build and try the device anew is not what is asked here.
     pocl = os.environ.get("POCL_CACHE_DIR") or str(Path.home() / ".cache" / "pocl" / "kcache")
-    here = {**os.environ, "XDG_CACHE_HOME": str(caches), "POCL_CACHE_DIR": pocl}
+    kept = {"POCL_CACHE_DIR": pocl, files.CACHE: str(files.cache_folder(""))}
+    here = {**os.environ, **kept, "XDG_CACHE_HOME": str(caches)}
     return subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, env=here, timeout=300)
 
 
@@ -38,6 +40,7 @@ def test_a_damaged_database_is_named_and_the_device_works(tmp_path):
     assert f"delete it where no other program runs: rm '{file}'" in done.stderr
 
 
+@pytest.mark.slow  # the same way round; a start of torch and `ocl`
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "pytools").write_text("no folder")
     done = used(tmp_path)

@@ -211,7 +211,7 @@ def test_what_is_begun_anew_once_in_some_steps_takes_turns_too(project: Path) ->
     (project / "after.py").write_text(
         before.replace("float(model(loader[0]).sum())", "model(loader[0]).sum().detach()")
     )
-    _, found = verified("--budget=40s", "train.py", "after.py")
+    _, found = verified("--precision=30%", "train.py", "after.py")
     assert (found["way"], found["why_processes"]) == ("one process", None)
     assert found["ratio"]
 
@@ -241,7 +241,7 @@ def test_a_list_that_is_filled_in_steps_and_finished_behind_them_takes_turns(pro
     later = before.replace("losses.append(loss.item())", "losses.append(loss.detach())")
     stacked = "        losses = torch.stack(losses).tolist()\n        seen.append("
     (project / "after.py").write_text(later.replace("        seen.append(", stacked))
-    _, found = verified("--budget=40s", "train.py", "after.py")
+    _, found = verified("--precision=30%", "train.py", "after.py")
     assert (found["way"], found["why_processes"]) == ("one process", None)
     assert found["ratio"]
 
@@ -293,7 +293,7 @@ def test_a_fix_that_changes_what_runs_once_leaves_the_others_in_one_process(proj
     """The copy that is not waited for pins what the loader gives, where the loader is made."""
     pinned = TRAIN.replace("loader = [torch.randn(5, 4) for _ in range(400)]", LOADER)
     (project / "train.py").write_text(pinned.replace("loss = model(x)", "loss = model(x.to(device))"))
-    _, found = verified("--budget=40s")
+    _, found = verified("--precision=30%")
     once, *others = sorted(found["fixes"], key=lambda fix: fix["rule"])
     assert once["rule"] == "blocking-upload"
     assert once["why"].startswith("train.py: line 10 is in the module, which runs once: --apart tries it")
