@@ -131,7 +131,9 @@ def test_a_closure_takes_turns(project: Path) -> None:
     ("function", "why"),
     [
         (SCRIPTED, "train.py: scaled is compiled by what decorates it"),
-        (LATER, "torch.compile has compiled some of the program"),
+        pytest.param(
+            LATER, "torch.compile has compiled some of the program", marks=pytest.mark.slow
+        ),  # 12 s of compilers
     ],
 )
 def test_what_others_compile_has_processes_and_the_result_says_so(project: Path, function: str, why: str) -> None:
