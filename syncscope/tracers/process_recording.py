@@ -56,7 +56,7 @@ class ProcessRecording:
         self.users = 0
         self.pending = 0  # windows whose trace may still be asked for
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
-        self._dry = False
+        self._dry = self._over = False
         self._sources: list[Source] = []
         self._failures: list[str] = []  # what went wrong as it ended, in words
         self.events = PythonEvents(folder)
@@ -94,6 +94,8 @@ class ProcessRecording:
     def boundary(self) -> None:
         """A step has ended, or something else is wanted of the sources."""
         self._dry |= listeners.pretend is not None
+        if self._over:  # steps that go on are none of its own: a source that has ended must not begin
+            return
         for source in self._sources:
             source.boundary()
 
@@ -105,6 +107,7 @@ class ProcessRecording:
     def stop(self) -> None:
         """Nothing more is heard."""
         self._dry |= listeners.pretend is not None
+        self._over = True
         self._running.close()
 
     def so_far(self) -> Trace:

@@ -3,8 +3,10 @@
 import time
 
 from syncscope.model.trace import Kind
+from syncscope.tracers import process_recording
 from syncscope.tracers.own_schedule import LONGEST, MOST, OwnSchedule, Phase
 from syncscope.tracers.session import Session
+from syncscope.tracers.sources import Source
 
 MS = 1_000_000
 
@@ -131,3 +133,28 @@ def test_no_files_stay(tmp_path, monkeypatch):
     for count in (3, 8, 14, 120):
         run(count, 1.0)
         assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_has_ended_hears_of_no_step_that_goes_on(monkeypatch):
+    """torch.profiler's began at the next step, on CUDA, once CUPTI's had ended: it ran for the rest of the program."""
+    heard = []
+
+    class Heard(Source):
+        def start(self, events):
+            heard.append("start")
+
+        def boundary(self):
+            heard.append("step")
+
+        def stop(self):
+            heard.append("stop")
+
+    monkeypatch.setattr(process_recording, "known_sources", lambda: {"heard": Heard})
+    with Session() as session:
+        for _ in range(300):
+            time.sleep(0.001)
+            session.step()
+    follows = [after for word, after in zip(heard, [*heard[1:], "start"], strict=True) if word == "stop"]
+    assert follows
+    assert set(follows) == {"start"}
+    assert heard.count("step") < 290, "the recording is over before the program is"
