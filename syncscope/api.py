@@ -67,7 +67,7 @@ def trace(
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
     """The batches of a loader, each of them a step of the recording that is running, if one is."""
-    from syncscope.tracers.session import steps_of
+    from syncscope.tracers.loader_steps import steps_of
 
     return steps_of(loader)
 

@@ -166,6 +166,11 @@ class Window:
         self._alone = False  # nobody else recorded when it ended
         self.began = self._since = time.monotonic_ns()
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._ended > 0
+
     def _want_shapes(self, more: int) -> None:
         if more:
             self.recording.events.shapes_wanted += more

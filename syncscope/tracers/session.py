@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
@@ -15,7 +15,6 @@ from typing import NoReturn, ParamSpec, Self, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
-from syncscope.tracers import dry_run
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
@@ -158,7 +157,7 @@ class Session:
     def is_over(self) -> bool:
         """Whether all is recorded that is to be; its trace may still be made at the end."""
         if self._chooses:
-            return self._own.phase is Phase.OVER
+            return self._counts
         done = bool(self.repeat) and self.cycle >= self.repeat and self._take is None
         return done and len(self._untraced) >= self._enough
 
@@ -242,8 +241,18 @@ class Session:
         self._marked, self._held = True, None
         self._boundary(self._now())
 
+    @property
+    def _records(self) -> bool:
+        return self._take is not None and not self._take.over  # a schedule of its own keeps it as the take
+
+    @property
+    def _counts(self) -> bool:
+        return self._chooses and self._own.phase is Phase.OVER  # and does no more
+
     def _now(self) -> Moment:
-        return (self._untraced if self._take is None else self._traced).now()
+        if self._counts:
+            return Moment(monotonic_ns(), None, 0)
+        return (self._traced if self._records else self._untraced).now()
 
     def _found_step(self) -> None:
         """An optimizer has stepped. The first is held back: whoever marks steps has not yet had the chance to."""
@@ -278,10 +287,10 @@ class Session:
 
     def _boundary(self, at: Moment) -> None:
         self.count += 1
-        if self._take is not None:
+        if self._take is not None and self._records:
             self._traced.boundary(at)
             self._take.boundary(at.at)
-        elif running():  # an outer one
+        elif running() or self._counts:  # an outer one
             self._untraced.pause()
         else:
             self._untraced.boundary(at)
@@ -390,12 +399,3 @@ class Session:
             if self._on_failure is None:
                 raise
             self._on_failure(failed)
-
-
-def steps_of(loader: Iterable[T]) -> Iterator[T]:
-    """The batches of a loader, each of them a step of the recording."""
-    for batch in loader:
-        yield dry_run.mark(batch)
-        session = current()
-        if session is not None:
-            session.step()

@@ -93,6 +93,13 @@ def test_a_loop_has_its_baseline_and_is_then_only_counted():
     for kind in ("untraced", "traced"):
         assert 0.9 * min(lengths) < session.trace.meta[kind]["median_ns"] / 1e9 < 1.1 * max(lengths)
     assert "warmed up" in session.trace.meta["notes"][0]
+    counted = {
+        kind: facts["steps"] + facts["left_out"]
+        for kind in ("untraced", "traced")
+        for facts in [session.trace.meta[kind]]
+    }
+    assert counted["traced"] == len(steps), "those after it are timed as what they are"
+    assert counted["untraced"] > 5, "so those before it are not all"
 
 
 def test_of_a_short_loop_there_is_what_there_is():
