@@ -1,5 +1,5 @@
 // Rows of attention's scores, each of a query: softmax of what a query may see, and its gradient. Scores lie as S, what is made of
-// them as O. A team takes a row.
+// them as O. A team takes a row, which ends in zeros up to its pitch.
 #include "rows.cl"
 #define LOAD_MADE(p, i) JOIN(LOAD_, MADE)(p, i)
 
@@ -7,8 +7,8 @@
     __local T all[GROUP];                                                                                       \
     const uint row = get_group_id(0) * TEAMS + TEAM, query = row % queries;                                     \
     const uint seen = causal ? min(length, query + 1) : length;                                                 \
-    const long base = (long)row * length, end = row < lines ? base + seen : base;                               \
-    const long behind = row < lines ? base + length : base;
+    const long base = (long)row * pitch, end = row < lines ? base + seen : base;                                \
+    const long behind = row < lines ? base + pitch : base;
 
 // BIAS says what is added to scores: 0 nothing, 1 numbers of the tensors' type, 2 nothing where it is true, else minus infinity.
 #if BIAS == 0
@@ -20,7 +20,8 @@
 #endif
 
 __kernel void attention_softmax(__global const S *scores, __global O *out, __global const B *bias, long bias_at, long bias_z, long bias_h,
-                                long bias_q, long bias_k, uint heads, uint lines, uint length, uint queries, int causal) {
+                                long bias_q, long bias_k, uint heads, uint lines, uint length, uint pitch, uint queries,
+                                int causal) {
     ROW
     const uint head = row / queries;
     bias += bias_at + head / heads * bias_z + head % heads * bias_h + query * bias_q;
@@ -38,7 +39,7 @@ __kernel void attention_softmax(__global const S *scores, __global O *out, __glo
 }
 
 __kernel void attention_softmax_backward(__global const S *slopes, __global const O *made, __global O *out, uint lines, uint length,
-                                         uint queries, int causal) {
+                                         uint pitch, uint queries, int causal) {
     ROW
     T sums[V] = {0};
     EACH(base, end, sums[j] += LOAD(slopes, i) * LOAD_MADE(made, i);)

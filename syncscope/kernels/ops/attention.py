@@ -22,13 +22,13 @@ from syncscope.kernels.programs import computed, floating
 Strides = tuple[int, ...]
 
 
-def _multiply(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0) -> Tensor:
-    """`alpha * a @ b`, of (batch, heads, rows, columns) with any strides; halves may be multiplied into float32."""
+def _multiply(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, padded: bool = False) -> Tensor:
+    """`alpha * a @ b`, of (batch, heads, rows, columns) with any strides; halves may be multiplied into float32. Where `a` is
+    `padded` its rows go on with zeros."""
     tf32 = a.dtype is torch.float32 and precision.products()
     sizes = (*out.shape, a.shape[-1])
-    plan = _plan(
-        sizes, a.stride(), b.stride(), out.stride(), a.dtype, out.dtype, run.aligned(a, b, out), run.SHAPE, tf32
-    )
+    strides, even = (a.stride(), b.stride(), out.stride()), run.aligned(a, b, out)
+    plan = _plan(sizes, *strides, a.dtype, out.dtype, even, run.SHAPE, tf32, padded)
     plan(a, b, None, out, alpha, 0)
     return out
 
@@ -36,11 +36,11 @@ def _multiply(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0) -> Tensor:
 @functools.lru_cache(4096)
 def _plan(
     sizes: tuple[int, ...], a: Strides, b: Strides, out: Strides, dtype: torch.dtype, made: torch.dtype,
-    aligned: tuple[bool, ...], shape: str, tf32: bool,
+    aligned: tuple[bool, ...], shape: str, tf32: bool, padded: bool,
 ) -> run.Plan:  # fmt: skip
     contraction = Contraction(
         "gemm", sizes[:2], sizes[2:3], sizes[3:4], sizes[4:],
-        Access(Index(0, z=a[:2], m=a[2:3], k=a[3:])), Access(Index(0, z=b[:2], k=b[2:3], n=b[3:])),
+        Access(Index(0, z=a[:2], m=a[2:3], k=a[3:]), padded=padded), Access(Index(0, z=b[:2], k=b[2:3], n=b[3:])),
         Index(0, z=out[:2], m=out[2:3], n=out[3:]),
     )  # fmt: skip
     return run.plan(contraction, dtype, aligned, tf32=tf32, made=made)
@@ -52,17 +52,20 @@ def _beside(like: Tensor, columns: int) -> Tensor:
     return storage.empty([batch, rows, heads, columns], like.dtype).transpose(1, 2)
 
 
-def _scores(query: Tensor, key: Tensor) -> Tensor:
-    return storage.empty([*query.shape[:3], key.shape[2]], computed(query.dtype))
+def _scores(query: Tensor, key: Tensor, dtype: torch.dtype) -> Tensor:
+    """Room for a row of each query, which begins at a multiple of eight elements."""
+    return storage.empty([*query.shape[:3], -(-key.shape[2] // 8) * 8], dtype)
 
 
-def _rows(name: str, scores: Tensor, made: torch.dtype, causal: bool, *arguments: Any, **macros: str | int) -> None:
+def _rows(
+    name: str, scores: Tensor, length: int, made: torch.dtype, causal: bool, *arguments: Any, **macros: str | int
+) -> None:
     """An item, or a team of them, for the row of each query."""
-    length, queries = scores.shape[3], scores.shape[2]
-    lines = scores.numel() // length
+    pitch, queries = scores.shape[3], scores.shape[2]
+    lines = scores.numel() // pitch
     program = programs.rows_kernel("attention", name, scores.dtype, lines, length, made, **macros)
     size = -(-lines // (programs.GROUP // programs.lanes(lines, length))) * programs.GROUP
-    queue.launch(program, (size,), (programs.GROUP,), *arguments, lines, length, queries, int(causal))
+    queue.launch(program, (size,), (programs.GROUP,), *arguments, lines, length, pitch, queries, int(causal))
 
 
 @op("_scaled_dot_product_fused_attention_overrideable", asks=precision.products)
@@ -80,18 +83,19 @@ def attention(
     """What queries see of values, and probabilities, which the backward pass takes in the place of a logarithm."""
     if dropout_p or query.dim() != 4 or not floating(query.dtype):
         raise NotNative
-    scores = _scores(query, key)
-    _multiply(query, key.transpose(2, 3), scores, _factor(query, scale))
-    seen = scores if scores.dtype is query.dtype else storage.empty(scores.shape, query.dtype)
-    bias = query if attn_bias is None else attn_bias.expand(scores.shape)
+    scores, length = _scores(query, key, computed(query.dtype)), key.shape[2]
+    _multiply(query, key.transpose(2, 3), scores[..., :length], _factor(query, scale))
+    seen = scores if scores.dtype is query.dtype else _scores(query, key, query.dtype)
+    bias = query if attn_bias is None else attn_bias.expand(*query.shape[:3], length)
     kind = 0 if attn_bias is None else 2 if bias.dtype is torch.bool else 1
     holds = "uchar" if kind == 2 else programs.elements(query.dtype)["S"]
+    buffers = map(storage.buffer, (scores, seen, bias))
     _rows(
-        "attention_softmax", scores, query.dtype, is_causal, *map(storage.buffer, (scores, seen, bias)), bias.storage_offset(),
-        *bias.stride(), scores.shape[1], BIAS=kind, B=holds,
+        "attention_softmax", scores, length, query.dtype, is_causal, *buffers, bias.storage_offset(), *bias.stride(),
+        scores.shape[1], BIAS=kind, B=holds,
     )  # fmt: skip
-    out = _multiply(seen, value, _beside(query, value.shape[3]))
-    return out, seen, None, None, query.shape[2], key.shape[2], None, None, None
+    out = _multiply(seen[..., :length], value, _beside(query, value.shape[3]), padded=True)
+    return out, seen, None, None, query.shape[2], length, None, None, None
 
 
 @op("_scaled_dot_product_fused_attention_overrideable_backward", asks=precision.products)
@@ -115,19 +119,24 @@ def attention_backward(
     *,
     scale: float | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-    """Gradients of query, key and value; `logsumexp` are the probabilities."""
-    seen, factor = logsumexp, _factor(query, scale)
-    to_value = _multiply(seen.transpose(2, 3), grad_out, _beside(value, value.shape[3])) if grad_input_mask[2] else None
+    """Gradients of query, key and value; `logsumexp` are the probabilities, in rows that end in zeros."""
+    seen, factor, length = logsumexp, _factor(query, scale), key.shape[2]
+    to_query = to_key = to_value = None
+    if grad_input_mask[2]:
+        turned = seen[..., :length].transpose(2, 3)
+        to_value = _multiply(turned, grad_out, _beside(value, value.shape[3]), padded=True)
     if not any(grad_input_mask[:2]):
         return None, None, to_value, None
-    slopes = _scores(query, key)
-    _multiply(grad_out, value.transpose(2, 3), slopes)
-    to_scores = slopes if slopes.dtype is seen.dtype else storage.empty(slopes.shape, seen.dtype)
-    buffers = map(storage.buffer, (slopes, seen, to_scores))
-    _rows("attention_softmax_backward", slopes, seen.dtype, is_causal, *buffers, BIAS=0, B="uchar")
-    to_query = _multiply(to_scores, key, _beside(query, query.shape[3]), factor) if grad_input_mask[0] else None
-    turned = to_scores.transpose(2, 3)
-    to_key = _multiply(turned, query, _beside(key, key.shape[3]), factor) if grad_input_mask[1] else None
+    slopes = _scores(query, key, computed(query.dtype))
+    _multiply(grad_out, value.transpose(2, 3), slopes[..., :length])
+    made = slopes if slopes.dtype is seen.dtype else _scores(query, key, seen.dtype)
+    buffers = map(storage.buffer, (slopes, seen, made))
+    _rows("attention_softmax_backward", slopes, length, seen.dtype, is_causal, *buffers, BIAS=0, B="uchar")
+    to_scores = made[..., :length]
+    if grad_input_mask[0]:
+        to_query = _multiply(to_scores, key, _beside(query, query.shape[3]), factor, padded=True)
+    if grad_input_mask[1]:
+        to_key = _multiply(to_scores.transpose(2, 3), query, _beside(key, key.shape[3]), factor, padded=True)
     return to_query, to_key, to_value, None
 
 

@@ -13,6 +13,7 @@ _BATCH = 64
 _PRODUCTS = (
     (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 4096, 4096), (64, 4096, 9216), (64, 1000, 2048),
     (64, 4096, 25088), (1024, 4096, 4096), (12608, 768, 768), (12608, 3072, 768), (512, 512, 512), (256, 256, 256),
+    (64, 2048, 512), (64, 512, 2048),  # a step of an LSTM
 )  # fmt: skip
 # channels read and made, pixels along a side of what is read, taps along a side, stride, groups
 _CONVOLUTIONS = (
