@@ -52,6 +52,7 @@ from syncscope.analysis.experience import (
     learned,
     left_out,
 )
+from syncscope.analysis.fidelity import HOPELESS
 from syncscope.model.answer import Answer, Decision
 
 STEPS = 20
@@ -220,6 +221,10 @@ def learn(given: argparse.Namespace) -> None:
         for one in json.loads(file.read_text()):
             said = one["said"]
             if said["share"] is None or one["high"] - one["low"] > KNOWN or one["loop"] in held_out:
+                continue
+            if (
+                not said["ops"] or max(part or 0.0 for part in said["late"]) > HOPELESS
+            ):  # nobody waits; no replay tells it
                 continue
             kept["runs"][given.run_name] = run
             kept["pairs"].append(
