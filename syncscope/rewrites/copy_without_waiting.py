@@ -9,7 +9,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list
+from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list, waits_around
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
@@ -82,8 +82,8 @@ PINS = re.compile(
 )  # of a loader beside it, or of its settings
 CHANGES = "the tensor on the host must not be written before the copy is done"
 NOT_PINNED = (
-    "nothing here pins its memory: CUDA takes little over at once, and is waited for all the same where it is much, unless "
-    "`.pin_memory()` comes before the copy, or its loader pins what it gives"
+    "nothing here pins its memory: CUDA takes up to 2 MB over at once (on an H100), and is waited for all the same where it is "
+    "more, unless `.pin_memory()` comes before the copy, or its loader pins what it gives"
 )
 
 
@@ -133,8 +133,8 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
         changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
         safety = Safety.SUGGEST if of_tensors(function, loader) else Safety.UNSAFE
     moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
-    if not pinned and all(made_of_list(function, each) for each in moved):
-        changes = TAKEN_OVER
+    if not pinned and all(is_small(function, each) and not waits_around(function, each) for each in moved):
+        changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
     elif not pinned:
         changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
     if any(guessed(function, call) for call in calls):
@@ -142,6 +142,11 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
             return None
         changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
     return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loader)
+
+
+def is_small(function: Function, moved: ast.expr) -> bool:
+    """Whether a tensor is most likely of less than 2 MB: made of a list, or of positions, lengths, labels or a mask."""
+    return made_of_list(function, moved) or function.fact(moved).dtype in (Dtype.INT, Dtype.BOOL)
 
 
 def of_tensors(function: Function, loader: ast.Call) -> bool:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -55,11 +56,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if size is None or op.argument(0, "weights") is not None or not function.pure(op.base) or not function.pure(size):
         return None
     draft = Draft(function)
+    values = draft.named(op.base, "values")
+    converted = seen(function, op.base, "{x}.long()", "{x}.to(torch.long)")
+    of = converted["x"] if converted is not None and values is op.base else values
     draft.replace(
         site.node,
-        "torch.zeros({n}, dtype=torch.long, device={x}.device).index_add_(0, {x}, torch.ones_like({x}))",
+        "torch.zeros({n}, dtype=torch.long, device={of}.device).index_add_(0, {x}, torch.ones_like({x}))",
         n=size,
-        x=draft.named(op.base, "values"),
+        x=values,
+        of=of,
     )
     return draft.fix(
         "count in as many bins as were asked for",

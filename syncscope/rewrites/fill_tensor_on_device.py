@@ -248,7 +248,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         and not own_int(function, value)
         and size == "()"
     ):
-        return None  # it may be a tensor that needs its gradient
+        return kept_number(site, function, call, value)  # it may be a tensor that needs its gradient
     guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
     if not known and written is None and function.dotted(call.func) == "torch.as_tensor":
         return None  # which is called where tensors are given, too, whatever an annotation says
@@ -313,6 +313,17 @@ def of_range(function: Function, call: ast.Call) -> Fix | None:
     return draft.fix(title, Safety.UNSAFE, "an empty range is of whole numbers, too")
 
 
+def kept_number(site: Site, function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
+    """`x.new_tensor(self.low)` of what an object keeps, where it is surely known as a number: `self.low: float`."""
+    fact = site.fact_of(number)
+    if fact.kind is not Value.SCALAR or fact.confidence < 2 or not isinstance(number, ast.Attribute):
+        return None
+    draft = Draft(function)
+    draft.replace(call, "{call}", call=filling(draft, call, number, "()"))
+    changes = f"{function.file.text(number)} must be one number"
+    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+
+
 def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
     """`torch.tensor([self.c], device=d)`, of which nothing more is known than that it is one element."""
     if function.dotted(call.func) != "torch.tensor" or not isinstance(number, (ast.Name, ast.Attribute)):
@@ -335,7 +346,7 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
         return None
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
-        return None
+        return kept_number(site, function, call, value) if size == "()" and not function.file.other_layouts else None
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, is_list
+from syncscope.codemod.patterns.listed import TAKEN_OVER, is_list, waits_around
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -138,7 +138,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             if not known or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
             draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-            if name != SHARED and len(made.args) == 1 and is_list(function, made.args[0]):
+            listed = name != SHARED and len(made.args) == 1 and is_list(function, made.args[0])
+            if listed and not waits_around(function, call):
                 return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
             told = HOST if name != SHARED else "nobody may write the array meanwhile"
             return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {told}")
@@ -165,7 +166,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             draft.replace(call, template, values=values, x=of, dtype=dtype)
         case _:
             return None
-    if listed:
+    if listed and not waits_around(function, call):
         return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
     return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {HOST}")
 

@@ -52,3 +52,26 @@ def test_a_list_is_sent_by_command(made: str) -> None:
 @pytest.mark.parametrize("made", OTHER)
 def test_what_may_be_an_array_is_not_sent_by_command(made: str) -> None:
     assert Safety.UNSAFE not in safeties(made)
+
+
+@pytest.mark.parametrize("waits", ["{}.cpu()", "int({}.sum())", "{}.tolist()"])
+def test_a_list_is_not_sent_alone_where_the_same_expression_waits(waits: str) -> None:
+    made = waits.format("x[torch.tensor(lengths, device=x.device)]")
+    code = CODE.replace("x[{}]", "{}").format(made)
+    fixes = {f.fix.rewrite: f.fix.safety for f in findings(code) if f.fix is not None}
+    assert fixes.get("send_without_waiting") is not Safety.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("dtype", "safety"), [("long", Safety.UNSAFE), ("bool", Safety.UNSAFE), ("float", Safety.SUGGEST)]
+)
+def test_positions_and_masks_are_sent_by_command(dtype: str, safety: Safety) -> None:
+    code = f"""
+import numpy as np
+import torch
+
+def f(x: torch.Tensor, array: np.ndarray):
+    labels = torch.from_numpy(array).{dtype}()
+    return x.sum() + labels.to(x.device)
+"""
+    assert {f.fix.safety for f in findings(code, "blocking-upload") if f.fix is not None} == {safety}

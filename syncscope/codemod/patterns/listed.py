@@ -1,7 +1,8 @@
 """Tensors that are made of a Python list where they are sent: nobody else has their memory, and most are small.
 
-A copy of up to 64 KB from memory that is not pinned is taken over by CUDA before the call returns, and is not waited for where
-`non_blocking=True` asks for that; PyTorch's guide on pinned memory recommends it for every copy towards the device:
+CUDA copies memory that is not pinned through a buffer of its own. Where `non_blocking=True` asks for it, the call returns once
+that has it all, whatever is in the queue: up to 2 MB at once on an H100 (CUDA 13), 1 MB in many copies; for more it waits as
+without. Without the word it waits for one byte, too. PyTorch's guide recommends it for every copy towards the device:
 https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
 """
 
@@ -13,13 +14,15 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import SHAPING
 from syncscope.codemod.writes import written_after
 from syncscope.model.fact import Value
+from syncscope.model.ops import Family
 
 MAKERS = {"torch.tensor", "torch.Tensor", *(f"torch.{kind}Tensor" for kind in ("Float", "Long", "Int", "Bool"))}
 CONVERTING = {"long", "float", "int", "bool", "double"}
+WAIT_ON = (Family.READ, Family.SHAPE)
 GIVES_LISTS = {"list", "sorted"}
 TAKEN_OVER = (
-    "CUDA takes up to 64 KB over before the call returns, and waits for more as before; "
-    "another backend must take it over, too"
+    "CUDA takes it over before the call returns, up to 2 MB on an H100, and waits for more as before; another backend must "
+    "take it over, too"
 )
 
 
@@ -43,6 +46,16 @@ def made_of_list(function: Function, tensor: ast.expr) -> bool:
     return False
 
 
+def waits_around(function: Function, copy: ast.expr) -> bool:
+    """Whether what a copy is made for in the same expression waits itself: `f(torch.tensor(ids, device=d)).cpu()`."""
+    statement = function.statement(copy)
+    around = {id(node) for node in function.around(copy)}
+    if statement is None:
+        return False
+    sure = (site for site in function.sites_in(statement) if site.confidence >= 2 and site.op.family in WAIT_ON)
+    return any(id(site.node) in around for site in sure)
+
+
 def is_list(function: Function, values: ast.expr, depth: int = 0) -> bool:
     """Whether a value is surely a Python list (or tuple) of what the host has, or a number."""
     if _holds_tensors(function, values):
@@ -60,7 +73,7 @@ def is_list(function: Function, values: ast.expr, depth: int = 0) -> bool:
             here = function.statement(values)
             given = [_given(function, bind) for bind in function.binds(name) if function.statement(bind) is not here]
             return bool(given) and all(each is not None and is_list(function, each, depth + 1) for each in given)
-    return function.fact(values).kind in (Value.SCALAR, Value.SEQUENCE)
+    return function.fact(values).kind is Value.SEQUENCE
 
 
 def _given(function: Function, bind: ast.Name) -> ast.expr | None:
