@@ -42,6 +42,10 @@ class Selector:
         self.over, self.round, self.more = loops.over, loops.round, loops.more
         self.leave, self.caught, self.given = loops.leave, loops.caught, loops.given
 
+    def restored(self) -> None:
+        """What lists hold is put back: no version has seen them."""
+        self._lists.forget()
+
     def forget(self) -> None:
         """No version but that as written has run."""
         self.version = 0

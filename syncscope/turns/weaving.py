@@ -39,18 +39,19 @@ class Woven:
     """One file: the tree of all its versions. `passages` says of each where it begins, and which versions differ there.
 
     `filled` are the same of where lists are begun that passages fill, and that are finished behind them: such a list is better
-    all of one version.
+    all of one version. `around` are loops and functions around loops that differ: an epoch, say.
     Both are numbered together.
     """
 
     tree: ast.Module
     passages: dict[int, Passage] = field(default_factory=dict)
     filled: dict[int, Passage] = field(default_factory=dict)
+    around: dict[int, Passage] = field(default_factory=dict)
 
     @property
     def next(self) -> int:
         """The number for a passage of another file."""
-        return max([*self.passages, *self.filled], default=-1) + 1
+        return max([*self.passages, *self.filled, *self.around], default=-1) + 1
 
 
 def heard(tree: ast.Module) -> ast.Module:
@@ -170,12 +171,15 @@ class _Loom:
         lists, top = _filled(body, others) if spans else {}, self._next
         mark = f"__syncscope_mark_{self._marks}__"
         self._marks += bool(spans)
-        if lists:
+        is_around = isinstance(unit, LOOPS) or (isinstance(unit, FUNCTIONS) and loop < len(body))
+        if lists or is_around:
             self._next += 1
-            self._woven.filled[top] = where, body[loop].lineno, frozenset().union(*ends.values())
+            line = body[min(loop, len(body) - 1)].lineno
+            kind = self._woven.filled if lists else self._woven.around
+            kind[top] = where, line, frozenset(others)
         woven: Body = []
         for at in range(len(body) + 1):
-            if lists and at == (0 if isinstance(unit, LOOPS) else loop):
+            if (lists or is_around) and at == (0 if isinstance(unit, LOOPS) else loop):
                 woven.append(ast.Expr(call("top", ast.Constant(top))))
             woven += added.get(at, [])
             if spans and at == loop:
@@ -192,6 +196,7 @@ class _Loom:
                 continue
             if at in pairs and not self._inside(body[at], pairs[at], where):
                 self._woven.filled.pop(top, None)
+                self._woven.around.pop(top, None)
                 return None
             woven.append(body[at])
         return woven

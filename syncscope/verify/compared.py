@@ -41,6 +41,8 @@ from syncscope.verify.versions import AGAIN, AS_WRITTEN, THIRD, Set
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 ENOUGH = 4  # processes: no more run at once
+FAR = 0.1  # where so much may come of rounding, values prove little
+CHANGED_BITS: Set = frozenset({-3})  # as written, with other last bits
 INCOMPARABLE = (
     "{} of two runs as written have nothing in common in the end, so that they prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
@@ -239,6 +241,8 @@ class Compared:
         where = f", most at {apart.where}" if apart.where else ""
         if rounds and not safe:
             # It happens in every step, and no step carries it further than the first one, by which one bit is known.
+            if self._over_steps_of_one_bit():
+                return self.judge(chosen, rounds, safe)
             bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT, held=LAST_BIT)
             if apart.within(bit, BITS * max(1, self.runs.fewer or self.found.steps)):
                 return WITHIN, f"by {largest}, as rounding may", apart
@@ -276,16 +280,35 @@ class Compared:
         """How far the program is from itself once the last bit of every parameter was changed in the first step."""
         if self.last_bit is None:
             self.runs.tell("as written, with other last bits: how far does rounding carry")
-            changed: Set = frozenset({-3})
             try:
-                self.values[changed] = values_of(self.runs.run("values", AS_WRITTEN, perturb=True))
-                self.last_bit = self.found.last_bit = self._difference(changed)
+                self.values[CHANGED_BITS] = values_of(self.runs.run("values", AS_WRITTEN, perturb=True))
+                self.last_bit = self.found.last_bit = self._difference(CHANGED_BITS)
             except RunFailedError as error:
                 self.found.notes.append(
                     f"how far rounding carries is not known: with other last bits it fails: {error.why}"
                 )
                 self.last_bit = Difference()
         return self.last_bit
+
+    def _over_steps_of_one_bit(self) -> bool:
+        """Where one last bit carries so far that all would pass for rounding, fewer steps are compared from now on; whether."""
+        steps = self.runs.fewer or self.found.steps
+        if BITS * steps * self._one_last_bit().largest <= FAR or CHANGED_BITS not in self.values:
+            return False
+        fewer = steps_in_common(self.values[AS_WRITTEN], [self.values[CHANGED_BITS]])
+        if not 0 < fewer < steps:
+            return False
+        self.runs.fewer = self.found.fewer_steps = fewer
+        self.runs.tell(f"as written over {fewer} steps, in which one last bit carries less far")
+        self.values.clear()
+        self._loose.clear()
+        self.last_bit = self.found.last_bit = None
+        self.values[AS_WRITTEN] = values_of(self.must_run(AS_WRITTEN, self.runs.program))
+        self.found.noise = self._of_own_runs()
+        self.found.notes.append(
+            f"one last bit carries far: values are compared over the first {fewer} of {steps} steps"
+        )
+        return True
 
     def _difference(self, chosen: Set) -> Difference:
         before, after = self.runs.pieces(chosen)

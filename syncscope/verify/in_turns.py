@@ -31,7 +31,7 @@ WARM = 8  # steps at least before the first block
 COLD = 40  # steps after which it begins, however much they differ
 LASTS = 1e8  # ns that the steps of a block take together, as far as these numbers allow:
 SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
-JITTER, LONGER = 0.25, 3  # of steps: batches of several workers come in bursts, and blocks are to hold some of these
+JITTER, LONGER = 0.25, 3  # where steps vary by this part, blocks are longer, or whole epochs where these are short
 PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
 LONGEST = 4e9  # ns between two times that it is
 BRIEF = 4e8  # ns from its begin to the next of what is better all of one version,
@@ -80,12 +80,14 @@ class Conductor:
         self._versions = range(1, len(request.versions) + 1)
         self._ends: list[int] = []  # of steps, ns, as long as it warms up
         self._began = monotonic()
-        self._periods, self._period = Periods(), 1  # steps from one time that what differs is begun to the next
+        self._periods, self._period = Periods(), 1  # steps from one time that a block may begin to the next
+        self._needed = 1  # the same where it must begin there
         self._order: list[int] = []
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
         self._worked: int | None = None  # ns of the processors by the begin of a block
         self._steps = self._long = 0  # steps of this block so far, and of a block
+        self._head: int | None = None  # where blocks begin, if not at any step
         self._seen = 0  # of these when the head was begun last
         self._process = os.getpid()
         self._chosen = 0  # the version of the block that comes, or is under way
@@ -120,7 +122,7 @@ class Conductor:
         if self._comparison is not None:
             if self._comparison.boundary():
                 return True
-            self._comparison = None
+            self._comparison, self.selector.head = None, self._head
             return self._next()
         if not self._long:
             self._ends.append(monotonic_ns())
@@ -180,18 +182,33 @@ class Conductor:
         last = self._lengths()[-ALIKE:]
         if len(self._ends) < WARM or len(last) < ALIKE:
             return False
-        passages = [passage for one in self.files.values() for passage in one.passages]
         since = monotonic_ns() - self._ends[0]
-        if not self._periods.known(passages) and since < PATIENT * 1e9:
+        if not self._periods.known(self._all_passages) and since < PATIENT * 1e9:
             return False
         if not self._periods.known(self._filled) and since < LONGEST:
             return False
+        if self._varies and not self._periods.known(self._around) and len(self._ends) < COLD:
+            return False
         return len(self._ends) >= COLD or max(last) <= LONG * min(last)
+
+    @property
+    def _all_passages(self) -> list[int]:
+        return [passage for one in self.files.values() for passage in one.passages]
 
     @property
     def _filled(self) -> list[int]:
         """Where lists begin that passages fill, and that are finished behind them."""
         return [passage for one in self.files.values() for passage in one.filled]
+
+    @property
+    def _around(self) -> list[int]:
+        """Loops and functions around loops that differ."""
+        return [passage for one in self.files.values() for passage in one.around]
+
+    @property
+    def _varies(self) -> bool:
+        """Whether steps vary, as where batches of several workers come in bursts, and each epoch begins with a pause."""
+        return pstdev(self._lengths()) > JITTER * fmean(self._lengths())
 
     def _once(self, version: int) -> str:
         """Why a version cannot take turns: what it changes began before the steps and goes on, or is not reached in them."""
@@ -209,23 +226,29 @@ class Conductor:
     def _plan_blocks(self) -> None:
         """A block is as many steps as begin all that differs at least once."""
         usual = median(self._lengths())
-        passages = [passage for one in self.files.values() for passage in one.passages]
         each = fmean(self._lengths())
         most = BRIEF if each < UNEVEN * usual else LONGEST  # else blocks would be with a rollout, and without one
         periods = [
-            period for passage in passages if (period := self._periods.of(passage)) and period * usual <= LONGEST
+            period
+            for passage in self._all_passages
+            if (period := self._periods.of(passage)) and period * usual <= LONGEST
         ]
         periods += [
             period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= most
         ]
-        self._period = max(periods, default=1)
-        jitter = pstdev(self._lengths()) / each
-        steps = min(MANY, max(SHORT, LASTS / usual) * (LONGER if jitter > JITTER else 1))
+        whole = [
+            period
+            for passage in self._around
+            if (period := self._periods.of(passage) or 1) > 1 and period * each <= LONGEST
+        ]
+        self._needed = max(periods, default=1)
+        self._period = max(self._needed, min(whole, default=1) if self._varies else 1)
+        steps = min(MANY, max(SHORT, LASTS / usual) * (LONGER if self._varies else 1))
         self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
         if self._period > 1:
             begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it
-            self.selector.head = next(passage for passage in begun if self._periods.of(passage) == self._period)
-            self.selector.headed = self._headed
+            self._head = next(passage for passage in begun if self._periods.of(passage) == self._period)
+            self.selector.head, self.selector.headed = self._head, self._headed
 
     def _next(self) -> bool:
         """Begins the block that is asked for; False where none is, and the run is to end."""
@@ -233,13 +256,14 @@ class Conductor:
             said = self._hear()
             if not said:
                 return False
-            if "compare" in said and self.selector.head is not None:
-                self._say({"compared": None, "why": f"what differs is begun anew every {self._period} steps only"})
+            if "compare" in said and self._needed > 1:
+                self._say({"compared": None, "why": f"what differs is begun anew every {self._needed} steps only"})
             elif "compare" in said:
                 self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
+                self.selector.head = None
                 if self._comparison.begin(said["compare"]):
                     return True
-                self._comparison = None
+                self._comparison, self.selector.head = None, self._head
             else:
                 self._order = said["order"]
         self._chosen, self._steps = self._order.pop(0), 0

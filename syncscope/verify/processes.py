@@ -101,10 +101,9 @@ class Processes:
 
     def import_before(self, modules: Sequence[str]) -> None:
         """From now on runs are forked from a process that has imported these, or others of the same libraries."""
-        known, self._imports = self._imports, " ".join(modules)
-        if _libraries(known) == _libraries(self._imports):
-            self._imports = known
-        else:
+        known, wanted = _libraries(self._imports), _libraries(" ".join(modules))
+        if (not known and wanted) or known - wanted:  # what is missing beside others is mostly imported by these
+            self._imports = " ".join(modules)
             self._end()
 
     def left(self) -> float:

@@ -146,6 +146,7 @@ class Rehearsing:
         self._now, self._over, self._running = rehearsal, False, True
         self._selector.version = rehearsal.version
         self._selector.entered.clear()
+        self._selector.restored()
         rehearsal.before()
 
     def _finish(self, rehearsal: Rehearsal) -> None:

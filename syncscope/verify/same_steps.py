@@ -62,6 +62,7 @@ class SameSteps:
     def begin(self, versions: list[int]) -> bool:
         """Takes the snapshot. False where that cannot be."""
         self._versions = versions
+        self._selector.restored()
         self._selector.version = 0
         try:
             self._snapshot = Snapshot()
@@ -92,6 +93,7 @@ class SameSteps:
 
     def _start(self, at: int) -> None:
         self._at, self.count = at, -SETTLE
+        self._selector.restored()
         self._selector.version = self._versions[at]
         self._entered = dict(self._selector.entered)
 
@@ -102,6 +104,7 @@ class SameSteps:
             self._start(self._at + 1)
             return True
         self._tape.release()
+        self._selector.restored()
         self._selector.version = 0
         self._one_order.release()
         return False

@@ -69,13 +69,34 @@ def test_a_loop_that_goes_on_changes_its_version_between_two_times_round(selecto
     train = run(AS_WRITTEN, REWRITTEN)["train"]
     assert train([Number(float(n)) for n in range(6)], step) == 15
     assert reads == [0, 0, 1, 1]  # by what comes next: three times round begin as written, two do not, one does
-    assert selector.entered == {(0, 0): 4, (0, 1): 2}
+    assert [*selector.entered.values()] == [1, 4, 2]  # the function is begun once, its loop's body in turns
 
 
 def test_the_next_version_begins_with_the_passage_that_holds_the_others(selector: Selector) -> None:
     outer, inner = 4, 5
     selector.head, selector.headed = outer, lambda: setattr(selector, "version", 1)
     assert [selector.at(passage) for passage in (inner, inner, outer, inner)] == [0, 0, 1, 1]
+
+
+def test_loops_and_functions_around_what_differs_tell_that_they_begin(selector: Selector) -> None:
+    before = """
+    def epoch(batches):
+        for x in batches:
+            found.append(x)
+
+    found = []
+    for number in range(2):
+        for times in range(3):
+            found.append(1)
+        epoch([number])
+    """
+    after = code(before.replace("append(x)", "append(-x)").replace("append(1)", "append(2)"))
+    woven = weave("train.py", code(before), {1: after})
+    exec(compile(woven.tree, "train.py", "exec"), {})
+    begun = {(line, sum(selector.entered[key] for key in selector.entered if key[0] == number))
+             for number, (_, line, _) in woven.around.items()}  # fmt: skip
+    assert begun == {(3, 2), (8, 2)}
+    assert len(woven.passages) == 2
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

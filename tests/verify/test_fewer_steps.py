@@ -68,3 +68,38 @@ def test_what_has_nothing_in_common_from_the_first_step_is_said_to_prove_nothing
     assert found.fewer_steps == 0
     assert found.noise is not None
     assert found.noise.largest > 0.1
+
+
+CARRIED = """
+import torch
+
+x = torch.tensor(0.3)
+w = torch.nn.Parameter(torch.ones(()))
+optimizer = torch.optim.SGD([w], 1e-6)
+for step in range(120):
+    x = 3.9 * x * (1 - x) * w.detach()
+    loss = (w * x).square()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+def test_where_one_last_bit_carries_far_fewer_steps_are_compared(tmp_path: Path) -> None:
+    """The program is deterministic. After a hundred steps all would pass for rounding, or for nothing in common."""
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(CARRIED)
+    found = Verification("one.py")
+    with Processes(time.monotonic() + 600, lambda line: None) as processes:
+        runs = Runs(Program(str(one), device="cpu"), Settings(600, steps=110), processes, lambda what: None, found)
+        compared = Compared(runs)
+        compared.as_written()
+        for change, is_same in (("1.3 * (3 * x) * (1 - x)", True), ("3.91 * x * (1 - x)", False)):
+            other.write_text(CARRIED.replace("3.9 * x * (1 - x)", change))
+            runs.other = Program(str(other), device="cpu")
+            compared.values[OTHER] = values_of(compared.must_run(OTHER, runs.other))
+            values, why, _ = compared.judge(OTHER, rounds=True, safe=False)
+            assert (values != CHANGED) == is_same, why
+        assert 2 <= found.fewer_steps < 60
+        assert any(f"over the first {found.fewer_steps} of 110 steps" in note for note in found.notes)
