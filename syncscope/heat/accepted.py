@@ -295,6 +295,12 @@ def _for_a_solver(case: Waiting) -> bool:
     return case.wait.op in COPIES and conventions.SOLVERS.search(_text(case.function)) is not None
 
 
+def _of_its_own_distribution(case: Waiting) -> bool:
+    """Whether a distribution of the project checks, as torch's own do: whoever makes one says whether it does."""
+    called = name_of(getattr(case.wait.node, "func", None))
+    return case.wait.op is Op.DISTRIBUTION_VALIDATE and called in ("__init__", "_validate_sample")
+
+
 def _an_action(case: Waiting) -> bool:
     """Whether this is what an environment is told to do."""
     if case.wait.op not in COPIES or not conventions.is_action(last_word(_owner(case.wait.operand))):
@@ -318,5 +324,6 @@ JUDGES: tuple[tuple[Reason, Callable[[Waiting], bool | str]], ...] = (
     (Reason.BUFFER, _for_the_host),
     (Reason.SOLVER, _for_a_solver),
     (Reason.ACTION, _an_action),
+    (Reason.CHECKED, _of_its_own_distribution),
 )
 """In the order in which they are asked. A text that one gives is what the reason is about."""

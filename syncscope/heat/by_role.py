@@ -27,6 +27,8 @@ def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
         return Reason.OVERRIDDEN(owner, outermost.name)
     if role is Role.UNREACHED and maybe:
         return Reason.UNREACHED(function.name)
+    if role is Role.PUBLIC and maybe:
+        return Reason.FOR_OTHERS(function.name)
     if role is Role.UNUSED and (maybe or owner):
         return Reason.UNUSED(owner or outermost.name)
     if role is Role.NAMESAKE and maybe:

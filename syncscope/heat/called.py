@@ -14,12 +14,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_frozen, said_by_name
+from syncscope.heat.makers import Makers
 from syncscope.project import conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
 from syncscope.project.syntax import name_of, walk
 
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
 _NAMED = re.compile(rb"(\w+)[ \t]*\Z")
+_DECORATOR = re.compile(rb"\n[ \t]*@\w")
+_MOST_DECORATORS = 4
 _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _IN_WORD = re.compile(rb"\w")
@@ -38,7 +41,9 @@ class Calls:
         defined: Mapping[bytes, Sequence[FunctionText]],
         sources: Mapping[str, bytes],
         spoken: Spoken,
+        makers: Makers,
     ) -> None:
+        self.makers = makers
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         for each in seldom:
             self.seldom[each.name].append(each)
@@ -50,7 +55,7 @@ class Calls:
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
-        self._names = {point + word.encode(): word for word in self.seldom for point in (b"", b".")}
+        self._names = {point + word.encode(): word for word in {*self.seldom, *makers.classes} for point in (b"", b".")}
 
     def of(self, callers: Iterable[FunctionText]) -> list[FunctionText]:
         """Those that these call, and that were not known to be called."""
@@ -75,13 +80,28 @@ class Calls:
                 continue
             if caller.name == "__init__" and id(node) in called:
                 continue  # once; what it keeps may be called in every step
-            meant = self._meant(name_of(node), _owner(node), caller, id(node) in called)
-            if meant and blocks.of_call(tree, node, code) is None:
+            name = name_of(node)
+            meant = self._meant(name, _owner(node), caller, id(node) in called)
+            made = self._made(name, _owner(node), caller) if id(node) in called else []
+            if (meant or made) and blocks.of_call(tree, node, code) is None:
                 for each in meant:
                     self.found[each.key] = each
                     self.seldom[each.name] = [other for other in self.seldom[each.name] if other is not each]
+                self.found.update((each.key, each) for each in made)
                 new += meant
+                new += made
         return new
+
+    def _made(self, name: str, owner: str | None, caller: FunctionText) -> list[FunctionText]:
+        """What makes the objects of a class that is called by this name, and was not known to run."""
+        same = [each for each in self.makers.of(name) if each.key not in self.found]
+        if not same:
+            return []
+        if owner is None:
+            known = name in self._names_in(caller.path)
+            return [each for each in same if known or each.path == caller.path]
+        owner = self._aliases_in(caller.path).get(owner, owner)
+        return [each for each in same if owner in _module(each.path)]
 
     def _seldom_in(self, caller: FunctionText) -> Iterator[str]:
         """Of the names of such functions those that a function speaks of."""
@@ -97,7 +117,8 @@ class Calls:
             end = at + len(word)
             if not (text[at - 1 : at].isalnum() or text[at - 1 : at] == b"_" or _IN_WORD.match(text, end)):
                 owner = _before(text, at - 1) if text[at - 1 : at] == b"." else None
-                if self._meant(name, owner, caller, text[end : end + 1] == b"("):
+                is_called = text[end : end + 1] == b"("
+                if self._meant(name, owner, caller, is_called) or (is_called and self._made(name, owner, caller)):
                     return True
             at = text.find(word, end)
         return False
@@ -107,7 +128,7 @@ class Calls:
 
         `owner` is the last word before the point, None where there is no point. Those that are known to be called are left out.
         """
-        same = self.seldom[name]
+        same = self.seldom.get(name, ())
         if not same:
             return []
         if owner is None:
@@ -154,12 +175,22 @@ def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionD
     text = function.source[function.start + 1 : function.end]
     if text[:1].isspace():
         text = b"if True:\n" + text  # and what stands behind a class need not be as deep
-    try:
-        node = ast.parse(text).body[0]
-    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
-        return None, b""
+    node = _first(text)
+    if node is None:  # decorators of what stands behind it
+        for match in list(_DECORATOR.finditer(text))[: -_MOST_DECORATORS - 1 : -1]:
+            text = text[: match.start() + 1]
+            node = _first(text)
+            if node is not None:
+                break
     node = node.body[0] if isinstance(node, ast.If) else node
     return (node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None), text
+
+
+def _first(text: bytes) -> ast.stmt | None:
+    try:
+        return ast.parse(text).body[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        return None
 
 
 def is_seldom(function: FunctionText, beside: bool) -> bool:

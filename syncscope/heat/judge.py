@@ -54,7 +54,10 @@ def of_function(function: ProjectFunction | None) -> Heat:
     said = by_itself(function)
     if function is None or not said.hot:
         return said
-    return by_role(function, said.reason is Reason.MAYBE) or _by_its_callers(function, 0) or said
+    role = by_role(function, said.reason is Reason.MAYBE)
+    if role is not None and not role.hot:
+        return role
+    return _by_its_callers(function, 0) or role or said
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
@@ -82,14 +85,15 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     if function is None:
         return Reason.TOP_LEVEL()
     said = _by_what_it_is(function)
-    soft = said.reason in conventions.SOFT and function.closure is None and not conventions.NEVER.match(function.name)
+    never = conventions.NEVER.match(function.name) and function.name not in conventions.MAKERS
+    soft = said.reason in conventions.SOFT and function.closure is None and not never
     owner, module = function.cls.name if function.cls is not None else "", function.module
-    if soft and (
-        module.project.role(module.path, function.name, owner) is Role.CALLED
-        or f"{owner}.{function.name}" in _called_alone(module)
-    ):
+    if not soft:
+        return said
+    role = module.project.role(module.path, function.name, owner)
+    if role is Role.CALLED or f"{owner}.{function.name}" in _called_alone(module):
         return Reason.CALLED(function.name)
-    return said
+    return Reason.FOR_OTHERS(function.name) if role is Role.CALLED_BY_PUBLIC else said
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from syncscope.heat import loops
 from syncscope.heat.by_name import by_place, prepares_data
 from syncscope.heat.by_text import goes_on, is_step
 from syncscope.heat.called import Calls, is_seldom
+from syncscope.heat.makers import Makers
+from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.unused import unused
 from syncscope.model.heat import Role
@@ -41,13 +43,18 @@ class Reach:
     names: frozenset[str]
     offered: frozenset[str]  # those of them that no step speaks of: files do, outside of all functions
     shared: frozenset[str]  # private functions that other files import
+    public: frozenset[str]  # names of what no step reaches, and what the package offers to others does
     called: frozenset[str]  # what a step calls though its name says that it runs seldom: "/path.py:Class.method"
+    called_by_public: frozenset[str]  # the same of what the package offers
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
-        if f"{path}:{owner}.{name}" in self.called:
+        key = f"{path}:{owner}.{name}"
+        if key in self.called:
             return Role.CALLED
+        if key in self.called_by_public:
+            return Role.CALLED_BY_PUBLIC
         found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}") or self.roles.get(f"{path}:{owner}")
         if found is not None:
             return found
@@ -55,7 +62,9 @@ class Reach:
         if name.startswith("__") or (owner and name in conventions.HOOKS):
             return Role.STEP
         reached = Role.SHARED if not owner and name in self.shared else Role.STEP
-        return Role.OFFERED if word in self.offered else reached if word in self.names else Role.UNREACHED
+        if word in self.offered:
+            return Role.OFFERED
+        return reached if word in self.names else Role.PUBLIC if word in self.public else Role.UNREACHED
 
 
 def _kept(source: bytes) -> set[bytes]:
@@ -112,11 +121,11 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             kept |= _kept(source)
     if not steps:
         return None
-    said = Spoken(defined)
+    said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
     by_steps = _closed(stepped, [*todo, *steps], kept, defined, said)
     reached = _closed(by_steps, [], spoken, defined, said)
-    calls = Calls(seldom, classes, defined, sources, said)
+    calls = Calls(seldom, classes, defined, sources, said, Makers(classes))
     apart = {each.key for each in seldom}
 
     def running(words: Iterable[bytes]) -> list[FunctionText]:
@@ -124,14 +133,27 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         every = (each for word in words for each in defined[word])
         return [each for each in every if each.path not in idle and each.key not in apart and goes_on(each)]
 
-    new = [*running(reached), *todo, *defined[b".__init__"]]  # which keeps what is called later
-    while new:
-        called = calls.of(new)
-        more = _closed(reached, called, set(), defined, said) - reached
-        reached, by_steps = reached | more, by_steps | more
-        new = [*called, *running(more)]
+    def with_calls(reached: set[bytes], new: Collection[FunctionText]) -> set[bytes]:
+        """What is reached, and what is through the functions that are called all the same."""
+        while new:
+            called = calls.of(new)
+            more = _closed(reached, called, set(), defined, said) - reached
+            reached = reached | more
+            new = [*called, *running(more)]
+        return reached
+
+    before = reached
+    reached = with_calls(
+        reached, [*running(reached), *todo, *defined[b".__init__"]]
+    )  # which keeps what is called later
+    by_steps |= reached - before
+    called = frozenset(calls.found)
     functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(sources)
+    every = (each for same in defined.values() for each in same)
+    lent = {each.word for each in offered(every, (cls for same in classes.values() for cls in same), imports)}
+    public = _closed(reached, [], lent, defined, said)
+    public = with_calls(public, running(public - reached)) - reached
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
@@ -141,7 +163,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)),
         frozenset(word.decode() for word in reached - by_steps),
         frozenset(name for _, name in imports if conventions.is_private(name)),
-        frozenset(calls.found),
+        frozenset(word.decode() for word in public),
+        called,
+        frozenset(calls.found.keys() - called),
         roles,
     )
 
@@ -159,7 +183,7 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     for each in written:
         defined[each.word].append(each)
     said = Spoken(defined)
-    calls = Calls(seldom, classes, defined, {path: source}, said)
+    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}))
     apart = {each.key for each in seldom}
     top = loops.at_top(tree)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))

@@ -24,6 +24,8 @@ class Role(StrEnum):
     SHARED = "shared"  # a step reaches it, and files that import it
     CALLED = "called"  # a step calls it, whatever it is called
     OFFERED = "offered"  # no step of the project speaks of it, but files do: it is for others to call
+    PUBLIC = "public"  # no step of the project reaches it, but its package offers it, or what speaks of it, to those of others
+    CALLED_BY_PUBLIC = "called by public"  # what its package offers calls it, whatever it is called
     UNREACHED = "unreached"
     PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
     OVERRIDDEN = "overridden"  # by all classes that objects are made of
@@ -57,6 +59,7 @@ class Reason(Enum):
     LOADER = WHOLE, "in a loop over a loader"
     MAYBE = WHOLE, "`{0}` may run in every step"  # no name says so, and nothing speaks against it
     CALLED = WHOLE, "a step calls `{0}`"  # whose name says that it runs seldom
+    FOR_OTHERS = SHORT, "`{0}` is for the steps of others: its package offers it"
     SURE = WHOLE, ""
     KERNEL = WHOLE, "in the kernel `{0}`"
     IN_A_KERNEL = WHOLE, "in a kernel"
@@ -139,6 +142,7 @@ class Reason(Enum):
     SOLVER = SHORT, "for a solver that runs on the host"
     ACTION = SHORT, "for an environment that runs on the host"
     SCORE = SHORT, "for `{0}`, which runs on the host"
+    CHECKED = SHORT, "a check of its own, which whoever makes it may switch off"
     COPIED = SHORT, "beside what the same statement copies to the host"
     SAME_STATEMENT = SHORT, "the same statement has just waited: nothing is in flight"
     ONE_NUMBER = SHORT, "the one number that it gives"

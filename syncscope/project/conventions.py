@@ -150,6 +150,15 @@ MODULE_ENDINGS = tuple(
     """Module Model Layer Block Net Loss Head Attention Encoder Decoder Embedding MLP Model_""".split()
 )
 MODULES = frozenset(("LightningModule", "PreTrainedModel"))
+MAKERS = frozenset("__init__ __post_init__ __new__".split())
+MADE_ONCE = tuple(
+    """Module Model Layer Block Net Loss Head Attention Encoder Decoder Embedding MLP Network Optimizer Trainer Config
+    Configuration Dataset Loader DataModule Callback Logger Error Exception Warning Scheduler Manager Writer Meter Metric
+    Parameter Enum Thread Process Pool Policy Agent Env Environment Runner Engine""".split()
+)  # endings of classes, and of what they are derived from, whose objects are made before the training
+MADE_ONCE_BY = frozenset(
+    "forward training_step __getitems__ __iter__ __enter__ step".split()
+)  # ... and methods of such
 DATA_CLASSES = ("Dataset", "Collator")  # endings: their values live on the host
 PREPARING_CLASSES = (
     *DATA_CLASSES,
@@ -328,6 +337,14 @@ def is_inference(owner: str, name: str) -> bool:
 def of_pairs(name: str) -> bool:
     """Whether people call so a tensor of two rows of positions, the ends of edges: a row of it is no number."""
     return bool(re.search(r"edge_ind|edges$|pairs$", name.lower()))
+
+
+_DISTRIBUTION = re.compile(r"(^|_)(dist|distr|dists|distribution|distributions|pi|prior|posterior)$")
+
+
+def is_distribution(name: str) -> bool:
+    """Whether people call a distribution of `torch.distributions` so; a flow has a density as well, and checks nothing."""
+    return bool(_DISTRIBUTION.search(name.lower()))
 
 
 def is_action(name: str) -> bool:

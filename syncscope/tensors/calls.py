@@ -50,7 +50,7 @@ from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
-from syncscope.tensors.torch.objects import object_method
+from syncscope.tensors.torch.objects import inherited_of_distribution, object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -198,6 +198,10 @@ def call_member(call: Call) -> Fact:
             taken = _own(call)
             if taken.kind is not NOTHING_KNOWN:
                 return apply(call, taken)
+            if isinstance(ref, Instance):
+                inherited = inherited_of_distribution(call, ref.cls)
+                if inherited.kind is not NOTHING_KNOWN:
+                    return inherited
         _tells_by_name(call)
         return assumed_method(call) if kind is OTHER and ref is None else UNKNOWN
     if kind is SEQUENCE:
@@ -289,6 +293,19 @@ _ARITHMETIC = frozenset("mul div sub pow matmul true_divide eq ne lt le gt ge ma
 _OF_OTHERS = frozenset("cuda half bfloat16 requires_grad_ backward register_hook exp log add_ copy_".split())
 
 
+# Of what is no name, whose uses would say it: `norm(x / scale).abs()`. Containers of the project have none of these.
+_OF_ARRAYS = frozenset("abs argmax argmin cumsum squeeze flatten mean std var lt le gt ge eq ne".split())
+_OF_DISTRIBUTIONS = frozenset("log_prob rsample".split())
+
+
+def _of_some_distribution(call: Call) -> Fact:
+    """`dist.log_prob(x)` of a distribution that is not in sight: torch's check a value, where people call it so."""
+    held = call.first_tensor()
+    if call.word == "log_prob" and conventions.is_distribution(last_word(call.at)) and held is not None:
+        call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, held, 2)
+    return tensor(FLOAT, confidence=2, why=call.node)
+
+
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word, args, at = call.word, call.args, call.at
@@ -311,6 +328,11 @@ def assumed_method(call: Call) -> Fact:
             return tensor_method(call)
     if word == "to" and (args or call.keywords):
         return UNKNOWN
+    if word in _OF_DISTRIBUTIONS:
+        return _of_some_distribution(call)
+    if word in _OF_ARRAYS and not isinstance(at, (ast.Name, ast.Attribute)) and call.frame.alone:
+        call.receiver = tensor(confidence=2, why=f"`.{word}()` of something unknown, where no other arrays are")
+        return tensor_method(call)
     if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].confidence >= 2:
         call.receiver = tensor(device=args[0].device, confidence=2, why=f"`.{word}()` of a tensor")
         return tensor_method(call)

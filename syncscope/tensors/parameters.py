@@ -10,6 +10,7 @@ from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import attribute
+from syncscope.tensors.documented import documented
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -67,6 +68,12 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
             known = passed  # whatever the annotation says
         elif known.kind is TENSOR and known.confidence >= 3:
+            if (
+                known.dtype is ANY_DTYPE
+                and (said := documented(function, argument.arg)).dtype is BOOL
+                and said.kind is TENSOR
+            ):
+                known = known.but(dtype=BOOL)
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
                 known = _told_more(known, passed, inner=function.closure is not None)
         elif known is UNKNOWN or known.kind is TENSOR:
@@ -152,9 +159,18 @@ def _guessed(
         where.ref = Tag.MATCHED
         return items(sequence(where, where))
     if weight == 2:
-        return tensor(known.dtype, confidence=2, why=f"`{name}` is used as only a tensor can be")
+        said = documented(function, name) if known.dtype is ANY_DTYPE else known
+        return tensor(
+            said.dtype if said.kind is TENSOR else known.dtype,
+            confidence=2,
+            why=f"`{name}` is used as only a tensor can be",
+            ndim=said.ndim,
+        )
     if argument.annotation is not None:
         return known
+    said = documented(function, name)
+    if said is not UNKNOWN:
+        return said
     if weight and frame.env and next(iter(frame.env.values())).kind is MODULE:
         return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
     if forward and not conventions.is_number(name):

@@ -144,6 +144,96 @@ CASES = {
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
     """,
+    "documented": """
+        def google(event, start, count, other, rows):
+            \"\"\"Something.
+
+            Args:
+                event (torch.Tensor, bool): whether it happened.
+                start: scalar float64 Tensor giving the start.
+                count (int): how many.
+                other: Tensor or float.
+                rows (list of tensors): of no use here.
+            \"\"\"
+            kept = start[event]  # waits: mask_read
+            if start > 0:  # waits: condition
+                return kept
+            if count > 0 or other > 0:
+                return rows[0]
+
+        def numpy_style(x, names):
+            \"\"\"
+            Parameters
+            ----------
+            x : Tensor, shape=(N, D)
+                points
+            names : str
+            \"\"\"
+            while x[0] > x[1]:  # waits: condition
+                x = step(x)
+            if names > "b":
+                return x
+
+        def sphinx(x, y):
+            \"\"\"
+            :param torch.Tensor x: points
+            :param y: a `b x n`-dim Tensor
+            \"\"\"
+            assert x[0] <= 1  # waits: condition
+            return float(y[0])  # waits: float
+    """,
+    "documented for __init__ by its class": """
+        class Grid:
+            \"\"\"A grid.
+
+            Args:
+                points (Tensor): of the grid.
+            \"\"\"
+
+            def __init__(self, points):
+                self.points = points
+
+            def first(self):
+                return float(self.points[0])  # waits: float
+    """,
+    "what only arrays can be asked for, of what is no name": """
+        def accepts(norm, error, scale):
+            ratio = norm(error / scale).abs()
+            if ratio <= 1:  # waits: condition
+                return True
+    """,
+    "a distribution that is not in sight": """
+        def loss(policy, flow, x: torch.Tensor, action: torch.Tensor):
+            dist = policy(x)
+            if dist.log_prob(action).sum() > 0:  # waits: distribution_validate # waits: condition
+                return 1
+            return flow.log_prob(x)
+    """,
+    "distributions of its own": """
+        from torch.distributions import Distribution, constraints
+
+        class Scaled(Distribution):
+            arg_constraints = {"scale": constraints.positive}
+
+            def __init__(self, scale, validate_args=None):
+                self.scale = scale
+                super().__init__(scale.shape, validate_args=validate_args)  # waits: distribution_validate
+
+            def log_prob(self, value):
+                if self._validate_args:
+                    self._validate_sample(value)  # waits: distribution_validate
+                return value / self.scale
+
+        class Inner(Scaled):
+            def __init__(self, scale):
+                super().__init__(scale)
+
+        class Unchecked(Distribution):
+            arg_constraints = {}
+
+            def __init__(self, scale):
+                super(Unchecked, self).__init__(scale.shape)
+    """,
 }
 
 

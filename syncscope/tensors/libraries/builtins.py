@@ -9,7 +9,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
-from syncscope.project.names import bases
+from syncscope.project.names import bases, named
 from syncscope.project.syntax import name_of
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.call import Call
@@ -17,6 +17,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    DISTRIBUTIONS,
     FLOATING,
     HOST,
     INT,
@@ -213,6 +214,8 @@ def _super(call: Call) -> Fact:
     for base in bases(cls) if cls is not None else ():
         if isinstance(base.ref, Class):
             return instance(base.ref)
+        if isinstance(base.ref, str) and base.ref.startswith(DISTRIBUTIONS):
+            return named(f"{base.ref}()")
     return UNKNOWN
 
 

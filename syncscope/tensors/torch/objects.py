@@ -8,10 +8,13 @@ from collections.abc import Callable
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
+from syncscope.project.modules import Class
+from syncscope.project.names import ancestry, outside
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     BOOL,
+    DISTRIBUTIONS,
     DYNAMIC,
     FIXED,
     FLOAT,
@@ -107,12 +110,7 @@ def _distribution(call: Call) -> Fact:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
     held = next((f for f in given if f.kind is TENSOR), None)
-    unchecked = any(
-        k.arg == "validate_args" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
-    )
-    module = call.frame.module
-    if not unchecked and "validate_args" not in call.keywords:  # the project may have switched all checks off
-        unchecked = module.project.role(module.path, "validate_args") is Role.UNREACHED
+    unchecked = _unchecked(call)
     if held is not None and not unchecked and not word.endswith("Transform"):
         held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
         call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
@@ -238,6 +236,8 @@ def object_method(call: Call, made_by: str) -> Fact:
 
 def _of_distribution(call: Call, made_by: str) -> Fact:
     word, node, owner = call.word, call.node, call.receiver
+    if word in ("__init__", "_validate_sample"):
+        return _checked_by_base(call, made_by)
     if word in ("log_prob", "cdf"):
         held = call.first_tensor()
         where = owner.device if owner.device is not HOST or not call.args else device_of(*call.args)
@@ -250,3 +250,45 @@ def _of_distribution(call: Call, made_by: str) -> Fact:
         numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
         return tensor(INT if numbered else FLOAT, owner.device, 3, node)
     return owner if word == "expand" else UNKNOWN
+
+
+# Their parameters are those of the distributions that they are made of.
+_UNCONSTRAINED = frozenset(("Independent", "MixtureSameFamily", "TransformedDistribution"))
+
+
+def inherited_of_distribution(call: Call, cls: Class) -> Fact:
+    """A method that a class of the project has from `torch.distributions`."""
+    base = next((name for name in outside(cls) if name.startswith(DISTRIBUTIONS)), "")
+    return UNKNOWN if not base or base.endswith("Transform") else _of_distribution(call, base)
+
+
+def _checked_by_base(call: Call, made_by: str) -> Fact:
+    """`super().__init__()` and `self._validate_sample(x)` in a distribution of the project: they check as torch's own do."""
+    cls, made = call.frame.cls, call.word == "__init__"
+    if cls is not None and not _unchecked(call) and not (made and not _constrains(cls, made_by.rpartition(".")[2])):
+        at = call.node.func if made else call.first_node
+        call.emit(
+            Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), 1
+        )  # whoever makes it may switch it off
+    return NONE
+
+
+def _constrains(cls: Class, base: str) -> bool:
+    """Whether a distribution has parameters that are checked: those of its nearest class that names any."""
+    for each in ancestry(cls):
+        for statement in each.node.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id="arg_constraints")], value=value):
+                    return not (isinstance(value, ast.Dict) and not value.keys)
+                case ast.FunctionDef(name="arg_constraints"):
+                    return True
+    return base not in _UNCONSTRAINED and base not in ("Distribution", "ExponentialFamily")
+
+
+def _unchecked(call: Call) -> bool:
+    """Whether a distribution is not checked, since it is told so or the project has switched all checks off."""
+    for keyword in call.node.keywords:
+        if keyword.arg == "validate_args":
+            return isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+    module = call.frame.module
+    return module.project.role(module.path, "validate_args") is Role.UNREACHED

@@ -1,0 +1,119 @@
+"""What a package offers to the steps of others is told in a line, and what a step makes anew is no set-up."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+STEP = """
+import torch
+from .inputs import Checked, Field
+
+class Solver(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.once = Kept(torch.ones(3))
+
+    def forward(self, x):
+        if self.cache is None:
+            self.cache = Seldom(x)
+        return Field(Checked(x=x).x)
+
+class Kept:
+    def __init__(self, x: torch.Tensor):
+        self.total = x.sum().item()  # cold
+
+class Seldom:
+    def __init__(self, x: torch.Tensor):
+        self.total = x.sum().item()  # cold
+"""
+INPUTS = """
+import torch
+from pydantic import BaseModel, field_validator, model_validator
+
+class Checked(BaseModel):
+    x: torch.Tensor
+
+    @field_validator("x")
+    @classmethod
+    def check_values(cls, x: torch.Tensor):
+        return to_positive_value(x) / x.sum().item()  # whole
+
+    @model_validator(mode="after")
+    def check_all(self):
+        if (self.x > 0).any():  # whole
+            raise ValueError
+
+def to_positive_value(x: torch.Tensor):
+    return x / x.sum().item()  # whole
+
+class Field:
+    def __init__(self, x: torch.Tensor):
+        self.x = x
+        self.total = x.sum().item()  # whole
+
+class Settings:
+    def __init__(self, x: torch.Tensor):
+        self.total = x.sum().item()  # cold
+"""
+POINTS = """
+import torch
+
+def knots(x: torch.Tensor):
+    return validate_points(x) / _scale(x) / x.sum().item()  # short
+
+def validate_points(x: torch.Tensor):
+    return x / x.sum().item()  # short
+
+def _scale(x: torch.Tensor):
+    return x / x.sum().item()  # short
+
+def not_offered(x: torch.Tensor):
+    return x / x.sum().item()  # cold
+
+def plot_points(x: torch.Tensor):
+    return x / x.sum().item()  # cold
+
+class Manifold:
+    def distance(self, x: torch.Tensor):
+        return x / x.sum().item()  # short
+
+    def _inner(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+"""
+FILES = {
+    "__init__": "from .points import Manifold, knots, plot_points\n",
+    "step": STEP,
+    "inputs": INPUTS,
+    "points": POINTS,
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / "net"
+    folder.mkdir(parents=True)
+    for name, text in FILES.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def told(path: Path) -> dict[int, str]:
+    """How much is told of each line with a wait."""
+    found = sites(path.read_bytes(), str(path), Project())
+    return {site.place.line: "whole" if site.whole else "short" if site.hot else "cold" for site in found}
+
+
+@pytest.mark.parametrize("name", ["step", "inputs", "points"])
+def test_each_line_is_told_as_it_is_marked(package: Path, name: str) -> None:
+    path = package / f"{name}.py"
+    lines = enumerate(path.read_text().splitlines(), 1)
+    marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# whole", "# short", "# cold"))}
+    assert told(path) == marked
+
+
+def test_all_public_names_of_a_module_that_is_offered_are(package: Path) -> None:
+    (package / "__init__.py").write_text("from . import points\n")
+    lines = (package / "points.py").read_text().splitlines()
+    assert told(package / "points.py")[lines.index("def not_offered(x: torch.Tensor):") + 2] == "short"
