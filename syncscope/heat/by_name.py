@@ -32,7 +32,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.NEW_WEIGHTS(name)
     if conventions.RESULT.search(name) and "loss" not in name:
         return Reason.RESULT(name)
-    if conventions.is_result_of(cls, name):
+    if conventions.is_result_of(cls, name) and not conventions.is_loss(name):
         return Reason.METRIC(name)
     if conventions.CHECK.match(name):
         return Reason.CHECK(name)

@@ -195,7 +195,7 @@ def _first(text: bytes) -> ast.stmt | None:
 
 def is_seldom(function: FunctionText, beside: bool) -> bool:
     """Whether a function runs seldom by its name, its folder (`beside`) or `no_grad` alone, so that a call says more."""
-    if conventions.NEVER.match(function.name):
+    if conventions.never(function.name, function.cls):
         return False
     heat = said_by_name(function)
     if heat.hot:

@@ -85,9 +85,9 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     if function is None:
         return Reason.TOP_LEVEL()
     said = _by_what_it_is(function)
-    never = conventions.NEVER.match(function.name) and function.name not in conventions.MAKERS
-    soft = said.reason in conventions.SOFT and function.closure is None and not never
     owner, module = function.cls.name if function.cls is not None else "", function.module
+    never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
+    soft = said.reason in conventions.SOFT and function.closure is None and not never
     if not soft:
         return said
     role = module.project.role(module.path, function.name, owner)

@@ -17,13 +17,13 @@ from pathlib import Path
 from syncscope.files import regular
 from syncscope.heat import loops
 from syncscope.heat.by_name import by_place, prepares_data
-from syncscope.heat.by_text import goes_on, is_step
+from syncscope.heat.by_text import goes_on, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.unused import unused
-from syncscope.model.heat import Role
+from syncscope.model.heat import Reason, Role
 from syncscope.project import conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, without_imports, words
 
@@ -47,6 +47,7 @@ class Reach:
     called: frozenset[str]  # what a step calls though its name says that it runs seldom: "/path.py:Class.method"
     called_by_public: frozenset[str]  # the same of what the package offers
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
+    alone: bool = False  # no step is known: all that may be hot is
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
@@ -55,6 +56,8 @@ class Reach:
             return Role.CALLED
         if key in self.called_by_public:
             return Role.CALLED_BY_PUBLIC
+        if self.alone:
+            return Role.STEP
         found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}") or self.roles.get(f"{path}:{owner}")
         if found is not None:
             return found
@@ -73,7 +76,7 @@ def _kept(source: bytes) -> set[bytes]:
 
 
 def reach(root: Path, paths: Iterable[str]) -> Reach | None:
-    """What the steps of these files reach; None where they hold no step."""
+    """What the steps of these files reach, and what they offer; None where they hold no step and offer nothing."""
     defined: dict[bytes, list[FunctionText]] = defaultdict(list)
     classes: dict[str, list[ClassText]] = defaultdict(list)
     sources: dict[str, bytes] = {}
@@ -84,6 +87,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     seldom: list[FunctionText] = []
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
+    measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
     pins, checks = False, True
     for path in paths:
         try:
@@ -110,8 +114,11 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             classes[owner.name].append(owner)
         for each in written:
             defined[each.word].append(each)
-            if is_seldom(each, aside or bool(by_place(around, stem, each.name))):
+            beside_all = by_place(around, stem, each.name)
+            if is_seldom(each, aside or bool(beside_all)):
                 seldom.append(each)
+                if not each.cls and not aside and (beside_all is None or beside_all.reason is Reason.METRIC):
+                    measures.add(each.key)
             if not beside and is_step(each):
                 steps.append(each)
             elif not beside and each.name.startswith("__") and goes_on(each):
@@ -119,11 +126,10 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         if not beside:
             spoken |= words(without_imports(outside))
             kept |= _kept(source)
-    if not steps:
-        return None
     said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
-    by_steps = _closed(stepped, [*todo, *steps], kept, defined, said)
+    namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
+    by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
     reached = _closed(by_steps, [], spoken, defined, said)
     calls = Calls(seldom, classes, defined, sources, said, Makers(classes))
     apart = {each.key for each in seldom}
@@ -151,9 +157,16 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(sources)
     every = (each for same in defined.values() for each in same)
-    lent = {each.word for each in offered(every, (cls for same in classes.values() for cls in same), imports)}
-    public = _closed(reached, [], lent, defined, said)
-    public = with_calls(public, running(public - reached)) - reached
+    lent = [*offered(every, (cls for same in classes.values() for cls in same), imports)]
+    if not (steps or lent):
+        return None
+    public = _closed(reached, [], {each.word for each in lent}, defined, said)
+    asked = [each for each in lent if each.key in measures and each.key not in called and said_by_name(each).hot]
+    calls.found.update((each.key, each) for each in asked)
+    public = with_calls(public, [*running(public - reached), *asked]) - reached
+    by_public = frozenset(calls.found.keys() - called)
+    if not steps:
+        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), by_public, {}, alone=True)
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
@@ -165,7 +178,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         frozenset(name for _, name in imports if conventions.is_private(name)),
         frozenset(word.decode() for word in public),
         called,
-        frozenset(calls.found.keys() - called),
+        by_public,
         roles,
     )
 

@@ -226,6 +226,13 @@ NEVER = re.compile(
     r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
 )
 """Functions that are no part of a step even where something that runs in steps calls them."""
+
+
+def never(name: str, owner: str) -> bool:
+    """Whether a function, or a method, is no part of a step whoever calls it; a metric's function may compute in each."""
+    return NEVER.match(name) is not None and (owner != "" or not name.endswith("_compute"))
+
+
 OPEN = frozenset((Reason.MAYBE, Reason.LOSS))
 SOFT = frozenset(
     (

@@ -6,7 +6,8 @@ The call looks like any other, but inside it the host needs a value of the devic
 smallest and the largest element for its range, `cov` and `corrcoef` whether there are enough observations, `istft` whether its
 windows cover the signal, `LBFGS.step` each loss of its line search. Or it makes a tensor of the device from a list of the
 host and waits for the copy: a nested tensor with `layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host,
-torchvision's `normalize` from mean and deviation. Measured on CUDA, torch 2.11.
+torchvision's `normalize` from mean and deviation. What `@torch.jit.script` has compiled waits in who calls it. Measured on
+CUDA, torch 2.11.
 
 What to do
 ----------
@@ -49,6 +50,8 @@ READ = {  # last word of the call: what it needs
     "step": "the losses of its line search",
     "nested_tensor": "the lengths on the device, copied from the host",
     "as_nested_tensor": "the lengths on the device, copied from the host",
+    "pack_padded_sequence": "the order of its lengths on the device, copied from the host, with enforce_sorted=False",
+    "pad_packed_sequence": "the order of its lengths on the host, where they were not sorted before",
     "ctc_loss": "lengths and offsets on the device, copied from the host",
     "normalize": "mean and deviation on the device, copied from the host",
 }
@@ -90,4 +93,6 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     call = site.node.func if isinstance(site.node, ast.Call) else None
     word = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
+    if isinstance(call, ast.Name) and word not in READ:
+        return f"`{word}` is compiled by TorchScript and waits inside: no line of it is seen, but this one"
     return f"{view.quote(site.node)} needs {READ.get(word, 'a value of the device')}, and waits for it"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
 from syncscope.project.modules import Class
@@ -43,6 +45,18 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
             fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
             if fact.kind is not NOTHING_KNOWN:
                 return fact
+        named = _named(each, name)
+        if named is not None:
+            return named
+    return None
+
+
+def _named(cls: Class, name: str) -> Fact | None:
+    """What a class has under another name, of itself: `distribution_class = distributions.Normal`."""
+    for statement in cls.node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=target)], value=ast.Name() | ast.Attribute()) if target == name:
+                return cls.module.project.interpreter.value(cls.module, statement.value)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
 from syncscope.model.ops import Op
-from syncscope.tensors.facts import ANY_DTYPE, DEVICE, HOST, NONE, SOMEWHERE, SPREAD, TENSOR, Tag, like
+from syncscope.tensors.facts import ANY_DTYPE, DEVICE, HOST, NONE, SOMEWHERE, SPREAD, TENSOR, Items, Tag, like
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
@@ -124,10 +124,20 @@ class Call:
 
     # -- where and as what a result is made
 
+    @property
+    def device_given(self) -> Fact | None:
+        """What is given as a device, by its name or in a dict that is written out, `**{"device": x.device}`."""
+        more = self.keywords.get(None)
+        keys = more.ref.keys if more is not None and isinstance(more.ref, Items) else None
+        return self.keywords.get("device") or (keys or {}).get("device")
+
     def where_made(self, otherwise: Device) -> Device:
         """The device that a `device=` argument names."""
         fact = self.keywords.get("device")
         if fact is None:
+            spread = self.device_given
+            if spread is not None:
+                return spread.device if spread.ref is Tag.DEVICE else SOMEWHERE
             return SOMEWHERE if None in self.keywords and otherwise is HOST else otherwise  # `**more` may name one
         for keyword in self.node.keywords:
             if keyword.arg == "device":

@@ -43,7 +43,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.functions import call_function, call_module, on_host
+from syncscope.tensors.functions import call_function, call_module, on_host, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
 from syncscope.tensors.torch import modules
@@ -100,6 +100,8 @@ def apply(call: Call, target: Fact) -> Fact:
             result = on_host(result)
         if conventions.waits(ref.name):
             call.frame.work = False
+        if "script" in ref.decorators() and call.frame.waits is not None and waits_inside(ref):
+            call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
         return result
     if isinstance(ref, Bound):
         return call_function(ref.function, call.frame, args, keywords, ref.owner)
@@ -300,8 +302,8 @@ _OF_DISTRIBUTIONS = frozenset("log_prob rsample".split())
 
 def _of_some_distribution(call: Call) -> Fact:
     """`dist.log_prob(x)` of a distribution that is not in sight: torch's check a value, where people call it so."""
-    held = call.first_tensor()
-    if call.word == "log_prob" and conventions.is_distribution(last_word(call.at)) and held is not None:
+    if call.word == "log_prob" and conventions.is_distribution(last_word(call.at)) and call.args:
+        held = call.first_tensor() or tensor(confidence=2, why=call.node)
         call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, held, 2)
     return tensor(FLOAT, confidence=2, why=call.node)
 
@@ -315,6 +317,8 @@ def assumed_method(call: Call) -> Fact:
     if call.receiver.kind is not NOTHING_KNOWN:
         return UNKNOWN
     if word in TORCH_ONLY and word not in _OF_OTHERS:
+        if call.receiver is PICKED and at is not None:
+            picked_from_host(call.frame, at, True)
         call.receiver = tensor(confidence=2, why=call.node)
         return tensor_method(call)
     if word in SHARED:

@@ -142,7 +142,11 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         fact = frame.env.get(path)
         if fact is not None:
             return fact
-        return used_as(frame, node, path)
+        fact = used_as(frame, node, path)
+        if fact is not UNKNOWN:
+            return fact
+    if word == "logits" and getattr(node.value, "id", "") != "self":
+        return tensor(FLOAT, confidence=2, why=node)  # of a model's output, or of a distribution
     return UNKNOWN
 
 

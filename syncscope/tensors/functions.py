@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
@@ -65,6 +66,28 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         function.sites = frame.waits or {}
         function.inner = frame.nested
     return function.result
+
+
+def waits_inside(function: ProjectFunction) -> bool:
+    """Whether a function waits, most likely, in whatever calls it: of one that TorchScript has compiled no line is seen to."""
+    if not function.module.linted:
+        return _waits_elsewhere(function)
+    return any(wait.confidence > 1 and (wait.heat is None or wait.heat.hot) for wait in function.sites.values())
+
+
+@lru_cache(maxsize=64)
+def _waits_elsewhere(function: ProjectFunction) -> bool:
+    if function.running:
+        return False
+    frame = Frame(function.module, function, waits={})
+    frame.used = used(function)
+    function.running = True
+    try:
+        bind_parameters(function, frame)
+        execute(frame, function.node.body)
+    finally:
+        function.running = False
+    return any(wait.confidence > 1 and (wait.heat is None or wait.heat.hot) for wait in (frame.waits or {}).values())
 
 
 def _outer(function: ProjectFunction) -> Frame | None:

@@ -144,6 +144,48 @@ CASES = {
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
     """,
+    "compiled functions wait in who calls them": """
+        @torch.jit.script
+        def _clipped(x: torch.Tensor):
+            if x.max() > 1:  # waits: condition
+                x = x / 2
+            return x
+
+        @torch.jit.script
+        def _doubled(x: torch.Tensor):
+            return x * 2
+
+        def forward(x: torch.Tensor):
+            return _clipped(_doubled(x))  # waits: library_read
+    """,
+    "lengths that are not sorted": """
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+        def forward(x: torch.Tensor, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)  # waits: library_read
+            packed = pack_padded_sequence(x, lengths, batch_first=True)
+            return pad_packed_sequence(packed)  # waits: library_read
+    """,
+    "made as a dict says": """
+        def knots(x: torch.Tensor):
+            kwargs = {"dtype": x.dtype, "device": x.device}
+            return torch.tensor([1.0, 2.0], **kwargs)  # waits: tensor_literal
+    """,
+    "a class of distributions under another name": """
+        class Loss(nn.Module):
+            distribution = torch.distributions.Normal
+
+            def forward(self, x, y):
+                made = self.distribution(loc=x[..., 0], scale=x[..., 1])  # waits: distribution_validate
+                return -made.icdf(y).sum()
+    """,
+    "logits of what is not in sight": """
+        import numpy as np
+
+        def loss(policy, batch, act):
+            chosen = policy(batch).logits[np.arange(len(act)), act]  # waits: index_list
+            return chosen.mean()
+    """,
     "documented": """
         def google(event, start, count, other, rows):
             \"\"\"Something.
@@ -217,7 +259,7 @@ CASES = {
 
             def __init__(self, scale, validate_args=None):
                 self.scale = scale
-                super().__init__(scale.shape, validate_args=validate_args)  # waits: distribution_validate
+                super().__init__(scale.shape, validate_args=validate_args)
 
             def log_prob(self, value):
                 if self._validate_args:
@@ -227,6 +269,13 @@ CASES = {
         class Inner(Scaled):
             def __init__(self, scale):
                 super().__init__(scale)
+
+        class Checked(Distribution):
+            arg_constraints = {"scale": constraints.positive}
+
+            def __init__(self, scale):
+                self.scale = scale
+                super().__init__(scale.shape)  # waits: distribution_validate
 
         class Unchecked(Distribution):
             arg_constraints = {}

@@ -81,7 +81,7 @@ def _filled_with(call: Call) -> None:
 def _of_values(call: Call) -> Fact:
     word, first = call.word, call.first
     held = holds_tensor(first)
-    given = "device" in call.keywords
+    given = call.device_given is not None
     device = call.where_made(HOST)
     if not given and first.kind is TENSOR and first.confidence >= 2:
         device = first.device
@@ -123,7 +123,8 @@ def _there(call: Call, device: Device) -> int:
     """How sure it is that a device which an argument names is not the host: modules are built and initialised on the host."""
     if device is DEVICE:
         return 3
-    if call.keywords["device"].ref is Tag.DEVICE:
+    place = call.device_given
+    if place is not None and place.ref is Tag.DEVICE:
         return 2
     function = call.frame.function
     return 1 if function is not None and conventions.initialises(function.name) else 2

@@ -13,6 +13,7 @@ from syncscope.project.names import ancestry, outside
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
+    ARRAY,
     BOOL,
     DISTRIBUTIONS,
     DYNAMIC,
@@ -41,6 +42,7 @@ from syncscope.tensors.torch.signatures import table
 
 NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
+_SORTS = b"enforce_sorted"
 _FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
 
@@ -94,8 +96,13 @@ def _nn_utils(call: Call) -> Fact:
         lengths = call.given(1, "lengths")
         if lengths.kind is TENSOR:
             call.emit(Op.PACK_PADDED_SEQUENCE, call.nodes[1] if len(call.nodes) > 1 else None, lengths)
+        sorts = next((k.value for k in node.keywords if k.arg == "enforce_sorted"), None)
+        if isinstance(sorts, ast.Constant) and sorts.value is False:  # the order is copied to the device
+            call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=node))
         return THING
     if word == "pad_packed_sequence":
+        if _SORTS in call.frame.module.source:  # which asks the host for the order before
+            call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=node))
         return sequence(tensor(FLOAT, confidence=3, why=node), tensor(INT, HOST, 3, node))
     if word in ("parameters_to_vector", "pad_sequence"):
         return tensor(confidence=3, why=node)
@@ -110,6 +117,8 @@ def _distribution(call: Call) -> Fact:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
     held = next((f for f in given if f.kind is TENSOR), None)
+    if held is None and any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given):
+        held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
     unchecked = _unchecked(call)
     if held is not None and not unchecked and not word.endswith("Transform"):
         held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
@@ -119,10 +128,7 @@ def _distribution(call: Call) -> Fact:
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
         call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
-    if held is not None:
-        device = held.device
-    else:
-        device = SOMEWHERE if any(f.kind is NOTHING_KNOWN for f in given) else HOST
+    device = HOST if held is None else held.device
     return Fact(
         OTHER,
         BOOL if unchecked else ANY_DTYPE,
@@ -267,9 +273,8 @@ def _checked_by_base(call: Call, made_by: str) -> Fact:
     cls, made = call.frame.cls, call.word == "__init__"
     if cls is not None and not _unchecked(call) and not (made and not _constrains(cls, made_by.rpartition(".")[2])):
         at = call.node.func if made else call.first_node
-        call.emit(
-            Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), 1
-        )  # whoever makes it may switch it off
+        passed = made and (len(call.args) > 2 or "validate_args" in call.keywords)  # whoever makes it may switch it off
+        call.emit(Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), 1 if passed else 2)
     return NONE
 
 
