@@ -347,10 +347,7 @@ def _serving(imports: str, kept: Sequence[int]) -> subprocess.Popen[bytes]:
     steps = f"sys.path.insert(0, {root!r})", "from syncscope.verify.trial import serve", f"sys.path.remove({root!r})"
     code = "; ".join(("import sys", *steps, "serve()"))
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    cores = str(max(1, (os.cpu_count() or 2) - 1))  # where the CPU is the device: a GPU would leave all to the host
-    given = {"PYTHONHASHSEED": "0", "POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores}
-    given["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # whoever asks for CUDA on import must not begin it before the fork
-    given |= {**os.environ, WITHIN: imports}
+    given = {**surroundings(), **os.environ, WITHIN: imports}
     command = [sys.executable, *flags, "-c", code]
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -360,6 +357,14 @@ def _serving(imports: str, kept: Sequence[int]) -> subprocess.Popen[bytes]:
 
 def _libraries(modules: str) -> set[str]:
     return {module.partition(".")[0] for module in modules.split()}
+
+
+def surroundings() -> dict[str, str]:
+    """What a program's environment holds besides, unless the user has said otherwise."""
+    cores = str(max(1, (os.cpu_count() or 2) - 1))  # where the CPU is the device: a GPU would leave all to the host
+    given = {"PYTHONHASHSEED": "0", "POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores}
+    given["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # whoever asks for CUDA on import must not begin it before the fork
+    return given
 
 
 def _last(path: Path) -> str:

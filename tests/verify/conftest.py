@@ -1,9 +1,17 @@
 """A program to verify, in a folder of its own with what an earlier run of it left."""
 
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from verify import warm
 from verify.slow_device import DEVICE
+
+from syncscope.verify import processes
+from syncscope.verify.request import WITHIN
 
 
 @pytest.fixture
@@ -25,3 +33,22 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "slow_device.py").write_text(DEVICE)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder / "slow_device.py"
+
+
+@pytest.fixture(scope="session")
+def warm_process() -> Iterator[socket.socket]:
+    with warm.process({**os.environ, **processes.surroundings()}) as found:
+        yield found
+
+
+@pytest.fixture
+def imported_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Runs are forked from a process that imported torch for the tests before, too."""
+    if sys.platform != "linux":
+        return
+    found: socket.socket = request.getfixturevalue("warm_process")
+
+    def serving(imports: str, kept: Sequence[int]) -> warm.Served:
+        return warm.serving(found, {**processes.surroundings(), **os.environ, WITHIN: imports}, kept)
+
+    monkeypatch.setattr(processes, "_serving", serving)

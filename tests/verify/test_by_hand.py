@@ -6,7 +6,10 @@ import pytest
 from verify.test_in_turns import TRAIN, verified
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
+pytestmark = [
+    pytest.mark.xdist_group("runs of a program"),
+    pytest.mark.usefixtures("project", "library", "imported_once"),
+]
 OPTIMIZED = """optimizer = torch.optim.SGD(model.parameters(), 0.01)
 """
 STEPS = """        optimizer.zero_grad()

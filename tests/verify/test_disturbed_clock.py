@@ -38,6 +38,7 @@ train()
 
 
 @pytest.mark.xdist_group("runs of a program")
+@pytest.mark.usefixtures("imported_once")
 def test_less_work_is_told_where_the_clock_is_disturbed(project: Path) -> None:
     (project / "after.py").write_text(TRAIN.replace("work(200)", "work(60)"))
     code, found = verified("--budget=60s", "train.py", "after.py")

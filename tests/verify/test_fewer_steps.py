@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each run would import torch anew"),
     pytest.mark.xdist_group("runs of a program"),
+    pytest.mark.usefixtures("imported_once"),
 ]
 CHAOS = """
 import os

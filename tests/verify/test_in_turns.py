@@ -22,7 +22,10 @@ from syncscope.cli.verify import command
 from syncscope.verify.timing import Ratio, decides, turns_to_come
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
+pytestmark = [
+    pytest.mark.xdist_group("runs of a program"),
+    pytest.mark.usefixtures("project", "library", "imported_once"),
+]
 TRAIN = """
 import time
 import torch

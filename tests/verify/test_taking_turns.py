@@ -12,6 +12,7 @@ from syncscope.verify.search import groups
 from syncscope.verify.versions import AGAIN, AS_WRITTEN
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("imported_once")
 TRAIN = """
 import os, sys, threading, time, torch
 name, log = sys.argv[1], open(sys.argv[2], "a")

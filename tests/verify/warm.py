@@ -1,0 +1,118 @@
+"""A process that has imported what every training program imports: what `verify` forks its runs from is a fork of it here.
+
+To import torch and its compilers takes three seconds of a processor, and most of these tests less than one without. How that
+process is started for a user, and how it ends, is asked by `test_clearing.py`, `test_undo.py` and `test_verify_command.py`.
+"""
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+ROOT = Path(__file__).parents[2]
+FREE = 100  # descriptors from here on are none that anybody has named
+LARGEST = 1 << 17  # bytes of an environment
+
+
+class Served:
+    """As much of a `Popen` as `verify` asks for. It is no child of ours: its parent buries it."""
+
+    def __init__(self, pid: int, stdin: BinaryIO, stdout: BinaryIO) -> None:
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+
+    def communicate(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self.stdin.close()
+        end = time.monotonic() + 100
+        while Path(f"/proc/{self.pid}").exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        self.stdout.close()
+
+
+@contextlib.contextmanager
+def process(environment: dict[str, str]) -> Iterator[socket.socket]:
+    """It runs; whoever asks it for a fork speaks to this socket."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, __file__, str(there.fileno())]
+    with (
+        here,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, pass_fds=[there.fileno()]) as warm,
+    ):
+        there.close()
+        yield here
+        here.close()
+        warm.wait(100)
+
+
+def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int]) -> Served:
+    """A fork that serves runs, with these descriptors of ours under their own numbers."""
+    (asked, ask), (answer, answered) = os.pipe(), os.pipe()
+    said = {"environment": environment, "folder": os.getcwd(), "numbers": [0, 1, 2, *kept]}
+    socket.send_fds(warm, [json.dumps(said).encode()], [asked, answered, 2, *kept])
+    os.close(asked)
+    os.close(answered)
+    return Served(int(warm.recv(64)), open(ask, "wb", 0), open(answer, "rb", 0))
+
+
+def _become(said: dict[str, Any], given: Sequence[int]) -> None:
+    """In the fork: does not come back."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        os.chdir(said["folder"])
+        for number, one in zip(said["numbers"], [fcntl.fcntl(one, fcntl.F_DUPFD, FREE) for one in given], strict=True):
+            os.dup2(one, number)
+            os.close(one)
+        for one in given:
+            if one not in said["numbers"]:
+                os.close(one)
+        os.environ.clear()
+        os.environ.update(said["environment"])
+        own = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+        sys.path[:] = [*([] if sys.flags.safe_path else [""]), *own, *(each for each in sys.path if each not in own)]
+        sys.argv[:] = ["-c"]
+        from syncscope.verify.trial import serve
+
+        serve()
+    finally:
+        os._exit(0)
+
+
+def _bury(number: int, frame: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _main(there: socket.socket) -> None:
+    sys.path[0] = str(ROOT)
+    from syncscope.verify.trial import PRELOADED
+
+    sys.path.pop(0)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, _bury)
+    while True:
+        said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
+        if not said:
+            return
+        child = os.fork()
+        if child == 0:
+            there.close()
+            _become(json.loads(said), given)
+        for one in given:
+            os.close(one)
+        there.send(str(child).encode())
+
+
+if __name__ == "__main__":
+    _main(socket.socket(fileno=int(sys.argv[1])))
