@@ -166,6 +166,19 @@ def test_gradients_of_what_is_taken_out_are_one_launch(taken):
         assert torch.equal(got.cpu(), expected)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@pytest.mark.parametrize("turned", [lambda x: x.transpose(1, 2), lambda x: x[..., ::2], lambda x: x.transpose(-1, -2)])
+def test_a_few_tensors_of_one_layout_are_stacked(turned, count):
+    given = [torch.randn(2, 3, 4, 6) for _ in range(count)]
+    expected = torch.stack([turned(x) for x in given])
+    there = [turned(x.to("ocl")) for x in given]
+    for _ in range(3):
+        before = queue.launches
+        made = torch.stack(there)
+        assert count > 4 or queue.launches - before == 1
+        assert torch.equal(made.cpu(), expected)
+
+
 def test_whole_numbers_one_after_the_other_are_made_on_the_device():
     for given in ((7,), (3, 20, 4), (9, -3, -2), (5, 5)):
         before = queue.launches

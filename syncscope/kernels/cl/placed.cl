@@ -27,3 +27,14 @@ __kernel void amid_zeros(__global const T *in, long at, __global T *out, uint to
     const int there = along >= 0 && k * step == along && k < count;
     out[i] = there ? in[at + ((long)outer * count + k) * inner + i % inner] : (T)0;
 }
+
+// Up to four tensors of one layout, of four dimensions at most, one behind the other.
+__kernel void stacked(__global const T *a, long a_at, __global const T *b, long b_at, __global const T *c, long c_at,
+                      __global const T *d, long d_at, __global T *out, uint total, uint each, uint n1, uint n2, uint n3, long s0, long s1,
+                      long s2, long s3) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const uint which = i / each, own = i % each, q3 = own / n3, q2 = q3 / n2, q1 = q2 / n1;
+    __global const T *const x = which < 2 ? (which ? b + b_at : a + a_at) : which == 2 ? c + c_at : d + d_at;
+    out[i] = x[q1 * s0 + q2 % n1 * s1 + q3 % n2 * s2 + own % n3 * s3];
+}

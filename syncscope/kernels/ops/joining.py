@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from syncscope.kernels import lists, storage
+from syncscope.kernels import lists, queue, storage
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.ops.copying import dense
+from syncscope.kernels.ops.copying import as_words, dense
+from syncscope.kernels.programs import C_TYPE, kernel
 
 # A layer of work-groups for each index before the dimension; `width` elements of a tensor are `total` apart in the result.
 _JOIN = lists.Listwise(
@@ -67,6 +68,23 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor) -> Tensor:
     return out
 
 
+def _stacked(tensors: Sequence[Tensor]) -> Tensor | None:
+    """The same for a few tensors of one layout that is not row-major, in a launch; None where they are not such."""
+    first, word = tensors[0], as_words(tensors[0])
+    total = first.numel() * len(tensors)
+    alike = all(x.stride() == first.stride() and not x.is_conj() and not x.is_neg() for x in tensors)
+    if first.is_contiguous() or not alike or word is None or len(tensors) > 4 or first.dim() > 4 or total >= 1 << 31:
+        return None
+    out, pad = storage.empty([len(tensors), *first.shape], first.dtype), 4 - first.dim()
+    shape, stride = [1] * pad + list(first.shape), [0] * pad + list(first.stride())
+    given = [a for x in [*tensors, first, first, first][:4] for a in (storage.buffer(x), x.storage_offset())]
+    queue.launch(
+        kernel("placed", "stacked", T=C_TYPE[word.dtype]), (-(-total // 128) * 128,), (128,), *given, storage.buffer(out),
+        total, first.numel(), *shape[1:], *stride,
+    )  # fmt: skip
+    return out
+
+
 @op("stack")
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape side by side, along a new dimension."""
@@ -74,6 +92,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     dim %= first.dim() + 1
     alike = all(x.shape == first.shape and x.dtype == first.dtype and x.device == first.device for x in tensors)
     if alike and first.numel():
+        if dim == 0 and (made := _stacked(tensors)) is not None:
+            return made
         try:
             return _join(
                 tensors, dim, storage.empty([*first.shape[:dim], len(tensors), *first.shape[dim:]], first.dtype)
