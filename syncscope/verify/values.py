@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from syncscope.model.ops import Op
 from syncscope.model.source import Place
 from syncscope.turns.weaving import LINES
-from syncscope.verify.held import HeldNumber, Moment, Name, distance, held_of, names_apart
+from syncscope.verify.held import PYTHON, HeldNumber, Moment, Name, distance, held_of, names_apart
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import HEAD, PARAMETERS, STATE
@@ -27,6 +27,7 @@ State = Mapping[str, list[tuple[str, NDArray[Any]]]]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
 APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
 KINDS = ("parameters", "losses", "numbers that are read", "numbers that modules hold", "numbers that names hold")
+SELDOM = 0.5  # of the steps in which something is read as written
 SHOWN = 3  # lines that are named in a sentence
 
 
@@ -167,10 +168,14 @@ def difference(
     moved: dict[str, list[NotedValue]] = defaultdict(
         list
     )  # by file: what is read in another piece, perhaps in another step
+    summed = {held.number for noted in one.held.values() for held in noted if held.by == PYTHON}
     for key, mine in before.items():
+        is_later = sum(step in after.get(key, {}) for step in mine) < SELDOM * len(mine)
         for step, values in mine.items():
             theirs = after.get(key, {}).pop(step, [])
             apart = _apart(values, theirs)
+            if apart and is_later and all(x in summed for value in theirs for x in value.head):
+                apart = None  # a sum is read at the end of an epoch, and what is added up is no longer
             if apart is None:
                 moved[key[0]] += values
                 after[key][step] = theirs

@@ -9,6 +9,7 @@ import pytest
 
 from syncscope.model.source import Place
 from syncscope.verify.capture import digest, parameters, state
+from syncscope.verify.held import PYTHON, HeldNumber
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
 from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces, values_of
@@ -147,3 +148,22 @@ def test_what_modules_hold_beside_is_compared() -> None:
     assert apart.within(apart, 1.0)
     assert not difference(before, before, *pieces({}, {})).largest
     assert not apart.within(difference(before, before, *pieces({}, {})), 2.0)
+
+
+def test_a_sum_that_is_read_later_is_known_by_the_name_that_holds_it_as_written() -> None:
+    """`total += loss.item()` in each step, and `total = float(total)` after each epoch, which is the same piece of text."""
+    losses = [0.5, 0.25, 1.0, 2.0, 0.125, 0.75]
+    total = [("train.py", "train: total")]
+    place = Place("train.py", 7)
+
+    def noted(numbers: dict[int, float], held: dict[int, float]) -> Values:
+        reads = [NotedValue(step, *digest(np.array(number))) for step, number in numbers.items()]
+        names = {total[0]: [HeldNumber((step, 0), PYTHON, number) for step, number in held.items()]}
+        return Values(6, [], {place: reads}, {}, [], [], held=names, moments=[(step, 0) for step in range(7)])
+
+    sums = {step + 1: sum(losses[: step + 1]) for step in range(6)}
+    one = noted(dict(enumerate(losses)), sums)
+    itself = pieces({}, {})
+    assert not difference(one, noted({2: sums[3], 5: sums[6]}, sums), *itself).largest
+    assert difference(one, noted({2: 1.01 * sums[3], 5: sums[6]}, sums), *itself).largest > 0.3
+    assert difference(one, noted({step: sums[step + 1] for step in range(6)}, sums), *itself).largest > 0.3
