@@ -77,7 +77,8 @@ ELSEWHERE = {
     "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range",
     "silu_backward", "set_", "resize_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
     "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit", "_amp_foreach_non_finite_check_and_unscale_",
-    "_amp_update_scale_", "rrelu_with_noise",
+    "_amp_update_scale_", "rrelu_with_noise", "_scaled_dot_product_fused_attention_overrideable",
+    "_scaled_dot_product_fused_attention_overrideable_backward",
 }  # fmt: skip
 
 
