@@ -17,6 +17,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from syncscope.verify import audited
 from syncscope.verify.journal import Journal
@@ -24,6 +25,14 @@ from syncscope.verify.undo import Remains, undo
 
 OUTPUTS = (1, 2)
 DATABASE = b"SQLite format 3\0"  # how one begins
+
+
+class Nowhere(io.TextIOBase):
+    """A stream that keeps nothing."""
+
+    def write(self, text: str) -> int:
+        """Nothing, and all is well."""
+        return len(text)
 
 
 class Aside:
@@ -37,6 +46,7 @@ class Aside:
         self._on = False
         self._process = os.getpid()
         self._outputs: dict[int, int] = {}
+        self._streams: dict[str, Any] = {}  # of Python, that go elsewhere: into a notebook, into a test
         self._sizes: dict[int, tuple[int, int, int]] = {}
 
     def begin(self) -> None:
@@ -49,13 +59,12 @@ class Aside:
                 self._outputs[number] = os.dup(number)
                 os.dup2(nowhere, number)
         os.close(nowhere)
+        for name in ("stdout", "stderr"):
+            if _number_of(stream := getattr(sys, name)) not in OUTPUTS:
+                self._streams[name] = stream
+                setattr(sys, name, Nowhere())
         audited.listen(Journal(self._journal, lambda: False, hears_all=False), self._hears)
         self._on = True
-
-    def say(self, line: str) -> None:
-        """A line to the program's standard error, as it was."""
-        with suppress(OSError):
-            os.write(self._outputs.get(2, 2), f"{line}\n".encode())
 
     def end(self) -> None:
         """What was done since is undone."""
@@ -67,6 +76,9 @@ class Aside:
             os.dup2(kept, number)
             os.close(kept)
         self._outputs.clear()
+        for name, stream in self._streams.items():
+            setattr(sys, name, stream)
+        self._streams.clear()
         for number, (file, size, at) in self._sizes.items():
             with suppress(OSError):
                 now = os.fstat(number)
@@ -78,6 +90,13 @@ class Aside:
 
     def _hears(self) -> bool:
         return self._on and threading.get_ident() == self._thread and os.getpid() == self._process
+
+
+def _number_of(stream: Any) -> int | None:
+    """Of the descriptor behind it."""
+    with suppress(OSError, ValueError, AttributeError):
+        return int(stream.fileno())
+    return None
 
 
 def _flush() -> None:
