@@ -133,10 +133,13 @@ def result() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "form", ["for", *(pytest.param(form, marks=pytest.mark.slow) for form in ("while", "generator"))]
 )
-def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project: Path, form: str) -> None:
+def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(
+    project: Path, library: Path, form: str
+) -> None:
+    library.write_text(DEVICE.replace("0.004", "0.02"))  # a gain that a busy machine shows, too
     (project / "train.py").write_text(TRAIN.replace("LOOP", FORMS[form].strip()))
     expected, _ = run()
-    tried, said = run("--try", "--unsafe-fixes", "--try-budget=15s")
+    tried, said = run("--try", "--unsafe-fixes", "--try-budget=60s")
     assert tried == expected
     found = result()
     (fix,) = [fix for fix in found["fixes"] if fix["rule"] == "host-read"]
