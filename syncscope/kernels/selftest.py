@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,13 +51,20 @@ def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> Non
         about = info()
         raise UserError(
             f"the OpenCL compiler of {about.name} ({about.platform}, driver {about.driver}) fails the self-test: {wrong}",
-            f"{_others()}, or install another driver; {SWITCH}=off uses it all the same",
+            _linker() or f"{_others()}, or install another driver; {SWITCH}=off uses it all the same",
         )
     try:
         passed.parent.mkdir(parents=True, exist_ok=True)
         passed.touch()
     except OSError:
         pass  # a home that cannot be written to costs the look again next time, and nothing else
+
+
+def _linker() -> str:
+    """What to install where PoCL has nothing to link its kernels with; "" where it has."""
+    if "Portable" not in device.platform.name or shutil.which("ld"):
+        return ""
+    return "PoCL links its kernels with `ld`, and there is none in PATH: `apt install binutils`, or your system's package of it"
 
 
 def _others() -> str:

@@ -187,6 +187,16 @@ def test_a_compiler_that_fails_the_self_test_is_refused(child, complaint, tmp_pa
     assert not list(tmp_path.rglob("*"))
 
 
+def test_where_nothing_links_what_pocl_compiles_that_is_said(tmp_path, monkeypatch):
+    if "Portable" not in device.device.platform.name:
+        pytest.skip("this is no PoCL")
+    monkeypatch.delenv(selftest.SWITCH, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError) as caught:
+        selftest.require((sys.executable, "-c", "import os; os.abort()"), tmp_path)
+    assert "apt install binutils" in caught.value.hint
+
+
 def test_a_process_that_may_not_have_much_address_space():
     resource = pytest.importorskip("resource")
     limit = 12_000_000 << 10  # bytes: what `ulimit -v 12000000` allows

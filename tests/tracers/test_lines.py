@@ -5,6 +5,7 @@ import ctypes as c
 import functools
 import gc
 import os
+import shutil
 import sys
 import sysconfig
 import textwrap
@@ -311,6 +312,7 @@ def test_every_line_of_a_large_table(noted: Noted) -> None:
     assert len(noted.checked()) == 299 + 2 + 2
 
 
+@pytest.mark.skipif(not (shutil.which("gcc") or shutil.which("cc")), reason="no C compiler")
 def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As a free-threaded Python has it, whose headers say so."""
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))

@@ -87,8 +87,12 @@ def run(count, ms=4.0, **options):
 
 
 def test_a_loop_has_its_baseline_and_is_then_only_counted():
-    session, steps, lengths = run(160)
-    assert session.count == 160
+    for _ in range(10):
+        session, steps, lengths = run(160)
+        assert session.count == 160
+        untraced = session.trace.meta["untraced"]
+        if untraced["steps"] + untraced["left_out"] > 5:  # where others are busy the loop may end before those after it
+            break
     assert 20 <= len(steps) < 150  # of a machine that is busy, more
     for kind in ("untraced", "traced"):
         assert 0.9 * min(lengths) < session.trace.meta[kind]["median_ns"] / 1e9 < 1.1 * max(lengths)
