@@ -31,6 +31,13 @@ def cache_folder(what: str) -> Path:
     return platformdirs.user_cache_path("syncscope") / what
 
 
+def cache_folder_of(library: str) -> Path:
+    """Where another library keeps what is its own: `SYNCSCOPE_CACHE_DIR` does not move that."""
+    import platformdirs
+
+    return platformdirs.user_cache_path(library, library)
+
+
 def settings_folder() -> Path:
     """Where the user's answers are kept: `SYNCSCOPE_CONFIG_DIR`, else the user's folder of settings."""
     named = os.environ.get(SETTINGS)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pyopencl as cl
 
+from syncscope.files import cache_folder_of
+
 # The folder may not be there, and not to be made; a row may be cut off.
 BROKEN = (sqlite3.Error, OSError, EOFError, pickle.UnpicklingError)
 
@@ -82,11 +84,8 @@ def _imported() -> Any:
 
 def _file() -> str | None:
     """Where the database lies, if it is there: the newest of those that pytools has for this Python."""
-    import platformdirs
-
-    folder = platformdirs.user_cache_path("pytools", "pytools")
     try:
-        files = sorted(folder.glob("pdict-*-pyopencl-invoker-cache-*.sqlite"), key=os.path.getmtime)
+        files = sorted(cache_folder_of("pytools").glob("pdict-*-pyopencl-invoker-cache-*.sqlite"), key=os.path.getmtime)
     except OSError:
         return None
     return os.fspath(files[-1]) if files else None
