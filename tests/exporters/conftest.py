@@ -227,6 +227,14 @@ def report(trace: Trace) -> Report:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
+def pytest_collection_modifyitems(items):
+    """All that look at pages in one worker: else each has a browser of its own for each file."""
+    for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("pages"))
+
+
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as opened:
