@@ -95,7 +95,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     begun = next(s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__")
     other = Draft(Function(function.file, begun, ()))
-    other.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=made.value)
+    value = other.node(made.value).with_changes(lpar=[], rpar=[])  # those of the call hold it together
+    other.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=value)
     draft.take(other)
     above = family(function, owner)
     if any(sets(cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
