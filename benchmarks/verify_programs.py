@@ -97,6 +97,7 @@ class Outcome:
         interval = "" if self.ratio is None else f"{self.ratio:.3f}"
         if self.low is not None and self.high is not None:
             interval += f" ({self.low:.3f} to {self.high:.3f})"
+        interval += " of processor time" * (self.said.get("ratio_of") == "processor time" and self.ratio is not None)
         memory = "" if not self.memory else f"{self.memory:.0f}" + (f" of {self.alone:.0f}" if self.alone else "")
         if self.memory and self.alone:
             memory += f" ({self.memory / self.alone:.2f})"

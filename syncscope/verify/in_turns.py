@@ -243,8 +243,8 @@ class Conductor:
         ]
         self._needed = max(periods, default=1)
         self._period = max(self._needed, min(whole, default=1) if self._varies else 1)
-        steps = min(MANY, max(SHORT, LASTS / usual) * (LONGER if self._varies else 1))
-        self._long = max(1, round(steps / self._period)) * self._period if self._period > 1 else round(steps)
+        steps = round(min(MANY, max(SHORT, LASTS / usual) * (LONGER if self._varies else 1)))
+        self._long = steps if self._period == 1 else max(1, round(LASTS / each / self._period)) * self._period
         if self._period > 1:
             begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it
             self._head = next(passage for passage in begun if self._periods.of(passage) == self._period)
