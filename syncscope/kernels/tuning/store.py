@@ -28,10 +28,16 @@ def own() -> Path:
     return cache_folder("schedules") / f"{device_name()}.jsonl"
 
 
+# The same chip with other memory: until somebody has tuned there, what was found on the one goes for the other.
+_ALIKE = {"NVIDIA-H200": "NVIDIA-H100-80GB-HBM3"}
+
+
 @functools.cache
 def known() -> dict[str, Schedule]:
     """The schedule of each class of problems, the user's own before what ships."""
-    return dict(read(SHIPPED / f"{device_name()}.jsonl", Schedule)) | dict(read(own(), Schedule))
+    names = (_ALIKE.get(device_name(), device_name()), device_name())
+    alike, its = (dict(read(SHIPPED / f"{name}.jsonl", Schedule)) for name in names)
+    return alike | its | dict(read(own(), Schedule))
 
 
 def read(path: Path, kind: Callable[..., Kind]) -> Iterator[tuple[str, Kind]]:
