@@ -52,6 +52,8 @@ READ = {  # last word of the call: what it needs
     "as_nested_tensor": "the lengths on the device, copied from the host",
     "pack_padded_sequence": "the order of its lengths on the device, copied from the host, with enforce_sorted=False",
     "pad_packed_sequence": "the order of its lengths on the host, where they were not sorted before",
+    "gaussian_nll_loss": "whether a variance is negative",
+    "normal": "whether a deviation is negative",
     "ctc_loss": "lengths and offsets on the device, copied from the host",
     "normalize": "mean and deviation on the device, copied from the host",
 }

@@ -129,9 +129,14 @@ def _takes_tensors(call: Call, target: Fact) -> bool:
     return named and any(fact.kind is TENSOR and fact.confidence > 1 for fact in call.args)
 
 
+_READING = (".AdaptiveLogSoftmaxWithLoss", ".GaussianNLLLoss")  # modules that ask a value of the device in each call
+
+
 def _run_module(call: Call, module: Fact) -> Fact:
     frame, ref = call.frame, module.ref
     frame.work = True
+    if isinstance(ref, str) and ref.endswith(_READING):
+        call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=module.device, confidence=2, why=call.node))
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords
     if masked and (
         frame.heat is None or frame.heat.reason is not Reason.TRAINING

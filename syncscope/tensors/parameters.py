@@ -170,7 +170,7 @@ def _guessed(
         return known
     said = documented(function, name)
     if said is not UNKNOWN:
-        return said
+        return said.but(confidence=1) if said.kind is TENSOR and conventions.counts(name) else said
     if weight and frame.env and next(iter(frame.env.values())).kind is MODULE:
         return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
     if forward and not conventions.is_number(name):

@@ -13,7 +13,11 @@ from syncscope.tensors.call import Call
 from syncscope.tensors.facts import HOST, SCALAR, TENSOR
 
 # By their last word: functions and methods alike.
-INSIDE = frozenset("histc cov corrcoef istft norm matrix_norm clamp clip masked_fill masked_fill_".split())
+INSIDE = frozenset(
+    """histc cov corrcoef istft norm matrix_norm clamp clip masked_fill masked_fill_ matrix_power narrow normal
+    gaussian_nll_loss""".split()
+)
+_SPREADS = {"normal": (1, "std"), "gaussian_nll_loss": (2, "var")}  # what must not be negative: where it is a tensor
 _SPECTRAL = (2, -2, "nuc")  # orders of a matrix norm that are made of singular values
 
 
@@ -27,6 +31,16 @@ def read_inside(call: Call, held: Fact | None, shift: int) -> None:
         _bounds(call, 1 - shift)
     elif word in ("masked_fill", "masked_fill_"):
         _filling(call, 2 - shift)
+    elif word == "narrow":
+        if call.given(2 - shift, "start").kind is TENSOR:
+            call.emit(Op.SCALAR_SLOT, call.node_of(2 - shift, "start"), held)
+    elif word == "matrix_power":
+        if _is_negative(call.node_of(1 - shift, "n")):  # the inverse is made first
+            call.emit(Op.LINALG_CHECK, at, held, 2)
+    elif word in _SPREADS:
+        position, name = _SPREADS[word]
+        if shift == 0 and call.given(position, name).kind is TENSOR:
+            call.emit(Op.LIBRARY_READ, call.node_of(position, name), held)
     elif word in ("norm", "matrix_norm"):
         if _spectral(call, held, 1 - shift):
             call.emit(Op.LINALG_CHECK, at, held, 2)
@@ -60,6 +74,10 @@ def _spectral(call: Call, held: Fact, position: int) -> bool:
         return True
     of_matrix = call.word == "matrix_norm" or (held.ndim == 2 and all(k.arg != "dim" for k in call.node.keywords))
     return call.name.startswith("torch.linalg") and number in _SPECTRAL and of_matrix
+
+
+def _is_negative(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
 def _range_given(call: Call, first: int) -> bool:

@@ -10,6 +10,7 @@ from syncscope.model.heat import Role
 from syncscope.model.ops import Op
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
+from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -42,6 +43,7 @@ from syncscope.tensors.torch.signatures import table
 
 NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
+_READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
 _SORTS = b"enforce_sorted"
 _FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
@@ -91,6 +93,8 @@ def _nn_utils(call: Call) -> Fact:
         fourth = call.nodes[3] if len(call.nodes) > 3 else None
         if call.flag("error_if_nonfinite") or (isinstance(fourth, ast.Constant) and fourth.value is True):
             call.emit(Op.CLIP_GRAD_NORM, call.first_node, tensor(confidence=3, why=node))
+        if (most := call.given(1, "max_norm")).kind is TENSOR:
+            call.emit(Op.SCALAR_SLOT, call.node_of(1, "max_norm"), most)
         return tensor(FLOAT, confidence=3, why=node, ndim=0, shape=FIXED)
     if word == "pack_padded_sequence":
         lengths = call.given(1, "lengths")
@@ -117,7 +121,12 @@ def _distribution(call: Call) -> Fact:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
     held = next((f for f in given if f.kind is TENSOR), None)
-    if held is None and any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given):
+    if (
+        held is None
+        and word[:1].isupper()
+        and any(f.kind is NOTHING_KNOWN for f in given)
+        and not any(f.kind is ARRAY for f in given)
+    ):
         held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
     unchecked = _unchecked(call)
     if held is not None and not unchecked and not word.endswith("Transform"):
@@ -250,9 +259,12 @@ def _of_distribution(call: Call, made_by: str) -> Fact:
         unchecked = owner.dtype is BOOL
         if not unchecked and where is not HOST:
             waits = held or tensor(device=where, confidence=2, why=node)
-            call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 2)
+            inherited = isinstance(call.at, ast.Call) and name_of(call.at.func) == "super"
+            call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 1 if inherited else 2)
         return tensor(FLOAT, where if held is None else device_of(held), 3, node)
     if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
+        if word.endswith("sample") and made_by.rpartition(".")[2] in _READ_TO_SAMPLE:
+            call.emit(Op.LIBRARY_READ, node.func, tensor(device=owner.device, confidence=2, why=node))
         numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
         return tensor(INT if numbered else FLOAT, owner.device, 3, node)
     return owner if word == "expand" else UNKNOWN
@@ -273,8 +285,8 @@ def _checked_by_base(call: Call, made_by: str) -> Fact:
     cls, made = call.frame.cls, call.word == "__init__"
     if cls is not None and not _unchecked(call) and not (made and not _constrains(cls, made_by.rpartition(".")[2])):
         at = call.node.func if made else call.first_node
-        passed = made and (len(call.args) > 2 or "validate_args" in call.keywords)  # whoever makes it may switch it off
-        call.emit(Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), 1 if passed else 2)
+        sure = 1 if made else 2  # whoever makes it may switch that off
+        call.emit(Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), sure)
     return NONE
 
 
