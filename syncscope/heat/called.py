@@ -118,7 +118,9 @@ class Calls:
             if not (text[at - 1 : at].isalnum() or text[at - 1 : at] == b"_" or _IN_WORD.match(text, end)):
                 owner = _before(text, at - 1) if text[at - 1 : at] == b"." else None
                 is_called = text[end : end + 1] == b"("
-                if self._meant(name, owner, caller, is_called) or (is_called and self._made(name, owner, caller)):
+                if is_called and caller.name == "__init__":
+                    pass  # once
+                elif self._meant(name, owner, caller, is_called) or (is_called and self._made(name, owner, caller)):
                     return True
             at = text.find(word, end)
         return False

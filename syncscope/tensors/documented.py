@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import ProjectFunction
-from syncscope.tensors.facts import ANY_DTYPE, BOOL, HOST, INT, NP_ARRAY, SCALAR, STRING, tensor
+from syncscope.tensors.facts import ANY_DTYPE, BOOL, HOST, INT, NP_ARRAY, SCALAR, STRING, TENSOR, tensor
 
 # Google's and numpy's way, `name (type): text` and `name : type`, and Sphinx's, `:param type name: text`.
 _NAME = r"[`*]{0,2}(\w+)[`*]{0,2}[ \t]*"
@@ -49,12 +49,24 @@ def documented(function: ProjectFunction, name: str) -> Fact:
     return _parameters(function).get(name, UNKNOWN)
 
 
-@lru_cache(maxsize=64)
-def _parameters(function: ProjectFunction) -> dict[str, Fact]:
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef = function.node
-    text = _docstring(node)
+def documented_as_mask(function: ProjectFunction, name: str) -> bool:
+    """Whether the docstring says that a parameter is a tensor of bools; most speak of none."""
+    if "bool" not in _text(function):
+        return False
+    said = documented(function, name)
+    return said.kind is TENSOR and said.dtype is BOOL
+
+
+def _text(function: ProjectFunction) -> str:
+    text = _docstring(function.node)
     if not text and function.name == "__init__" and function.cls is not None:
         text = _docstring(function.cls.node)
+    return text
+
+
+@lru_cache(maxsize=64)
+def _parameters(function: ProjectFunction) -> dict[str, Fact]:
+    text = _text(function)
     if "ensor" not in text and "rray" not in text:
         return {}
     found: dict[str, Fact] = {}

@@ -10,7 +10,7 @@ from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import attribute
-from syncscope.tensors.documented import documented
+from syncscope.tensors.documented import documented, documented_as_mask
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -68,11 +68,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
             known = passed  # whatever the annotation says
         elif known.kind is TENSOR and known.confidence >= 3:
-            if (
-                known.dtype is ANY_DTYPE
-                and (said := documented(function, argument.arg)).dtype is BOOL
-                and said.kind is TENSOR
-            ):
+            if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
                 known = _told_more(known, passed, inner=function.closure is not None)
