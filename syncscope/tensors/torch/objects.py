@@ -44,6 +44,8 @@ from syncscope.tensors.torch.signatures import table
 NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
 _READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
+# Their parameters are those of the distributions that they are made of.
+_UNCONSTRAINED = frozenset(("Independent", "MixtureSameFamily", "TransformedDistribution"))
 _SORTS = b"enforce_sorted"
 _FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
@@ -121,12 +123,8 @@ def _distribution(call: Call) -> Fact:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
     held = next((f for f in given if f.kind is TENSOR), None)
-    if (
-        held is None
-        and word[:1].isupper()
-        and any(f.kind is NOTHING_KNOWN for f in given)
-        and not any(f.kind is ARRAY for f in given)
-    ):
+    open_ = any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given)
+    if held is None and open_ and word[:1].isupper() and word not in _UNCONSTRAINED:
         held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
     unchecked = _unchecked(call)
     if held is not None and not unchecked and not word.endswith("Transform"):
@@ -137,7 +135,10 @@ def _distribution(call: Call) -> Fact:
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
         call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
-    device = HOST if held is None else held.device
+    if held is not None:
+        device = held.device
+    else:
+        device = SOMEWHERE if any(f.kind is NOTHING_KNOWN for f in given) else HOST
     return Fact(
         OTHER,
         BOOL if unchecked else ANY_DTYPE,
@@ -268,10 +269,6 @@ def _of_distribution(call: Call, made_by: str) -> Fact:
         numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
         return tensor(INT if numbered else FLOAT, owner.device, 3, node)
     return owner if word == "expand" else UNKNOWN
-
-
-# Their parameters are those of the distributions that they are made of.
-_UNCONSTRAINED = frozenset(("Independent", "MixtureSameFamily", "TransformedDistribution"))
 
 
 def inherited_of_distribution(call: Call, cls: Class) -> Fact:
