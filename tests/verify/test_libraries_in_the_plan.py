@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from verify.test_beforehand import verify, waits_at
-from verify.test_in_turns import OPTIONS, TRAIN, library
+from verify.test_in_turns import OPTIONS, TRAIN
 
 from syncscope import kineto
 from syncscope.cli.verify import command
 
 pytest.importorskip("torch")
-__all__ = ["TRAIN", "library"]
+__all__ = ["TRAIN"]
 LOGGED = """
 import torch
 
