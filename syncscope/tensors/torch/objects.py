@@ -124,7 +124,8 @@ def _distribution(call: Call) -> Fact:
     given = (*call.args, *call.keywords.values())
     held = next((f for f in given if f.kind is TENSOR), None)
     open_ = any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given)
-    if held is None and open_ and word[:1].isupper() and word not in _UNCONSTRAINED:
+    made = word not in _UNCONSTRAINED or isinstance(call.first_node, ast.Call)  # else the one inside was made elsewhere
+    if held is None and open_ and word[:1].isupper() and made:
         held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
     unchecked = _unchecked(call)
     if held is not None and not unchecked and not word.endswith("Transform"):
