@@ -302,6 +302,10 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
     arguments = _parts(code.removesuffix(",")) if listed and (slices or not code.endswith((*OPEN, ":"))) else []
     if len(arguments) > 1:  # on a line of their own
         return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
+    operands = _operands(code.removesuffix(",")) if inside else []
+    if len(operands) > 1:  # each on a line of its own
+        operands[-1] += "," * code.endswith(",")
+        return "\n".join(folded(f"{indent}{part}", width, inside) for part in operands)
     last = _trailing(code, value, width - len(indent)) if loose and not header else None
     if last is not None:  # one operator, and a call at the end: its brackets are opened, as formatters do
         head, body, tail = code[: last[0] + 1], code[last[0] + 1 : last[1]].strip(), code[last[1] :]

@@ -86,9 +86,12 @@ EXAMPLES = (
             loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
             good = (label >= 0) & (label < pred.size(1))
             hit = good[:, None] & (label[:, None] == torch.arange(loss.shape[1], device=loss.device))
-            loss = torch.where(hit, F.binary_cross_entropy_with_logits(
-                pred, score[:, None].expand_as(loss), reduction="none"
-            ) * (score[:, None] - prob).abs().pow(2), loss)
+            loss = torch.where(
+                hit,
+                F.binary_cross_entropy_with_logits(pred, score[:, None].expand_as(loss), reduction="none")
+                * (score[:, None] - prob).abs().pow(2),
+                loss,
+            )
             return loss.sum(dim=1)
         """,
         Safety.UNSAFE,

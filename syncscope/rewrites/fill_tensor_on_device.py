@@ -248,7 +248,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         and not own_int(function, value)
         and size == "()"
     ):
-        return kept_number(site, function, call, value)  # it may be a tensor that needs its gradient
+        if function.dotted(call.func) == "torch.as_tensor":
+            return None  # it may be a tensor that needs its gradient
+        return kept_number(site, function, call, value)
     guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
     if not known and written is None and function.dotted(call.func) == "torch.as_tensor":
         return None  # which is called where tensors are given, too, whatever an annotation says

@@ -175,6 +175,7 @@ def beside(function: Function, assign: ast.Assign, target: ast.Subscript) -> lis
                 statement is not assign
                 and function.same_name(base, target.value)
                 and all(isinstance(part, ast.Constant) for part in each_of(index))
+                and function.fact(base).ndim in (None, len(each_of(index)))  # a row is filled without waiting
             ):
                 found.append(statement)
     return found

@@ -79,6 +79,7 @@ EXAMPLES = (
     ),
 )
 FACTORIES = {"torch.tensor", "torch.as_tensor"}
+NUMBERS = {"int", "float", "bool"}  # are filled on the device; and who says so may be given a parameter all the same
 SETTINGS = re.compile(r"size|dim|num|len|shape|stride|kernel|channels|features|layers")  # are read as numbers elsewhere
 ARRAYS = {"torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # which are given no device
 
@@ -187,7 +188,10 @@ def may_be_none(begun: ast.FunctionDef, value: ast.expr) -> bool:
         a.arg
         for a in (*arguments.args, *arguments.kwonlyargs)
         if a.annotation is not None
-        and any(word in ast.unparse(a.annotation) for word in ("None", "Optional", "Tensor"))
+        and (
+            any(word in ast.unparse(a.annotation) for word in ("None", "Optional", "Tensor"))
+            or ast.unparse(a.annotation) in NUMBERS
+        )
     }
     if isinstance(value, ast.Name) and value.id in unsure:
         return True

@@ -69,7 +69,7 @@ EXAMPLES = (
         def weighted(x: torch.Tensor, weights: list[float]):
             return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
         """,
-        Safety.SUGGEST,
+        Safety.UNSAFE,
         rule="tensor-literal-on-device",
     ),
     Example(
@@ -101,7 +101,7 @@ EXAMPLES = (
         def weighted(x: torch.Tensor, weights: list[float]):
             return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
         """,
-        Safety.SUGGEST,
+        Safety.UNSAFE,
         rule="tensor-literal-on-device",
     ),
     Example(

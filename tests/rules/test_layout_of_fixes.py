@@ -33,7 +33,8 @@ BROAD = {
         size = (
             torch.tensor([height, width], dtype=image.dtype).to(image.device, non_blocking=True).view(
                 1, 2
-            ) / 2.0
+            )
+            / 2.0
             - 0.5
         )
         return image * size
