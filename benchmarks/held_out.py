@@ -140,6 +140,8 @@ def made(names: list[str], given: argparse.Namespace, folder: Path) -> Iterator[
                 soon.start()
         go.set()
         process.join()
+        if process.exitcode:  # also one that dies once all is written: the recorder may have left something broken
+            print(f"{name}: a process ended with {process.exitcode}", file=sys.stderr, flush=True)
         if place + 1 < len(works) and works[place + 1][0] == name:
             continue
         yield name
