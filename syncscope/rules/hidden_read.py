@@ -4,10 +4,10 @@ Why it waits
 ------------
 The call looks like any other, but inside it the host needs a value of the device, and waits until it is computed: `histc` the
 smallest and the largest element for its range, `cov` and `corrcoef` whether there are enough observations, `istft` whether its
-windows cover the signal, `LBFGS.step` each loss of its line search. Or it makes a tensor of the device from a list of the
-host and waits for the copy: a nested tensor with `layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host,
-torchvision's `normalize` from mean and deviation. What `@torch.jit.script` has compiled waits in who calls it. Measured on
-CUDA, torch 2.11.
+windows cover the signal, `LBFGS.step` each loss of its line search, `AveragedModel.update_parameters` how many it has
+averaged. Or it makes a tensor of the device from a list of the host and waits for the copy: a nested tensor with
+`layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host, torchvision's `normalize` from mean and deviation.
+What `@torch.jit.script` has compiled waits in who calls it. Measured on CUDA, torch 2.11.
 
 What to do
 ----------
@@ -47,7 +47,10 @@ READ = {  # last word of the call: what it needs
     "cov": "whether there are enough observations",
     "corrcoef": "whether there are enough observations",
     "istft": "whether the windows cover the signal",
-    "step": "the losses of its line search",
+    "step": "losses or rates on the host",
+    "update_parameters": "the number of models that it has averaged",
+    "predict": "which rows are in the head's classes",
+    "grouped_mm": "the ends of the groups on the host, where the dtype is not bfloat16",
     "nested_tensor": "the lengths on the device, copied from the host",
     "as_nested_tensor": "the lengths on the device, copied from the host",
     "pack_padded_sequence": "the order of its lengths on the device, copied from the host, with enforce_sorted=False",

@@ -93,6 +93,8 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         frame.emit(
             Op.MASK_WRITE, target, node, mask, min(confidence, base.confidence if base.kind is TENSOR else confidence)
         )
+    elif number and mask is not None and base.kind is TENSOR and base.device is HOST:
+        frame.emit(Op.MASK_WRITE, target, node, mask, 1)  # most often it is of the host, too; else it is copied there
     if mask is None:
         number_written(frame, target, base, fact, value)
     if value is not None:

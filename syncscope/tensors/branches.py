@@ -10,7 +10,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.syntax import walk
 from syncscope.tensors.conditions import condition
-from syncscope.tensors.facts import NUMBER, TENSOR, join
+from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, join
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
 
@@ -87,13 +87,21 @@ def branch(frame: Frame, node: ast.If) -> None:
     merge(frame, left, left_dead, frame.env, frame.dead)
 
 
+_WRITTEN = (INTEGER, FLOATING, TRUTH)  # what a constant is
+
+
+def _calculated(fact: Fact) -> bool:
+    """Whether it is a number that is not written out."""
+    return fact is NUMBER or (fact.kind is SCALAR and fact.ref is None and all(fact is not each for each in _WRITTEN))
+
+
 def _doubt(start: Env, left: Env, right: Env) -> None:
     """Of a name that one arm gives a tensor and the other a number that was calculated, the number is as likely."""
     for one, other in ((left, right), (right, left)):
         for name, fact in one.items():
             if fact.kind is TENSOR and fact.confidence > 1 and start.get(name) is not fact:
                 number = other.get(name, UNKNOWN)
-                if number is NUMBER and start.get(name) is not number:
+                if _calculated(number) and start.get(name) is not number:
                     one[name] = fact.but(confidence=1)
 
 

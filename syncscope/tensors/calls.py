@@ -39,11 +39,12 @@ from syncscope.tensors.facts import (
     TupleType,
     element,
     items,
+    on_host,
     sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.functions import call_function, call_module, on_host, waits_inside
+from syncscope.tensors.functions import call_function, call_module, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
 from syncscope.tensors.torch import modules

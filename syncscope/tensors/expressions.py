@@ -147,6 +147,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             return fact
     if word == "logits" and getattr(node.value, "id", "") != "self":
         return tensor(FLOAT, confidence=2, why=node)  # of a model's output, or of a distribution
+    if word.endswith("_tensor") and not word.startswith(("is_", "to_", "as_")):
+        return tensor(confidence=1, why=f"`{word}` is what people call a tensor")
     return UNKNOWN
 
 

@@ -220,6 +220,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 if DEVICE in (a.device, b.device):
                     return a if a.device is DEVICE else b
                 return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
+            if Tag.DEVICE in (a.ref, b.ref) and Tag.TEXT in (a.ref, b.ref):  # `x.device if is_tensor(x) else "cpu"`
+                return a.but(device=unlike) if a.ref is Tag.DEVICE else b.but(device=unlike)
             return _type_of_tensors(a, b) or _either_distribution(a, b) or (THING if a.ref is Tag.TEXT else UNKNOWN)
         if a.kind is MODULE:
             return _join_modules(a, b)
@@ -365,3 +367,12 @@ def holds_tensor(fact: Fact) -> Fact | None:
         each = fact.ref.each if isinstance(fact.ref, Items) else UNKNOWN
         return each if each.kind is TENSOR else None
     return None
+
+
+def on_host(fact: Fact) -> Fact:
+    """The same, living on the host where nothing else was known."""
+    if fact.kind is TENSOR and fact.device is SOMEWHERE:
+        return fact.but(device=HOST)
+    if fact.kind is SEQUENCE and fact.elements:
+        return Fact(SEQUENCE, confidence=fact.confidence, elements=tuple(map(on_host, fact.elements)))
+    return fact

@@ -50,6 +50,7 @@ class Frame:
         "clock",
         "dead",
         "depth",
+        "either",
         "env",
         "function",
         "guarded",
@@ -90,6 +91,7 @@ class Frame:
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
         self.around: Around = None  # what the surrounding block says of how hot it is
         self.read_whole: set[str] = set()  # names of what was read as one number: it has one element
+        self.either: frozenset[str] = frozenset()  # names that are masks or positions: their dtype was asked for
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
         self.used: dict[str, int] = {}

@@ -27,6 +27,7 @@ from syncscope.tensors.facts import (
     is_distribution,
     join,
     like,
+    on_host,
     sequence,
     tensor,
 )
@@ -205,15 +206,6 @@ def all_on_host(given: dict[str, Fact]) -> bool:
         elif fact.kind in (SEQUENCE, MODULE) or fact.kind is NOTHING_KNOWN:
             return False
     return found
-
-
-def on_host(fact: Fact) -> Fact:
-    """The same, living on the host where nothing else was known."""
-    if fact.kind is TENSOR and fact.device is SOMEWHERE:
-        return fact.but(device=HOST)
-    if fact.kind is SEQUENCE and fact.elements:
-        return Fact(SEQUENCE, confidence=fact.confidence, elements=tuple(map(on_host, fact.elements)))
-    return fact
 
 
 def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: dict[str, Fact]) -> Fact:

@@ -6,9 +6,11 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Value
 from syncscope.project.modules import Class
-from syncscope.project.syntax import dotted
+from syncscope.project.syntax import dotted, last_word
 from syncscope.tensors.facts import (
+    ANY_DTYPE,
     ARRAY,
+    BOOL,
     HOST,
     NO_TENSOR,
     NUMBER,
@@ -235,6 +237,8 @@ def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
         if isinstance(node, ast.Attribute) and node.attr == "type":
             node = node.value
         if len(test.ops) != 1 or not (isinstance(node, ast.Attribute) and node.attr == "device"):
+            if isinstance(node, ast.Attribute) and node.attr == "dtype" and last_word(kind) == "bool":
+                return _masked(frame, node, test.ops[0])
             return {}, {}
         word = kind.value if isinstance(kind, ast.Constant) else ""
         if word == "cpu" and isinstance(test.ops[0], ast.Eq):
@@ -250,6 +254,17 @@ def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
         return {}, {}
     placed = {name: fact.but(device=HOST)}
     return (placed, {}) if host_when else ({}, placed)
+
+
+def _masked(frame: Frame, node: ast.Attribute, op: ast.cmpop) -> tuple[Env, Env]:
+    """What `x.dtype == torch.bool` says of x: a mask where it holds, and that it may be either elsewhere."""
+    name = dotted(node.value)
+    fact = frame.env.get(name)
+    if fact is None or fact.kind is not TENSOR or fact.dtype is not ANY_DTYPE:
+        return {}, {}
+    frame.either |= {name}
+    known = {name: fact.but(dtype=BOOL)}
+    return (known, {}) if isinstance(op, ast.Eq) else ({}, known) if isinstance(op, ast.NotEq) else ({}, {})
 
 
 def proved(frame: Frame, name: str, test: ast.expr) -> Fact:

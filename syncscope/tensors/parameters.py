@@ -21,10 +21,13 @@ from syncscope.tensors.facts import (
     MODULE,
     OTHER,
     SCALAR,
+    SEQUENCE,
     STRING,
     TENSOR,
     Tag,
+    element,
     items,
+    on_host,
     sequence,
     tensor,
 )
@@ -62,11 +65,14 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     ]
     for argument, default in pairs:
         known = _announced(function, argument, frame)
+        if known.kind is SEQUENCE and argument.arg in conventions.MATCHED:
+            known = _matched(function, argument.arg) or known
         if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
             known = ON_HOST
         passed = function.passed.get(argument.arg)
         if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
-            known = passed  # whatever the annotation says
+            usual = isinstance(default, ast.Constant) and known.kind is SCALAR  # most callers leave it out
+            known = passed.but(confidence=1) if usual else passed  # whatever the annotation says
         elif known.kind is TENSOR and known.confidence >= 3:
             if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
@@ -82,6 +88,8 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
                 )
         if known.kind is TENSOR and (frame.on_host or argument.arg in conventions.OF_THE_HOST):
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
+        elif known.kind is SEQUENCE and argument.arg in conventions.OF_THE_HOST:
+            known = items(on_host(element(known)))
         if known is not UNKNOWN:
             frame.env[argument.arg] = known
     for rest in (arguments.vararg, arguments.kwarg):
@@ -135,6 +143,16 @@ def _takes(function: ProjectFunction, name: str) -> bool:
     return name in function.names or any(each.arg == name for each in function.node.args.kwonlyargs)
 
 
+def _matched(function: ProjectFunction, name: str) -> Fact | None:
+    """What a bipartite matching on the host has given: positions of predictions and of targets, for each image."""
+    owner = function.cls.name if function.cls is not None else ""
+    if not conventions.of_a_matching(owner, function.name, name):
+        return None
+    where = tensor(INT, HOST, 2, f"`{name}` is what a matching on the host gives", ndim=1)
+    where.ref = Tag.MATCHED
+    return items(sequence(where, where))
+
+
 def _guessed(
     function: ProjectFunction,
     argument: ast.arg,
@@ -149,11 +167,9 @@ def _guessed(
     weight = frame.used.get(name, 0)
     if isinstance(default, ast.Constant) and default.value is not None:
         return _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
-    owner = function.cls.name if function.cls is not None else ""
-    if known is UNKNOWN and conventions.of_a_matching(owner, function.name, name):
-        where = tensor(INT, HOST, 2, f"`{name}` is what a matching on the host gives", ndim=1)
-        where.ref = Tag.MATCHED
-        return items(sequence(where, where))
+    matched = _matched(function, name) if known is UNKNOWN and name in conventions.MATCHED else None
+    if matched is not None:
+        return matched
     if weight == 2:
         said = documented(function, name) if known.dtype is ANY_DTYPE else known
         return tensor(

@@ -218,6 +218,17 @@ def _einsum(call: Call) -> Fact:
     return tensor(dtype, device_of(*call.args[1:]), 3, call.node, held)
 
 
+def _factored(*parts: int) -> Special:
+    """Functions written in Python over checked ones; `parts` are the dimensions of what they give, of a matrix."""
+
+    def run(call: Call) -> Fact:
+        held = subject(call)
+        call.emit(Op.LINALG_CHECK, operand_of(call), held, 2)
+        return sequence(*(call.result(held, ndim=ndim if held.ndim == 2 else None, confidence=3) for ndim in parts))
+
+    return run
+
+
 _FINFO, _IINFO = named("torch.finfo()"), named("torch.iinfo()")
 _A_DTYPE = Fact(OTHER, confidence=3, ref=Tag.DTYPE)
 _ON_HOST = Fact(OTHER, device=HOST, confidence=3, ref=Tag.DEVICE)
@@ -254,6 +265,8 @@ SPECIAL: dict[str, Special] = {
     "numel": lambda _: INTEGER,
     "tensor_split": _tensor_split,
     "einsum": _einsum,
+    **dict.fromkeys(("svd_lowrank", "pca_lowrank"), _factored(2, 1, 2)),
+    "lobpcg": _factored(1, 2),
 }
 
 

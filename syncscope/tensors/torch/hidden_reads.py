@@ -15,7 +15,7 @@ from syncscope.tensors.facts import HOST, SCALAR, TENSOR
 # By their last word: functions and methods alike.
 INSIDE = frozenset(
     """histc cov corrcoef istft norm matrix_norm clamp clip masked_fill masked_fill_ matrix_power narrow normal
-    gaussian_nll_loss""".split()
+    gaussian_nll_loss grouped_mm""".split()
 )
 _SPREADS = {"normal": (1, "std"), "gaussian_nll_loss": (2, "var")}  # what must not be negative: where it is a tensor
 _SPECTRAL = (2, -2, "nuc")  # orders of a matrix norm that are made of singular values
@@ -44,6 +44,8 @@ def read_inside(call: Call, held: Fact | None, shift: int) -> None:
     elif word in ("norm", "matrix_norm"):
         if _spectral(call, held, 1 - shift):
             call.emit(Op.LINALG_CHECK, at, held, 2)
+    elif word == "grouped_mm":
+        call.emit(Op.LIBRARY_READ, call.node_of(2, "offs"), held, 1)  # of other dtypes than bfloat16 group by group
     elif word != "histc" or not _range_given(call, 2 - shift):
         call.emit(Op.LIBRARY_READ, at, held)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
-from syncscope.project.syntax import each_of, last_word, name_of
+from syncscope.project.syntax import dotted, each_of, last_word, name_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -62,6 +62,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
         confidence = min(mask.confidence, max(base.confidence, 2)) if kind is TENSOR else min(mask.confidence, 2)
+        if kind is TENSOR and base.device is HOST and base.confidence == 3 and mask.device is not DEVICE:
+            confidence = 1  # a mask of the device selects from no tensor of the host
         frame.emit(Op.MASK_READ, node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
     return result
 
@@ -150,6 +152,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             elif base.kind is NOTHING_KNOWN:
                 _host_positions(frame, node, part, fact)
             named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
+            if named == 2 and frame.either and dotted(part) in frame.either:
+                named = 1
             if named == 3 and fact.confidence == 1 and frame.alone:
                 fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
             if named:

@@ -81,6 +81,8 @@ def method(call: Call) -> Fact | None:
         return items(_parameter(owner, node))
     if word in ("named_parameters", "named_buffers"):
         return items(sequence(STRING, _parameter(owner, node)))
+    if word == "predict" and isinstance(owner.ref, str) and owner.ref.endswith(".AdaptiveLogSoftmaxWithLoss"):
+        call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=owner.device, confidence=2, why=node))
     if word == "state_dict":
         return items(tensor(device=owner.device, confidence=2, why=node), {})
     if word in ("modules", "children"):

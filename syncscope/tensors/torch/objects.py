@@ -43,6 +43,9 @@ from syncscope.tensors.torch.signatures import table
 
 NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
+# What optimizers and averages read or copy in each step: losses of a line search, rates, the number of averaged models.
+_READS_IN = {"LBFGS": "step", "ASGD": "step", "Adafactor": "step", "AveragedModel": "update_parameters"}
+_SCALERS = ("torch.amp.GradScaler", "torch.amp.DisabledScaler")
 _READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
 # Their parameters are those of the distributions that they are made of.
 _UNCONSTRAINED = frozenset(("Independent", "MixtureSameFamily", "TransformedDistribution"))
@@ -72,7 +75,9 @@ def made(call: Call) -> Fact:
     if call.word == "empty_cache":
         return _waited(call, Op.EMPTY_CACHE)
     if call.word == "GradScaler":
-        return _object("torch.amp.GradScaler")
+        switch = next((k.value for k in call.node.keywords if k.arg == "enabled"), None)
+        off = isinstance(switch, ast.Constant) and switch.value is False  # then it only hands on what it is given
+        return _object("torch.amp.DisabledScaler" if off else "torch.amp.GradScaler")
     return UNKNOWN
 
 
@@ -234,7 +239,7 @@ def object_method(call: Call, made_by: str) -> Fact:
         return _of_distribution(call, made_by)
     if made_by.startswith("torch.optim."):
         call.frame.work = True
-        if word == "step" and made_by == "torch.optim.LBFGS":  # its line search compares losses on the host
+        if _READS_IN.get(made_by.rpartition(".")[2]) == word:
             call.emit(Op.LIBRARY_READ, node.func, tensor(confidence=3, why=node))
         if word == "step" and made_by.endswith(".ReduceLROnPlateau") and call.first.kind is TENSOR:
             call.emit(Op.FLOAT, call.first_node, call.first)  # compared with the best, on the host
@@ -244,8 +249,8 @@ def object_method(call: Call, made_by: str) -> Fact:
             call.frame.work = False
             return _waited(call, Op.SYNCHRONIZE)
         return NONE if word in ("wait_stream", "wait_event", "wait") else UNKNOWN
-    if made_by == "torch.amp.GradScaler":
-        if word == "step":
+    if made_by in _SCALERS:
+        if word == "step" and made_by == _SCALERS[0]:
             call.emit(Op.GRAD_SCALER, node.func, tensor(confidence=3, why=node))
         return call.first if word == "scale" else UNKNOWN
     return element(call.receiver) if made_by == "builtins.dict" else UNKNOWN

@@ -134,9 +134,10 @@ def repeated(call: Call, held: Fact, repeats: Fact) -> Fact:
     """repeat_interleave: a tensor of repeats makes the length depend on data, unless output_size is given."""
     confidence = max(held.confidence, 2)
     size = call.keywords.get("output_size", NONE)
-    unknown = (
-        size.kind is NOTHING_KNOWN and "output_size" in call.keywords
-    )  # handed on from a parameter, most often None
+    at = call.node_of(len(call.nodes), "output_size")
+    function = call.frame.function
+    left_out = function is not None and isinstance(at, ast.Name) and function.left_out.get(at.id, "") is None
+    unknown = left_out or (size.kind is NOTHING_KNOWN and at is not None)  # handed on from a parameter, most often None
     if repeats.kind is TENSOR and (size is NONE or unknown):
         call.emit(Op.REPEAT_INTERLEAVE, operand_of(call), repeats, 1 if unknown else 3)
         return call.result(held, shape=DYNAMIC, confidence=confidence)

@@ -152,7 +152,7 @@ LINALG_CHECKED = _words(
     torch.linalg.eigvalsh torch.linalg.svd torch.linalg.svdvals torch.linalg.eig torch.linalg.eigvals torch.svd
     torch.linalg.lu_factor torch.linalg.ldl_factor torch.linalg.pinv torch.linalg.matrix_rank torch.linalg.lstsq
     torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse torch.linalg.matrix_exp
-    torch.matrix_exp torch.svd_lowrank torch.pca_lowrank torch.lobpcg"""
+    torch.matrix_exp"""
 )
 
 LINALG_CHECKED_METHODS = _words("inverse pinverse matrix_exp cholesky svd")
