@@ -86,7 +86,8 @@ TOLD = {
         from torch.optim.swa_utils import AveragedModel
 
         def train(model, steps):
-            average, slow, fast = AveragedModel(model), torch.optim.ASGD(model.parameters()), torch.optim.SGD(model.parameters())
+            average, slow = AveragedModel(model), torch.optim.ASGD(model.parameters())
+            fast = torch.optim.SGD(model.parameters())
             for _ in range(steps):
                 slow.step()  # waits: library_read
                 fast.step()
