@@ -20,7 +20,8 @@ def said_by_name(function: FunctionText) -> Heat:
 
 def is_frozen(function: FunctionText) -> bool:
     """Whether a decorator switches gradients off."""
-    above = function.source[: function.start].rsplit(b"\n\n", 1)[-1]
+    begin = function.source.rfind(b"\n\n", 0, function.start)
+    above = function.source[begin + 2 if begin >= 0 else 0 : function.start]
     return b"@" in above and _FROZEN.search(above) is not None
 
 

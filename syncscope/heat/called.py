@@ -55,6 +55,7 @@ class Calls:
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
+        self._possible: dict[tuple[str, str, bool], bool] = {}
         self._names = {point + word.encode(): word for word in {*self.seldom, *makers.classes} for point in (b"", b".")}
 
     def of(self, callers: Iterable[FunctionText]) -> list[FunctionText]:
@@ -106,8 +107,28 @@ class Calls:
     def _seldom_in(self, caller: FunctionText) -> Iterator[str]:
         """Of the names of such functions those that a function speaks of."""
         for word in self.spoken.by(caller):
-            if word in self._names:
-                yield self._names[word]
+            name = self._names.get(word)
+            if name is not None and self._can_mean(name, caller, word[:1] == b"."):
+                yield name
+
+    def _can_mean(self, name: str, caller: FunctionText, is_attribute: bool) -> bool:
+        """Whether a name may mean one of them in a file, or an attribute in a class, wherever it stands: asked once of each."""
+        key = name, caller.cls if is_attribute else caller.path, is_attribute
+        found = self._possible.get(key)
+        if found is None:
+            found = self._possible[key] = (
+                self._attribute_can_mean(name, caller)
+                if is_attribute
+                else bool(self._meant(name, None, caller, True) or self._made(name, None, caller))
+            )
+        return found
+
+    def _attribute_can_mean(self, name: str, caller: FunctionText) -> bool:
+        same = self.seldom.get(name, ())
+        few = len(self.defined.get(b"." + name.encode(), ())) <= _FEW
+        if any(few or not each.cls for each in same) or self.makers.of(name):
+            return True
+        return bool(self._meant(name, "self", caller, True))
 
     def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:
         """Whether a text may call one that is not known to be called: only then it is parsed."""

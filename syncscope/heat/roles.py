@@ -17,6 +17,7 @@ _GIVEN = tuple(
     re.compile(rb"%b(?<!\w%b)\s*=\s*(?:\w+\.)*(\w+)" % (each, each)) for each in (b"collate_fn", b"transform")
 )
 _LONGEST = 3000  # bytes of a list of transforms that is gone through
+_IN_WORD = re.compile(rb"\w")
 _HEAD = re.compile(rb"class \w+[ \t]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 
 
@@ -86,8 +87,13 @@ def _not_used(names: Collection[str], sources: Iterable[bytes]) -> set[str]:
 
 
 def _speaks_of(word: bytes, text: bytes) -> int:
-    """How often a word stands in a text."""
-    return len(re.findall(rb"%b\b(?<!\w%b)" % (word, word), text))
+    """How often a word stands in a text by itself."""
+    found, at = 0, text.find(word)  # in a tenth of the time that a pattern of its own would take
+    while at >= 0:
+        end = at + len(word)
+        found += not (_IN_WORD.match(text, at - 1) if at else None) and not _IN_WORD.match(text, end)
+        at = text.find(word, end)
+    return found
 
 
 def unused_namesakes(
@@ -95,6 +101,7 @@ def unused_namesakes(
 ) -> dict[str, Role]:
     """Functions of a name that others have as well, in files from which nobody imports it, and that do not speak of it."""
     found: dict[str, Role] = {}
+    texts: dict[str, bytes] = {}  # of files, without comments and imports
     for same in functions:
         files = {each.path: each for each in same}
         for each in files.values() if len(files) > 1 else ():
@@ -104,6 +111,8 @@ def unused_namesakes(
             taken = {(at, what) for at in places for what in (each.name, "*", "")}
             if each.is_decorated() or any(one in imports for one in taken):
                 continue
-            if _speaks_of(each.name.encode(), plain(each.source)) == 1:
+            if each.path not in texts:
+                texts[each.path] = plain(each.source)
+            if _speaks_of(each.name.encode(), texts[each.path]) == 1:
                 found[f"{each.path}:{each.name}"] = Role.NAMESAKE
     return found

@@ -11,6 +11,7 @@ from syncscope.model.heat import Role
 from syncscope.project.outline import ClassText, FunctionText, place, spoken
 
 _TOP = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
+_LONGEST = 80  # bytes of a name
 _END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 _SELDOM = (
     4  # times at most that a file has the letters of a name of which nothing but its definition and a text may speak
@@ -42,6 +43,7 @@ def unused(
         if not cls.decorated and cls.bases == ("Module",) and place(cls.path) in inner:
             made[cls.path].add(cls.name)
     found: dict[str, Role] = {}
+    kinds: dict[str, Role] = {}  # classes, which may be looked up by what they are called
     for path in named.keys() | made.keys():
         at = place(path)
         names = taken.get(at, set())
@@ -52,9 +54,9 @@ def unused(
         if not free or any(word in source for word in _BY_NAME):
             continue
         for name in _dead(source, free):
-            if name not in made[path] or not _is_quoted(name.encode(), sources.values()):
-                found[f"{path}:{name}"] = Role.UNUSED
-    return found
+            (kinds if name in made[path] else found)[f"{path}:{name}"] = Role.UNUSED
+    quoted = _quoted(sources.values()) if kinds else b""
+    return found | {key: role for key, role in kinds.items() if key.rpartition(":")[2].encode() + b'"' not in quoted}
 
 
 def _dead(source: bytes, free: Collection[str]) -> Iterator[str]:
@@ -78,6 +80,9 @@ def _dead(source: bytes, free: Collection[str]) -> Iterator[str]:
             yield words[word]
 
 
-def _is_quoted(name: bytes, sources: Iterable[bytes]) -> bool:
-    """Whether a file has it as text, by which it may be looked up."""
-    return any(name in each and (name + b'"' in each or name + b"'" in each) for each in sources)
+def _quoted(sources: Iterable[bytes]) -> bytes:
+    """What stands before quotes, each followed by one, as far back as a name is long: there names stand as text."""
+    found: set[bytes] = set()
+    for source in sources:
+        found.update([part[-_LONGEST:] for part in source.replace(b"'", b'"').split(b'"')[:-1]])
+    return b'"'.join((*found, b""))
