@@ -132,6 +132,8 @@ def without_figure(report: Report, works: bool) -> Answer:
     """The answer where no replay tells what is saved: by what is known without one. `works` says that a device did."""
     bound = report.bound.share if report.bound else None
     silent = report.silent or 0.0
+    if report.coverage is not None and report.coverage.refusal:
+        return Answer(Decision.UNKNOWN, why=f"{report.coverage.refusal}; {report.coverage.hint}")
     if works and not report.lines and silent <= GATE:
         return Answer(Decision.LEAVE, 0.0, 0.0, 0.0, bound, why="the host never waits for the device")
     if bound is not None and bound < LIKELY:

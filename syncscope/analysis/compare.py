@@ -123,7 +123,8 @@ def compare(before: Trace, after: Trace) -> Comparison:
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
     renamed = _renamed(pairs)
-    told = _foretold(event_graphs[0], before, pairs) if fidelities[0].enough and not renamed else None
+    whole = not any(report.coverage and report.coverage.refusal for report in (one, other))
+    told = _foretold(event_graphs[0], before, pairs) if whole and fidelities[0].enough and not renamed else None
     predicted, likely, freed, wide = told or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
     work, pieces, calls = zip(_work(event_graphs[0], freed), _work(event_graphs[1]), strict=True)

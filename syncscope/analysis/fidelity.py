@@ -77,6 +77,10 @@ class Fidelity:
         return ""
 
 
+UNTOLD = Fidelity(None, 0.0, {})
+"""Of a recording that cannot be judged."""
+
+
 def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
     """How far replays of a graph, which `event_graph` gave, can be trusted."""
     if not graph.ops:

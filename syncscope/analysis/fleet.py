@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
+from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.rank import Collective, Rank, rank_of
@@ -57,7 +58,9 @@ from read_parquet($reads) group by all order by blocked desc
 
 def one(read: Callable[[str], Trace], path: str, folder: str | None = None) -> Rank | str:
     """The part of one rank: read its trace and cut it down; with `folder`, store it there and return only its name."""
-    rank = rank_of(read(path), name=os.path.basename(path))
+    trace = read(path)
+    refuse(trace, path)
+    rank = rank_of(trace, name=os.path.basename(path))
     if folder is None:
         return rank
     store(rank, Path(folder))

@@ -13,8 +13,9 @@ from syncscope.analysis.answer import clears, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
+from syncscope.analysis.coverage import coverage_of
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import GATE, crowded, fidelity_of
+from syncscope.analysis.fidelity import GATE, UNTOLD, crowded, fidelity_of
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
@@ -57,6 +58,7 @@ def summarize(
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
+    coverage = coverage_of(trace, launched, len(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
     idle = idle_times(trace, event_graph, event_graph.host.origin)
@@ -82,7 +84,7 @@ def summarize(
         {r for rows, fix in fixed if fix is not None and fix.takes for r in rows},
     )
     graph = replayed.graph()
-    trusted = fidelity_of(replayed, graph)
+    trusted = UNTOLD if coverage.refusal else fidelity_of(replayed, graph)
     if prices:
         graph = without_recorder(replayed, trace)
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
@@ -93,7 +95,7 @@ def summarize(
         steps=found_steps,
         reads=found,
         lines=tuple(line for _, line in counted),
-        device_busy=busy_share(trace, launched, steady or found_steps),
+        device_busy=busy_share(trace, launched, steady or found_steps) if coverage.whole else None,
         fidelity=trusted.error,
         unexplained=None if trusted.error is None else trusted.unexplained,
         silent=None if trusted.error is None else trusted.silent,
@@ -103,11 +105,14 @@ def summarize(
         step=_step(steady),
         steady=len(steady),
         unseen=join.unseen,
-        uses=step_uses(trace, event_graph, idle),
-        by_line=uses_by_line(trace, event_graph, idle),
+        uses=step_uses(trace, event_graph, idle) if coverage.whole else None,
+        by_line=uses_by_line(trace, event_graph, idle) if coverage.whole else None,
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
-        bound=bound_of(replayed, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
+        bound=None
+        if coverage.refusal
+        else bound_of(replayed, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
+        coverage=coverage,
     )
     if replayed.uploads:
         size = (

@@ -20,16 +20,14 @@ NAMED = 6  # lines outside of steps that are named
 
 
 def _idle(report: Report) -> str:
-    """Why no work of a device is known."""
-    unknown = report.trace.meta.get("unknown", {}) if report.trace else {}
-    if not unknown:
-        return "no work of a device was recorded"
-    named = " and ".join(f"{count:,} {name}" for name, count in list(unknown.items())[:3])
-    return f"this recording has {named}, which syncscope does not know"
+    """Why nothing is known of the device's time."""
+    return (report.coverage.refusal if report.coverage else "") or "no work of a device was recorded"
 
 
 def without_savings(report: Report) -> str:
     """Why a recording gives no savings, and what to do; "" where it gives some, or would if it were asked."""
+    if report.coverage is not None and report.coverage.refusal:
+        return f"{report.coverage.refusal}; {report.coverage.hint}."
     if report.fidelity is None:
         return f"{_idle(report)}."
     refused = _refusal(report, "step" if report.steps else "recording")

@@ -16,8 +16,11 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
     What the device's fallbacks read is no read of the user's.
 
     Raises:
-        UserError: the recording cannot be held to a limit: it has no steps, or no price.
+        UserError: the recording cannot be held to a limit: it lacks what it would be judged by, it has no steps, or no price.
     """
+    coverage = report.coverage
+    if (most_reads is not None or most_price is not None) and coverage is not None and coverage.refusal:
+        raise UserError(f"limits cannot be judged by this recording: {coverage.refusal}", coverage.hint)
     if (most_reads is not None or most_price is not None) and not report.steps:
         raise UserError(
             "no step is marked in the recording, so that limits per step mean nothing",

@@ -43,12 +43,21 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
     found = compare(kineto.read(before, most), kineto.read(after, most))
     if output is not None:
         keep(found, before, after, most, output)
-        return 0
-    if format_ == "json":
+    elif format_ == "json":
         echo(json.dumps(as_object(found), indent=2))
     else:
         show(found, before, after)
-    return 0
+    return 2 if unlike(found) else 0
+
+
+def unlike(found: Comparison) -> str:
+    """Why nothing can be said of what changed; "" where it can."""
+    told = [
+        f"the {which} recording cannot be judged: {report.coverage.refusal}; {report.coverage.hint}"
+        for which, report in (("first", found.before), ("second", found.after))
+        if report.coverage is not None and report.coverage.refusal
+    ]
+    return "; ".join(told)
 
 
 def as_object(found: Comparison) -> dict[str, Any]:
@@ -64,6 +73,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "host_pace": found.pace,
         "drift": found.drift,
         "prediction_came_true": found.came_true,
+        "why_not": unlike(found) or None,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [ms(t) for t in found.work],
         "device_work_pieces": list(found.pieces),
@@ -137,13 +147,18 @@ def show(found: Comparison, before: str, after: str) -> None:
     totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
     totals.add_row("device busy, %", _number(one.device_busy, 0.01), _number(other.device_busy, 0.01))
     reads = [sum(line.count for line in r.lines) for r in (one, other)]
-    totals.add_row("syncs per step", f"{reads[0]:.3g}", f"{reads[1]:.3g}")
+    known = [r.coverage is None or not r.coverage.refusal for r in (one, other)]
+    seen = [f"{count:.3g}" if judged else "unknown" for count, judged in zip(reads, known, strict=True)]
+    totals.add_row("syncs per step", *seen)
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
     totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
     out.print(totals)
     if found.as_recorded:
         out.print(found.as_recorded, style="dim")
     out.print()
+    if unlike(found):
+        out.print(sentence(found), style="yellow")
+        return
     lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "line", "op"):
         lines.add_column(name, no_wrap=True)
@@ -172,6 +187,8 @@ def sentence(found: Comparison) -> str:
     from syncscope.analysis.verdict import next_recording
     from syncscope.cli._places import here
 
+    if told := unlike(found):
+        return f"Nothing is said of what changed: {told}."
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = (

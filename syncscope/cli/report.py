@@ -162,6 +162,8 @@ def command(
     for path in paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
+            if report.coverage is not None and report.coverage.empty:
+                raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:

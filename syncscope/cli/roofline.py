@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope.cli._console import echo
+from syncscope.cli._console import complain, echo
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 
@@ -35,15 +35,23 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     measured once on this machine's OpenCL device and kept.
     """
     from syncscope import kineto
+    from syncscope.analysis.coverage import coverage_of
     from syncscope.analysis.roofline import roofline
+    from syncscope.analysis.waits import launches
 
     trace = kineto.read(file, most)
+    coverage = coverage_of(trace, launched := launches(trace), 0)
+    if coverage.refusal and not len(launched.row):
+        raise UserError(f"{file} cannot be judged: {coverage.refusal}", coverage.hint)
     ceilings, source = limits(trace.meta.get("devices") or [], bandwidth, flops)
     found = roofline(trace, ceilings)
     if format_ == "json":
-        echo(json.dumps({"schema": 1, "ceilings": asdict(ceilings), "ceilings_from": source} | asdict(found), indent=2))
+        told = {"schema": 1, "ceilings": asdict(ceilings), "ceilings_from": source, "why_not": coverage.refusal or None}
+        echo(json.dumps(told | asdict(found), indent=2))
         return 0
     show(found, ceilings, source)
+    if coverage.refusal:
+        complain(UserError(f"not all of the work is here: {coverage.refusal}", coverage.hint))
     return 0
 
 

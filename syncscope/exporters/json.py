@@ -17,6 +17,7 @@ from syncscope.model.uses import StepUses, Use
 
 if TYPE_CHECKING:
     from syncscope.model.bound import SavingBound
+    from syncscope.model.coverage import Coverage
     from syncscope.model.line_use import LineUse
     from syncscope.model.memory import Held, MemoryUse
     from syncscope.model.source import Place
@@ -108,6 +109,7 @@ def as_object(report: Report) -> dict[str, Any]:
             for group in report.groups
         ],
         "findings": [{**finding(f), "fix": with_diff(f, report), "ran": id(f) not in unseen} for f in report.findings],
+        "coverage": coverage(report.coverage),
         "notes": list(report.notes),
         "verified": None if report.verified is None else dict(report.verified),
     }
@@ -135,6 +137,20 @@ def of_lines(lines: list[Line]) -> dict[str, Any] | None:
         return min(sum(values), first.bound if first.bound is not None else 1.0) if values else None
 
     return answer(replace(first, share=total("share"), low=total("low"), high=total("high")))
+
+
+def coverage(found: Coverage | None) -> dict[str, Any] | None:
+    """What the recording has and lacks, and whether it can be judged."""
+    if found is None:
+        return None
+    return {
+        "enough": not found.refusal,
+        "why_not": found.refusal or None,
+        "hint": found.hint or None,
+        "words": found.words,
+        "has": list(found.has),
+        "lacks": [{"what": what, "how": how} for what, how in found.lacks],
+    }
 
 
 def bound(found: SavingBound | None) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
@@ -17,7 +16,7 @@ from syncscope.exporters._source_frame import line_of
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Advice, Line, Report
-from syncscope.model.trace import DEVICE, Trace
+from syncscope.model.trace import Trace
 from syncscope.model.uses import Use
 
 SUFFIX = ".txt"
@@ -77,11 +76,8 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
 
 def nowhere(report: Report) -> Text:
     """What is said of a report without a line: all is well, or the recording cannot know."""
-    trace = report.trace
-    if trace is not None and not np.isin(trace.kind, DEVICE).any():
-        if trace.meta.get("unknown"):
-            return Text("What the devices did is in words that syncscope does not know.", "yellow")
-        return Text("No device worked in this recording, so that it cannot show where the host waits.", "yellow")
+    if report.coverage is not None and report.coverage.refusal:
+        return Text(f"Where the host waits cannot be told from this recording: {report.coverage.refusal}.", "yellow")
     return Text("The host waited for the device nowhere in this recording.", "green")
 
 
@@ -93,6 +89,8 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         yield "do first", _what_if.first(report)
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
+    if report.coverage is not None:
+        yield "trace", Text(report.coverage.words, "yellow" if report.coverage.refusal else "dim")
     if report.steps:
         times = figures.durations(report)
         counted = f"   {said}" if (said := figures.counted(report)) else ""

@@ -48,6 +48,7 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
             columns.add(events, text)
             seen += len(events)
             if seen > most // SMALLEST:  # events of a few bytes each: a bomb, which would take more memory than text
+                scan.cut = True
                 scan.notes.append(f"{files.too_much(most)}, or {seen:,} events; what came before is used")
                 break
     lost = scan.lost + columns.lost
@@ -55,6 +56,8 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
         where = f", the first at byte {scan.first_lost:,} of the JSON" if scan.first_lost >= 0 else ""
         scan.notes.append(f"{lost:,} broken event{'s' * (lost > 1)} left out{where}")
     trace = columns.trace(scan.notes)
+    if scan.cut:
+        trace.meta["cut"] = True
     if not len(trace) and lost:
         raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", "record or copy the trace again")
     return trace.visible()

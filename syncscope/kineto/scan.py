@@ -117,6 +117,7 @@ class Scan:
     head: dict[str, Any] = field(default_factory=dict)
     lost: int = 0
     first_lost: int = -1  # byte offset in the JSON text
+    cut: bool = False  # the text ends before the list of events does
     notes: list[str] = field(default_factory=list)
     _offset: int = 0
 
@@ -130,6 +131,7 @@ class Scan:
         """
         rest = yield from self._body(*self._before(pieces, name), pieces)
         if rest is None:
+            self.cut = True
             self.notes.append("the file ends inside the list of events; what came before is used")
             return
         beside = bytearray()

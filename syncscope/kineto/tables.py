@@ -149,6 +149,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend"), str),
         **dict.fromkeys(("clocks", "unknown"), dict),
+        "cut": bool,
     }
     known = told.items() if isinstance(told, dict) else ()
     meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}

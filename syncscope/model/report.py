@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncscope.model.answer import Answer
 from syncscope.model.bound import SavingBound
+from syncscope.model.coverage import Coverage
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
 from syncscope.model.words import all_visible
@@ -155,6 +156,8 @@ class Report:
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
+    `coverage` is what the recording has and lacks, and why nothing can be judged by it where that is so: then no figure of a
+    saving is there.
     `bound` is what no fix of waits can pass, known wherever work of a device is; `answer` what to do about all of them,
     and `of_waits` the same where no loop around them is taken out, too.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
@@ -209,6 +212,7 @@ class Report:
     memory: tuple[MemoryUse, ...] = field(default=(), repr=False)
     held_up: HeldUp | None = field(default=None, repr=False)
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
+    coverage: Coverage | None = None
 
     def __repr__(self) -> str:
         """A line for a person: a report holds a whole recording."""
@@ -234,5 +238,6 @@ class Report:
             "work",
             "memory",
             "verified",
+            "coverage",
         ):
             object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))

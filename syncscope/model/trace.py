@@ -109,6 +109,7 @@ class Meta(TypedDict, total=False):
     programs: list[str]  # the texts of OpenCL C that were given to the driver, each once
     recorder: str  # "syncscope" where it is our own
     host: str
+    cut: bool  # its file ends before its list of events does
     rank: int
     world_size: int
     backend: str  # of the process group

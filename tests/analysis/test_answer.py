@@ -74,7 +74,8 @@ def test_without_work_of_a_device_nobody_knows():
     report = summarize(Device().run([[("work", MS)]] * 8)[0])
     assert report.answer.decision is UNKNOWN
     assert report.answer.share is None
-    assert "record on the device" in report.answer.why
+    assert "no work of a device was recorded" in report.answer.why
+    assert "syncscope run" in report.answer.why
 
 
 def test_where_nobody_waits_it_is_left():

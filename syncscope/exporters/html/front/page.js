@@ -32,8 +32,9 @@ export function showPage(root, model, events, runs = null, choose = null) {
 }
 
 function notes(model) {
-  if (!model.notes.length) return null;
-  return make("section", {id: "notes", "aria-labelledby": "notes-title"}, make("h2", {id: "notes-title"}, "Notes"), make("ul", {}, model.notes.map(note => make("li", {}, prose(note)))));
+  const trace = model.coverage ? [`The trace: ${model.coverage.words}.`] : [];
+  if (!model.notes.length && !trace.length) return null;
+  return make("section", {id: "notes", "aria-labelledby": "notes-title"}, make("h2", {id: "notes-title"}, "Notes"), make("ul", {}, [...trace, ...model.notes].map(note => make("li", {}, prose(note)))));
 }
 
 function theme(name) {

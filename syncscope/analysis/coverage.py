@@ -1,0 +1,139 @@
+"""Whether a recording can be judged at all: the one place that says so, for reports, limits, comparisons and jobs.
+
+A wait is seen by the call that waited and by the device's work that it waited for. Where one of the two was not recorded, no
+wait is seen, and a report without waits would be a false one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from syncscope.analysis.waits import Launches, launches
+from syncscope.errors import UserError
+from syncscope.model.coverage import Coverage
+from syncscope.model.trace import Kind, Trace
+
+# Calls that give the device work each time: a fill may be none, and what a graph launches has the number of its launch.
+LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange|MemcpyAsync")
+CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
+FEW = 0.05  # the part of the launches whose work may be missing: what ran when the recording ended
+UNLAUNCHED = (
+    0.5  # the part of the device's work that may have been launched before the recording, or by another process
+)
+SHAPES = '"Input Dims"'
+
+
+def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
+    """What a recording has and lacks, and why it cannot be judged if it cannot; `steps` is how many are marked in it."""
+    kinds = set(np.unique(trace.kind).tolist())
+    ours = trace.meta.get("recorder") == "syncscope"
+    placed = trace.place[trace.rows(Kind.CALL, Kind.READ, Kind.KERNEL)]
+    lines = bool((placed >= 0).any())
+    facts = (
+        (f"{steps} step{'s' * (steps > 1)}" if steps else "", "steps", "end each with `prof.step()` or `trace.step()`"),
+        ("device work" if len(launched.row) else "", "device work", "`ProfilerActivity.CUDA`"),
+        ("driver calls" if Kind.CALL in kinds else "", "driver calls", "`ProfilerActivity.CUDA`"),
+        ("operators" if Kind.OP in kinds else "", "operators", "`ProfilerActivity.CPU`" if not ours else ""),
+        ("lines" if lines else "functions" if Kind.PYTHON in kinds else "", "lines", "`syncscope run`"),
+        (
+            "shapes" if any(SHAPES in one for one in trace.details) else "",
+            "shapes",
+            "`--shapes`" if ours else "`record_shapes=True`",
+        ),
+        (
+            "memory" if trace.memory is not None else "",
+            "memory",
+            "`--memory`" if ours else "`profile_memory=True`",
+        ),
+    )
+    refusal, hint, whole = _refusal(trace, launched, kinds)
+    return Coverage(
+        has=tuple(there for there, _, _ in facts if there),
+        lacks=tuple((what, how) for there, what, how in facts if how and not there),
+        refusal=refusal,
+        hint=hint,
+        whole=whole,
+        empty=not kinds - {int(Kind.OTHER)},
+    )
+
+
+def refuse(trace: Trace, name: str) -> None:
+    """Nothing, where a recording can be judged.
+
+    Raises:
+        UserError: it cannot, with the reason.
+    """
+    found = coverage_of(trace, launches(trace), 0)
+    if found.refusal:
+        raise UserError(f"{name} cannot be judged: {found.refusal}", found.hint)
+
+
+def _refusal(trace: Trace, launched: Launches, kinds: set[int]) -> tuple[str, str, bool]:
+    """Why nothing can be judged, what to do about it, and whether the device's work is all there."""
+    if trace.meta.get("cut"):
+        return "it is cut off before the end of its events", "copy it once more, or read more of it (--max-size)", False
+    if not len(launched.row):
+        return (*_idle(trace, kinds), True)
+    if Kind.CALL not in kinds:
+        why = "no call of the driver was recorded, and so no wait can be seen"
+        return why, "record the host, too: leave no event of `cuda_runtime` out", True
+    lonely = int((launched.call < 0).sum())
+    if lonely > UNLAUNCHED * len(launched.row):
+        why = f"of {len(launched.row):,} pieces of device work {lonely:,} have no call that launched them"
+        return why, "record the process that launches, and from before its steps", True
+    calls, lost = lost_work(trace, launched)
+    if lost > FEW * calls:
+        why = f"of {calls:,} launches {lost:,} have no work of the device, which was lost"
+        return why, "record fewer steps at once, and stop the profiler before the program ends", False
+    return "", "", True
+
+
+def _idle(trace: Trace, kinds: set[int]) -> tuple[str, str]:
+    """Why no work of a device is known, and what to do."""
+    if unknown := trace.meta.get("unknown"):
+        named = " and ".join(f"{count:,} {name}" for name, count in list(unknown.items())[:3])
+        return (
+            f"this recording has {named}, which syncscope does not know",
+            "give what torch.profiler or syncscope recorded",
+        )
+    if not kinds:
+        return "it has no events", "give what torch.profiler or syncscope recorded"
+    if Kind.CALL in kinds:
+        why = "no work of a device was recorded, though the driver was called"
+        return why, "let the profiler stop before the program ends, and no other profiler run beside it"
+    why = "no work of a device was recorded: all ran on the CPU, or the device was left out"
+    return why, "record with `ProfilerActivity.CUDA` or `syncscope run`; without a GPU, `syncscope run --device ocl`"
+
+
+def lost_work(trace: Trace, launched: Launches) -> tuple[int, int]:
+    """How many calls give the device work each time, and of how many of them none was recorded.
+
+    Of each name only where some have: a dialect may join none of them to their work. What is captured into a graph does not
+    run.
+    """
+    calls = trace.rows(Kind.CALL)
+    launching = np.array([bool(LAUNCH.search(name)) for name in trace.names], bool)
+    calls = calls[launching[trace.name[calls]] & (trace.correlation[calls] >= 0)]
+    calls = calls[~_captured(trace, calls)]
+    worked = np.zeros(len(trace), bool)
+    worked[launched.call[launched.call >= 0]] = True
+    known = np.bincount(trace.name[calls], worked[calls], len(trace.names)) > 0 if len(calls) else np.zeros(0, bool)
+    calls = calls[known[trace.name[calls]]] if len(calls) else calls
+    return len(calls), int((~worked[calls]).sum())
+
+
+def _captured(
+    trace: Trace, calls: np.ndarray[tuple[int], np.dtype[np.intp]]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which of these calls lie between the begin and the end of a capture."""
+    begin, end = (
+        trace.start[trace.rows(Kind.CALL)][
+            np.array([bool(pattern.search(name)) for name in trace.names], bool)[trace.name[trace.rows(Kind.CALL)]]
+        ]
+        for pattern in CAPTURE
+    )
+    inside = np.searchsorted(begin, trace.start[calls], "right") > np.searchsorted(end, trace.start[calls], "right")
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = inside
+    return found

@@ -1,0 +1,32 @@
+"""What a recording has of a program, what it lacks, and whether anything can be judged by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was recorded (`has`, in words) and what was not (`lacks`: what, and how to record it).
+
+    `refusal` says why neither the number of syncs nor any time can be judged; "" where they can. `hint` is what to do about
+    it. `whole` is False where work of the device is known to be missing, so that not even how busy it was is known; `empty`
+    says that there is no event of a program.
+    """
+
+    has: tuple[str, ...] = ()
+    lacks: tuple[tuple[str, str], ...] = ()
+    refusal: str = ""
+    hint: str = ""
+    whole: bool = True
+    empty: bool = False
+
+    @property
+    def words(self) -> str:
+        """In a sentence: whether it is enough, what there is, what is missing and how to record that."""
+        there = ", ".join(self.has) or "nothing"
+        missing = ", ".join(f"{what} ({how})" for what, how in self.lacks)
+        rest = f". Not in it: {missing}" if missing else ""
+        if self.refusal:
+            return f"not enough to judge syncs or savings by: {self.refusal}; {self.hint}. In it: {there}{rest}"
+        return f"enough for syncs and savings: {there}{rest}"

@@ -1,0 +1,166 @@
+"""What cannot be judged is never called well: recordings without a device, without calls, cut off, with work that was lost."""
+
+import gzip
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cli.test_report import folder, outcome, ranks, recording  # noqa: F401  a fixture
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.cli import commands
+from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
+
+CALM = ("--max-syncs-per-step", "99")
+
+
+def without(*kinds: Kind, later: bool = False) -> Trace:
+    """The recording without such events; with `later`, without those of its second half."""
+    trace = recording("train.py")
+    gone = np.isin(trace.kind, kinds)
+    if later:
+        gone &= trace.start > trace.end.max() // 2
+    return trace.take(~gone)
+
+
+LACKING = {
+    "no device": (without(*DEVICE), "no work of a device was recorded, though the driver was called"),
+    "cpu": (without(*DEVICE, Kind.CALL), "all ran on the CPU, or the device was left out"),
+    "no calls": (without(Kind.CALL), "no call of the driver was recorded"),
+    "lost": (without(*DEVICE, later=True), "of 5 launches 2 have no work of the device, which was lost"),
+}
+
+
+def run(*args: str):
+    return CliRunner().invoke(commands, args, standalone_mode=False)
+
+
+@pytest.fixture(params=LACKING)
+def lacking(folder, request):  # noqa: F811
+    trace, why = LACKING[request.param]
+    kineto.save(trace, folder / "bad.json")
+    return "bad.json", why
+
+
+def test_a_whole_recording_is_enough(folder):  # noqa: F811
+    code, out, err = outcome("run.pt.trace.json.gz", *CALM)
+    assert (code, err) == (0, "")
+    assert "enough for syncs and savings: 5 steps, device work, driver calls" in " ".join(out.split())
+
+
+def test_a_limit_that_cannot_be_judged_is_an_error(lacking):
+    path, why = lacking
+    for limit in (CALM, ("--max-saving", "90%")):
+        code, _, err = outcome(path, *limit)
+        assert code == 2
+        assert f"{path}: limits cannot be judged by this recording" in err
+        assert why in err
+        assert " hint: " in err
+
+
+def test_every_report_says_so_and_has_no_saving(lacking, folder):  # noqa: F811
+    path, why = lacking
+    code, out, _ = outcome(path)
+    assert code == 0
+    assert why in " ".join(out.split())
+    assert "nowhere" not in out
+    assert "worth fixing" not in out
+    found = json.loads(run("report", path, "--format", "json").stdout)
+    assert found["coverage"]["enough"] is False
+    assert why in found["coverage"]["why_not"]
+    assert found["answer"]["decision"] == "unknown"
+    assert (found["total_saving_ms"], found["what_if"], found["fidelity"]) == (None, [], None)
+    assert outcome(path, "-o", "page.html")[0] == 0
+    assert why in (folder / "page.html").read_text()
+
+
+def test_how_busy_is_not_said_of_work_that_was_lost(folder):  # noqa: F811
+    kineto.save(LACKING["lost"][0], folder / "bad.json")
+    assert json.loads(run("report", "bad.json", "--format", "json").stdout)["device_busy"] is None
+
+
+def test_a_comparison_says_so_and_predicts_nothing(lacking):
+    path, why = lacking
+    done = run("diff", "run.pt.trace.json.gz", path)
+    assert done.return_value == 2
+    said = " ".join(done.stdout.split())
+    assert "the second recording cannot be judged" in said
+    assert why in said
+    assert "came true" not in said
+    assert why in json.loads(run("diff", path, "run.pt.trace.json.gz", "--format", "json").stdout)["why_not"]
+
+
+def test_a_rank_that_cannot_be_judged_is_named_and_left_out(lacking, folder):  # noqa: F811
+    path, why = lacking
+    ranks(folder / "job")
+    (folder / path).rename(folder / "job" / "worker2.pt.trace.json")
+    done = run("ranks", "job")
+    assert done.return_value == 2
+    assert "2 ranks" in done.stdout
+    assert "worker2.pt.trace.json cannot be judged" in done.stderr
+    assert why in done.stderr
+
+
+def test_a_roofline_without_work_says_that_and_nothing_of_shapes(folder):  # noqa: F811
+    kineto.save(LACKING["no device"][0], folder / "bad.json")
+    error = run("roofline", "bad.json", "--bandwidth", "1", "--flops", "1").exception
+    assert "no work of a device" in str(error)
+    assert "shapes" not in str(error)
+
+
+def cut(folder, share: float) -> str:  # noqa: F811
+    text = gzip.decompress((folder / "run.pt.trace.json.gz").read_bytes())
+    (folder / "cut.json").write_bytes(text[: int(share * len(text))])
+    return "cut.json"
+
+
+def test_a_recording_that_is_cut_off_cannot_be_judged(folder):  # noqa: F811
+    path = cut(folder, 0.9)
+    code, _, err = outcome(path, *CALM)
+    assert code == 2
+    assert "it is cut off before the end of its events" in err
+    assert "it is cut off" in " ".join(outcome(path)[1].split())
+
+
+def test_one_that_was_read_only_in_part_neither_also_once_it_was_saved_again(folder):  # noqa: F811
+    kineto.save(kineto.read(cut(folder, 0.9)), "again.json")
+    assert outcome("again.json", *CALM)[0] == 2
+
+
+def test_gzip_that_ends_behind_the_whole_list_takes_nothing(folder):  # noqa: F811
+    whole = (folder / "run.pt.trace.json.gz").read_bytes()
+    (folder / "tail.json.gz").write_bytes(whole[:-4])  # of its checksum
+    assert outcome("tail.json.gz", *CALM)[0] == 0
+
+
+def test_what_is_captured_into_a_graph_is_not_lost(folder):  # noqa: F811
+    host, trace = Lane(1, 1, label="python"), recording("train.py")
+    captured = [Event(Kind.CALL, "clEnqueueNDRangeKernel", host, 100 + n, 1, 1000 + n) for n in range(50)]
+    around = [Event(Kind.CALL, f"cudaStream{how}Capture", host, at, 1) for how, at in (("Begin", 90), ("End", 200))]
+    kineto.save(Trace.of([*captured, *around, *trace]), "graph.json")
+    assert outcome("graph.json", *CALM)[0] == 0
+    kineto.save(Trace.of([*captured, *trace]), "lost.json")
+    assert outcome("lost.json", *CALM)[0] == 2
+
+
+DEVTOOLS = [{"ph": "X", "cat": "devtools.timeline", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1}] * 9
+
+
+@pytest.mark.parametrize("text", ['{"traceEvents": []}', json.dumps(DEVTOOLS)])
+def test_what_is_no_recording_of_a_program_is_an_error(folder, text):  # noqa: F811
+    (folder / "other.json").write_text(text)
+    code, _, err = outcome("other.json")
+    assert code == 2
+    assert "other.json is no recording of a program" in err
+
+
+def test_it_says_what_is_missing_and_how_to_record_it(folder):  # noqa: F811
+    trace = recording("train.py")
+    kineto.save(replace(trace, meta={}).take(trace.kind != Kind.STEP), "plain.json")
+    found = json.loads(run("report", "plain.json", "--format", "json").stdout)["coverage"]
+    lacks = {one["what"]: one["how"] for one in found["lacks"]}
+    assert lacks["steps"] == "end each with `prof.step()` or `trace.step()`"
+    assert lacks["memory"] == "`profile_memory=True`"
+    assert "lines" not in lacks
