@@ -1,4 +1,4 @@
-"""`x[i] = 1.0` as `x[i] = x.new_ones(())`; one element is filled."""
+"""`x[i] = 1.0` as `x.index_fill_(0, i, 1.0)`; at several indices `x.new_ones(())` is written, and one element is filled."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ EXAMPLES = (
         def targets(scores: torch.Tensor, label: torch.LongTensor):
             goal = torch.zeros_like(scores)
             row = torch.arange(len(label), device=label.device)
-            goal[row, label] = goal.new_ones(())
+            goal.scatter_(1, label[:, None], 1.0)
             return goal
         """,
-        Safety.SAFE,
+        Safety.UNSAFE,
         "scores: float[n, 4]; label: label[n] < 4",
     ),
     Example(
@@ -52,11 +52,11 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, i: torch.LongTensor):
             x = x * 2
-            x[i.flatten()] = x.new_full((), -7)
-            x[:, i.flatten()] = x.new_full((), True)
+            x.index_fill_(0, i.flatten(), -7)
+            x.index_fill_(1, i.flatten(), True)
             return x
         """,
-        Safety.SAFE,
+        Safety.UNSAFE,
         "x: float[n + 5, 5]; i: index[m] < 5",
     ),
     Example(
@@ -97,7 +97,7 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, i: torch.LongTensor, smooth: float):
             x = x * 2
-            x[i.flatten()] = x.new_full((), smooth)
+            x.index_fill_(0, i.flatten(), smooth)
             return x
         """,
         Safety.UNSAFE,
@@ -117,11 +117,33 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, i: torch.LongTensor):
             x = x.clone()
-            x[i.flatten()] = x.new_full((), 1.5)
+            x.index_fill_(0, i.flatten(), 1.5)
             return x
         """,
         Safety.UNSAFE,
         "x: float[n + 5, 5]; i: index[m] < 5",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor, seen: torch.BoolTensor):
+            x, seen = x * 2, seen.clone()
+            x[i.flatten(), i.flatten()] = 0  # !
+            seen[i.flatten(), i.flatten()] = True  # !
+            return x, seen
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor, seen: torch.BoolTensor):
+            x, seen = x * 2, seen.clone()
+            x[i.flatten(), i.flatten()] = x.new_zeros(())
+            seen[i.flatten(), i.flatten()] = seen.new_ones(())
+            return x, seen
+        """,
+        Safety.SAFE,
+        "x: float[n + 5, 5]; i: index[m] < 5; seen: bool[n + 5, 5]",
     ),
 )
 
@@ -160,10 +182,75 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if any(not told(function, other) for other in beside(function, assign, target)):
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
+    if (code := filling_code(function, target)) is not None:
+        template, index, rows = code
+        draft.replace(assign, template, x=target.value, i=index, value=value)
+        said = [
+            *musts(function, target, index, rows),
+            changes,
+            "an index that is out of range is reported in other words",
+        ]
+        return draft.fix("fill at the positions on the device", Safety.UNSAFE, "; ".join(filter(None, said)))
     if not named(target.value):
         return None
     draft.replace(assign.value, "{number}", number=new_number(draft, target.value, value))
     return draft.fix("make the number on the device", safety, changes)
+
+
+def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.expr, ast.expr | None] | None:
+    """The call that fills at positions of one dimension, its index, and the rows that go with that; None for several."""
+    found = each_of(target.slice)
+    rows: ast.expr | None = None
+    match [part for part in found if not is_all(part)]:
+        case [index]:
+            code = f"{{x}}.index_fill_({found.index(index)}, {{i}}, {{value}})"
+        case [rows, index] if (
+            len(found) == 2 and function.fact(target.value).ndim in (None, 2) and counted(function, rows)
+        ):
+            code = "{x}.scatter_(1, {i}[:, None], {value})"
+        case _:
+            return None
+    fact = function.fact(index)
+    return (code, index, rows) if fact.is_tensor and fact.ndim in (None, 1, 0 if rows is None else 1) else None
+
+
+def is_all(part: ast.expr) -> bool:
+    """Whether a part of an index takes everything: `:`."""
+    return isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None
+
+
+def counted(function: Function, rows: ast.expr) -> ast.expr | None:
+    """The call that counts rows from 0: `torch.arange(n)`."""
+    made = function.value(rows)
+    return made if seen(function, made, "torch.arange({n}, **_)") is not None else None
+
+
+def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.expr | None) -> list[str]:
+    """What must hold of an index that fills, and of what is filled."""
+    text, wanted = function.file.text(index), []
+    if not is_long(function, index):
+        wanted.append("be int64")
+    if function.fact(index).ndim not in ((1,) if rows is not None else (0, 1)):
+        wanted.append("have one dimension")
+    if rows is not None:
+        sized = seen(
+            function, counted(function, rows), "torch.arange(len({i}), **_)", "torch.arange({i}.shape[0], **_)"
+        )
+        if sized is None or not function.same(sized["i"], index):
+            wanted.append(f"be as long as {function.file.text(rows)}")
+    found = [f"{text} must {' and '.join(wanted)}"] if wanted else []
+    if rows is not None and function.fact(target.value).ndim is None:
+        found.append(f"{function.file.text(target.value)} must have two dimensions")
+    return found
+
+
+def is_long(function: Function, index: ast.expr) -> bool:
+    """Whether an index is surely of int64: `i.long()`, `x.argmax()`."""
+    made = function.value(index)
+    return (
+        seen(function, made, "{x}.long()", "{x}.argmax(*_, **_)", "{x}.argsort(*_, **_)", "torch.randperm({n})")
+        is not None
+    )
 
 
 def beside(function: Function, assign: ast.Assign, target: ast.Subscript) -> list[ast.Assign]:

@@ -9,8 +9,9 @@ backends there is no such copy.
 
 What to do
 ----------
-- `x[i] = x.new_ones(())` makes the number on the device, with a kernel that fills it. One element: `x[0, 0].fill_(1.0)`.
-- `x.index_fill_(0, i, 1.0)` is one call less where `i` is one int64 index of one dimension into the first dimension of `x`.
+- `x.index_fill_(0, i, 1.0)` takes the number as an argument of its kernel, as a fill does. `i` is int64 and has one dimension.
+- One column of each row, `x[torch.arange(n), label] = 1.0`, is `x.scatter_(1, label[:, None], 1.0)`.
+- Several indices: `x[i, j] = x.new_ones(())` makes the number on the device. One element: `x[0, 0].fill_(1.0)`.
 - Positions that were looked for, `i = mask.nonzero()`, are better not looked for: `x.masked_fill_(mask, 1.0)`.
 - A value that many steps write is made once, before the loop.
 
@@ -20,8 +21,9 @@ In every step, and on CUDA: other backends may not wait. Nothing is gained where
 
 Fix safety
 ----------
-Safe: the same values, gradients, dtype and errors, for every dtype, also of an index that is out of range, negative or that
-names a place twice. Unsafe where the number is a name, because it may be a numpy number or a tensor after all.
+Safe at several indices and of one element: the same values, gradients, dtype and errors, for every dtype, also of an index that
+is out of range, negative or that names a place twice. Unsafe where the number is a name, because it may be a numpy number or a
+tensor after all, and what `index_fill_` and `scatter_` ask of their index is said.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
+from rules.driver import HEAD, findings
 
 torch = pytest.importorskip("torch")
 
@@ -85,8 +86,27 @@ def test_one_element_is_filled_alike(dtype: str) -> None:
             assert outcome(fill, given, graph, (0, -1), number) == before, (given.shape, graph, number)
 
 
-def test_index_fill_is_not_the_same() -> None:
-    """Why the rewrite is not `index_fill_`: it knows one dimension, int64, and its own words."""
+def index_fill(x: object, index: object, number: object) -> None:
+    x.index_fill_(0, index, number)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_index_fill_writes_the_same_at_positions_that_exist(dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    for given, graph in tensors(kind):
+        for word in ("two rows", "one row twice", "from the end", "none"):
+            index = torch.tensor(INDICES[word], dtype=torch.int64)
+            if given.ndim == 0 or (len(given) == 0 and len(index)):
+                continue
+            for number in (0, 1.0, True, 2.5, 100):
+                before = outcome(put, given, graph, index, number)
+                after = outcome(index_fill, given, graph, index, number)
+                assert type(after) is type(before), (given.shape, graph, word, number)
+                assert isinstance(before, str) or after == before, (given.shape, graph, word, number)
+
+
+def test_what_index_fill_asks_of_its_index_is_said() -> None:
+    """It knows one dimension and int64 alone: the fix says so where nothing shows it."""
     x = torch.zeros(3, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,3 +114,15 @@ def test_index_fill_is_not_the_same() -> None:
             x[index] = 1.0
             with pytest.raises((IndexError, RuntimeError)):
                 x.index_fill_(0, index, 1.0)
+    assert changes("def f(x: torch.Tensor, i: torch.Tensor):\n    x[i.int()] = 0\n").startswith(
+        "i.int() must be int64 and have one dimension; "
+    )
+    assert changes("def f(x: torch.Tensor, v: torch.Tensor):\n    x[v.flatten().argsort()] = 0\n") == (
+        "an index that is out of range is reported in other words"
+    )
+
+
+def changes(code: str) -> str:
+    """What the fix of some code says that it changes."""
+    (fix,) = [f.fix for f in findings(HEAD + code, "number-at-positions") if f.fix is not None]
+    return fix.changes
