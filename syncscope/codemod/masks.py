@@ -24,8 +24,16 @@ def mask_of(site: Site) -> ast.expr | None:
 
 
 def masking(use: ast.Subscript, mask: ast.expr, function: Function) -> ast.expr:
-    """The mask in an index."""
+    """The mask in an index; the whole index, where only `:` comes after it: `x[mask, :]` is `x[mask]`, of any mask."""
+    first, *rest = each_of(use.slice)
+    if function.same(first, mask) and all(map(is_all, rest)):
+        return use.slice
     return next(part for part in each_of(use.slice) if function.same(part, mask))
+
+
+def is_all(part: ast.expr) -> bool:
+    """Whether a part of an index takes everything: `:`."""
+    return isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None
 
 
 def bound_once(function: Function, use: ast.expr) -> ast.Assign | ast.AnnAssign | None:

@@ -198,6 +198,8 @@ def _positions_are_kept(node: Any, function: ast.FunctionDef | ast.AsyncFunction
     for inner, each in zip([node, *above], above, strict=False):
         if inner in _counted_or_written(each):  # `nonzero(m).size(0)`: how many there are is all that is kept
             return False
+        if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice) and each.slice.upper is not None:
+            return False  # `nonzero(m)[:k]`: of a number that the host knows there is a form that does not wait
         if isinstance(each, ast.Assign) and inner is each.value:
             names = {name_of(name) for target in each.targets for name in walk(target) if isinstance(name, ast.Name)}
             return not names.isdisjoint(_used(function))

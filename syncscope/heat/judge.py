@@ -37,6 +37,14 @@ def of_wait(around: Heat | None, function: ProjectFunction | None, module: Modul
     return around
 
 
+_BEFORE_STEPS = (Reason.TOP_LEVEL, Reason.MAIN, Reason.SET_UP, Reason.OUTSIDE, Reason.COMMAND, Reason.NO_STEP)
+
+
+def of_switch(said: Heat) -> Heat:
+    """Hot, where what holds for the whole program is switched on before its steps."""
+    return Reason.SWITCHED_ON() if said.reason in _BEFORE_STEPS else said
+
+
 @lru_cache(maxsize=64)
 def _of_file(module: Module) -> Heat | None:
     """Cold, where all of a file is."""

@@ -194,9 +194,14 @@ def check_source(source: SourceFile, config: Config) -> Checked:
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
     """The finding with its fix, told in a line where nobody gains by reading more."""
-    if site is None or (finding.short and not config.all):
+    scaled = (
+        finding.heat.reason is Reason.BY_DESIGN
+    )  # with an optimizer that is in sight there is a form that does not wait
+    if site is None or (finding.short and not config.all and not scaled):
         return finding
     finding = with_fix(source, finding, site, view, config)
+    if scaled:
+        return replace(finding, heat=Reason.NOT_FUSED()) if finding.fix is not None else finding
     function = view.function(site)
     if not finding.heat.whole or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding

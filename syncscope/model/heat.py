@@ -128,6 +128,8 @@ class Reason(Enum):
     MOVED = NOT, "it is moved once, and kept"
 
     # by the wait itself: what is there runs in every step
+    SWITCHED_ON = WHOLE, "switched on once, for every step"
+    NOT_FUSED = WHOLE, "once a step, which a fused optimizer does not ask for"
     BY_DESIGN = SHORT, "by design, once a step"
     CLOCK = NOT, "a clock for the log: to wait for it would cost more than it tells"
     ASKED_AFTER = SHORT, "the test before has just waited: nothing is in flight"

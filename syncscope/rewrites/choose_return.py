@@ -1,4 +1,7 @@
-"""`if t: return a` before the `return b` of the same block: one return of `torch.where(t, a, b)`."""
+"""`if t: return a` before the `return b` of the same block: one return of `torch.where(t, a, b)`.
+
+It waits for losses that end early where a batch has nothing to learn from, as that of `samples/segmentation.py`.
+"""
 
 from __future__ import annotations
 

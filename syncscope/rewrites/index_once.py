@@ -320,7 +320,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     index = function.fresh(f"{mask.id.removesuffix('_index')}_index")
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True){'[0]' if beside else ''}", m=mask)
     for use in uses:
-        draft.replace(masking(use, mask, function), index)
+        part = masking(use, mask, function)
+        if part is use.slice and isinstance(part, ast.Tuple):
+            draft.replace(use, f"{{x}}[{index}]", x=use.value)
+        else:
+            draft.replace(part, index)
     title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
     out_of_loop = isinstance(first, (ast.For, ast.AsyncFor))
     if fits and fact.ndim is not None and is_mask(fact) and not out_of_loop:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.masks import is_all
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.asked import may_be_several
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
@@ -35,7 +36,7 @@ EXAMPLES = (
             return goal
         """,
         Safety.UNSAFE,
-        "scores: float[n, 4]; label: label[n] < 4",
+        "scores: float[n, 4]; label: index[n] < 4",
     ),
     Example(
         """
@@ -214,11 +215,6 @@ def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.ex
     return (code, index, rows) if fact.is_tensor and fact.ndim in (None, 1, 0 if rows is None else 1) else None
 
 
-def is_all(part: ast.expr) -> bool:
-    """Whether a part of an index takes everything: `:`."""
-    return isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None
-
-
 def counted(function: Function, rows: ast.expr) -> ast.expr | None:
     """The call that counts rows from 0: `torch.arange(n)`."""
     made = function.value(rows)
@@ -233,6 +229,7 @@ def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.
     if function.fact(index).ndim not in ((1,) if rows is not None else (0, 1)):
         wanted.append("have one dimension")
     if rows is not None:
+        wanted.append("not be negative")
         sized = seen(
             function, counted(function, rows), "torch.arange(len({i}), **_)", "torch.arange({i}.shape[0], **_)"
         )

@@ -8,7 +8,9 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.numbers import named
 from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.templates import Part
 from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -41,6 +43,22 @@ EXAMPLES = (
         """
         import torch
 
+        def everywhere(parts: dict[str, torch.Tensor], share):
+            return {name: part.item() for name, part in share(parts).items()}  # !
+        """,
+        """
+        import torch
+
+        def everywhere(parts: dict[str, torch.Tensor], share):
+            values = share(parts)
+            return dict(zip(values, torch.hstack(tuple(values.values())).tolist()))
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
         def values(parts: dict[str, torch.Tensor]):
             read = {}
             for name, part in parts.items():
@@ -67,15 +85,29 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def in_comprehension(site: Site, function: Function) -> Fix | None:
     """The fix for `{k: t.item() for k, t in d.items()}`."""
     loop, tensor = function.parent(site.node), tensor_read(function, site.node)
-    found = seen(function, loop, "{ {k:name}: {read} for {k}, {t:name} in {d:name}.items(*_, **_) }")
+    found = seen(function, loop, "{ {k:name}: {read} for {k}, {t:name} in {d}.items(*_, **_) }")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
     if gathered_on_host(function, found["d"]):
         return None
     join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
-    draft = Draft(function)
-    draft.replace(loop, f"dict(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))", d=found["d"])
+    draft, values = Draft(function), found["d"]
+    if (read_from := named_once(draft, function, loop, values)) is None:
+        return None
+    draft.replace(loop, f"dict(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))", d=read_from)
     return draft.fix("read all at once", Safety.UNSAFE, changes)
+
+
+def named_once(draft: Draft, function: Function, loop: ast.expr, values: ast.expr) -> Part | None:
+    """What the dict is called in new code that has it twice; None where something else would be computed before it."""
+    statement = function.statement(values)
+    if named(values):
+        return values
+    if statement is None or not function.runs_first(statement, loop) or function.indent(statement).strip():
+        return None
+    name = function.fresh("values")
+    draft.insert_before(statement, f"{name} = {{d}}", d=values)
+    return name
 
 
 def in_a_loop(site: Site, function: Function) -> Fix | None:

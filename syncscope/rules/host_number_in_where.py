@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Op, Severity, View
+from syncscope.model.finding import Safety
+from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.WHERE_HOST,)
@@ -39,6 +40,13 @@ EXAMPLES = (
         def forward(x: torch.Tensor, mask: torch.BoolTensor):
             return torch.where(mask, torch.tensor(-1.0, dtype=x.dtype), x)  # !
         """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, mask: torch.BoolTensor):
+            return torch.where(mask, -1.0, x)
+        """,
+        Safety.UNSAFE,
     ),
 )
 
@@ -46,3 +54,7 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     host, taken = view.quote(site.operand), view.quote(site.node)
     return f"{host} is on the host: {taken} copies it to the device and waits; a Python number is not copied"
+
+
+def certain(site: Site, function: Function) -> bool:
+    return True  # a number is chosen alike, wherever the mask lives

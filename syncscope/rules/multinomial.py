@@ -9,24 +9,36 @@ and other devices (mps, what falls back to the CPU) read the answers on the host
 When a fix pays
 ---------------
 Where it runs for every token or step and the number of classes is small: noise and an `argmax` go over all of them. Not for a
-vocabulary that is drawn from once a batch.
-
-Fix safety
-----------
-One draw is the place of the largest of `weights / exponential noise`: the same distribution without the checks. It is
-suggested, not applied, because other numbers are drawn for the same seed.
+vocabulary that is drawn from once a batch. The place of the largest of the weights by exponential noise is drawn from the same
+distribution without the checks; other numbers are drawn for the same seed.
 """
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.NOTE
 OPS = (Op.MULTINOMIAL,)
 SEEN_AS = ("aten::multinomial", "aten::is_nonzero", "aten::item")
-REWRITES = ("draw_by_argmax",)
-EXAMPLES = ()
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def draw(scores: torch.Tensor):
+            return torch.multinomial(scores.softmax(-1), 1)  # !
+        """,
+        instead="""
+        import torch
+
+        def draw(scores: torch.Tensor):
+            weight = scores.softmax(-1)
+            return (weight / torch.empty_like(weight).exponential_()).argmax(-1, keepdim=True)
+        """,
+    ),
+)
 
 
 def message(site: Site, view: View) -> str | None:

@@ -42,7 +42,6 @@ REWRITES = (
     "choose_return",
     "choose_expression",
     "write_without_asking",
-    "choose_without_asking",
     "remember_flag",
     "check_on_device",
     "ask_every_few_passes",

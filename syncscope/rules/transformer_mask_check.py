@@ -7,13 +7,9 @@ To take its fast path with nested tensors, the encoder looks into the mask: whet
 
 When a fix pays
 ---------------
-Where padding is rare or sequences are short. In evaluation with long, mostly padded batches the fast path saves more than its
-check costs: leave it.
-
-Fix safety
-----------
-Unsafe, because in evaluation the results at padded places are then computed and not zero, and padding costs as much as the
-rest. In training the fast path is not taken, and nothing changes.
+In evaluation alone: in training the fast path is not taken, and nobody looks. No command writes it, since results at padded
+places are then computed and not zero, and padding costs as much as the rest: it pays where padding is rare or sequences are
+short. With long, mostly padded batches the fast path saves more than its check costs.
 """
 
 from __future__ import annotations
@@ -31,8 +27,35 @@ SEEN_AS = (
     "aten::_nested_tensor_from_mask_left_aligned",
     "aten::item",
 )
-REWRITES = ("drop_mask_check",)
 EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Reader(nn.Module):
+            def __init__(self):
+                super().__init__()
+                layer = nn.TransformerEncoderLayer(64, 4, batch_first=True)
+                self.encoder = nn.TransformerEncoder(layer, 2)
+
+            def forward(self, x, padding):
+                return self.encoder(x, src_key_padding_mask=padding)  # !
+        """,
+        instead="""
+        import torch
+        from torch import nn
+
+        class Reader(nn.Module):
+            def __init__(self):
+                super().__init__()
+                layer = nn.TransformerEncoderLayer(64, 4, batch_first=True)
+                self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+            def forward(self, x, padding):
+                return self.encoder(x, src_key_padding_mask=padding)
+        """,
+    ),
     Example(
         """
         import torch

@@ -40,7 +40,7 @@ SEEN_AS = (
     "aten::unique_consecutive",
     "aten::unique_dim_consecutive",
 )
-REWRITES = ("count_distinct",)
+REWRITES = ("count_on_device",)
 EXAMPLES = (
     Example(
         """

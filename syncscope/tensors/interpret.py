@@ -143,6 +143,10 @@ def _site(
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     heat = judge.of_wait(wait.heat, function, module)
+    if wait.op is Op.ANOMALY:
+        body = module.tree.body if function is None else function.node.body
+        always = any(isinstance(s, ast.Expr) and s.value is node for s in body)
+        heat = judge.of_switch(heat) if always else heat
     if heat.whole:
         heat = accepted(wait, function, heat) or heat
     return Site(

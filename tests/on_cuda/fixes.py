@@ -38,10 +38,6 @@ d = torch.device("cuda")
 x, y, p = torch.randn(6, 5, device=d), torch.randn(6, 5, device=d), torch.rand(6, 5, device=d) + 0.1
 m, n0, ci, pin = x > 0, np.array([0, 2]), torch.tensor([0, 2]), torch.randn(6, 5).pin_memory()
 log, wide = [], torch.randn(6, 4, 8, device=d)
-layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval().to(d)
-pad = torch.zeros(6, 4, dtype=torch.bool, device=d)
-checking = torch.nn.TransformerEncoder(layer, 1).eval().to(d)
-plain = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval().to(d)
 linear = torch.nn.Linear(5, 5).to(d)
 stepping = torch.optim.SGD(linear.parameters(), 0.1)
 
@@ -68,13 +64,7 @@ PAIRS = {  # what no example runs: as written, as fixed
     "copy_index_without_waiting": ("x[ci]", "x[ci.to(x.device, non_blocking=True)]", "suggest"),
     "copy_once_after_loop": ("a = [r.cpu() for r in x]", "a = torch.stack(list(x)).cpu()", "unsafe"),
     "copy_without_waiting": ("pin.to(d)", "pin.to(d, non_blocking=True)", "unsafe"),
-    "draw_by_argmax": (
-        "torch.multinomial(p, 1)",
-        "(p / torch.empty_like(p).exponential_()).argmax(-1, True)",
-        "suggest",
-    ),
     "draw_on_host": ("torch.rand(1, device=d).item()", "torch.rand(1).item()", "unsafe"),
-    "drop_mask_check": ("checking(wide, src_key_padding_mask=pad)", "plain(wide, src_key_padding_mask=pad)", "unsafe"),
     "give_back_the_tensor": ("x.sum().item()", "x.sum().detach()", "suggest"),
     "give_meter_the_tensor": ("log.append(x.sum().item())", "log.append(x.sum().detach())", "suggest"),
     "give_number_to_where": ("torch.where(m, x, torch.tensor(0.0))", "torch.where(m, x, 0.0)", "unsafe"),

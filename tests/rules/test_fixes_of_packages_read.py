@@ -73,3 +73,42 @@ def test_layers_that_each_branch_makes_without_a_fast_path_are_not_asked_for_the
         "        return self.encoder(x, src_key_padding_mask=pad)\n"
     )
     assert len(findings(code, "transformer-mask-check")) == count
+
+
+def test_a_mask_before_slices_of_everything_is_looked_for_once_whatever_its_dimensions() -> None:
+    code = (
+        "def f(x: torch.Tensor, y: torch.Tensor):\n    inside = (x >= 0) & (x <= 1)\n"
+        "    return torch.dist(x[inside], y[inside, :].cumsum(0))\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "inside_index = inside.nonzero(as_tuple=True)\n" in after
+    assert "torch.dist(x[inside_index], y[inside_index].cumsum(0))" in after
+
+
+def test_a_dict_that_a_call_gives_is_asked_for_once() -> None:
+    code = (
+        "def train(loader, model, optimizer, share, log):\n    for batch in loader:\n        losses = model(batch)\n"
+        "        sum(losses.values()).backward()\n        optimizer.step()\n"
+        "        log({k: v.item() for k, v in share(losses).items()})\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "        values = share(losses)\n        log(dict(zip(values, " in after
+
+
+def test_anomaly_detection_that_a_file_switches_on_is_on_in_every_step() -> None:
+    code = "torch.autograd.set_detect_anomaly(True)\n"
+    assert [f.hot for f in findings(HEAD + code, "anomaly-detection")] == [True]
+    asked = f"import sys\n\nif '--debug' in sys.argv:\n    {code}"
+    assert [f.hot for f in findings(HEAD + asked, "anomaly-detection")] == [False]
+
+
+@pytest.mark.parametrize(("made", "rewrite"), [("torch.optim.Adam", "fuse_optimizer"), ("torch.optim.RMSprop", None)])
+def test_a_scaler_is_told_of_where_its_optimizer_could_be_fused(made: str, rewrite: str | None) -> None:
+    code = (
+        f"def train(loader, model, criterion):\n    optimizer, scaler = None, torch.amp.GradScaler()\n"
+        f"    optimizer = {made}(model.parameters())\n    for x, y in loader:\n        loss = criterion(model(x), y)\n"
+        "        scaler.scale(loss).backward()\n        scaler.step(optimizer)\n        scaler.update()\n"
+    )
+    found = [f for f in findings(HEAD + code, "grad-scaler") if f.fix is not None]
+    assert [f.fix.rewrite for f in found] == ([rewrite] if rewrite else [])
+    assert all(f.hot and not f.short for f in found)
