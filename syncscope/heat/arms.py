@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
@@ -179,9 +179,17 @@ def of_first(node: ast.If) -> Heat | None:
             kept = dotted(right)
         elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
             kept = dotted(left.args[0])
-        if (state and kept.endswith("state")) or any(_keeps(each, kept) for each in node.body if kept):
+        if (state and kept.endswith("state")) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def _straight(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block, and of the arms in it."""
+    for each in body:
+        yield each
+        if isinstance(each, ast.If):
+            yield from _straight([*each.body, *each.orelse])
 
 
 def _switches(statement: ast.stmt, test: ast.expr) -> bool:

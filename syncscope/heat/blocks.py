@@ -54,6 +54,23 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
     return heat
 
 
+def of_last(function: Function | ast.Module, arm: ast.If, name: str, source: bytes) -> Heat | None:
+    """Cold in an arm that ends the training loop which it stands in: it runs once."""
+    if not isinstance(arm.body[-1], (ast.Break, ast.Return)):
+        return None
+    loop: ast.For | ast.AsyncFor | ast.While | None = None
+    body = function.body
+    while (found := _holding(body, arm)) is not None and found[1] is not arm:
+        statement, inner = found[1], _part(found[1], arm)
+        if inner is None:
+            return None
+        if isinstance(statement, loops.LOOPS):
+            loop = statement if inner is statement.body else None
+        body = inner
+    said = loops.of_loop(loop, name, source) if loop is not None else None
+    return Reason.LAST(ast.unparse(arm.test)) if said is not None and said.hot else None
+
+
 def _colder(around: Heat | None, said: Heat | None) -> Heat | None:
     """What a block says, but where what is around it is cold already."""
     return around if said is None or (around is not None and not around.hot) else said

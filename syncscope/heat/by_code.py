@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from syncscope.heat.loops import LOOPS, backward_lines, trains
@@ -11,6 +12,15 @@ from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
 from syncscope.project.syntax import name_of, walk
+
+_READS_WEIGHTS = re.compile(rb"\b(?:torch\.load|load_file|safe_open)\(")
+
+
+@lru_cache(maxsize=8)
+def _text_of(function: ProjectFunction) -> bytes:
+    node, source = function.node, function.module.source
+    starts = line_starts(source)
+    return source[starts[node.lineno - 1] : starts[min(node.end_lineno or node.lineno, len(starts) - 1)]]
 
 
 @lru_cache(maxsize=64)
@@ -41,10 +51,8 @@ def holds_all_steps(function: ProjectFunction) -> bool:
 
 def makes_weights(function: ProjectFunction) -> bool:
     """Whether it makes parameters of a module: `self.weight = nn.Parameter(...)`."""
-    node, source = function.node, function.module.source
-    starts = line_starts(source)
-    begin, end = starts[node.lineno - 1], starts[min(node.end_lineno or node.lineno, len(starts) - 1)]
-    return source.find(b"Parameter(", begin, end) >= 0 and any(
+    node = function.node
+    return b"Parameter(" in _text_of(function) and any(
         isinstance(each, ast.Assign)
         and isinstance(each.value, ast.Call)
         and name_of(each.value.func) == "Parameter"
@@ -64,6 +72,16 @@ def keeps_by_hand(function: ProjectFunction) -> bool:
         and name_of(given.value) == name_of(each.test.comparators[0])
         for each in function.node.body
     )
+
+
+def uses_pipeline(function: ProjectFunction) -> bool:
+    """Whether the first that it is given is called a pipeline, which uses a model and does not train it."""
+    return function.names[:1] in (["pipe"], ["pipeline"])
+
+
+def reads_weights(function: ProjectFunction) -> bool:
+    """Whether it reads weights from a file: `torch.load(path)`, `load_file(path)`."""
+    return _READS_WEIGHTS.search(_text_of(function)) is not None
 
 
 def gives(function: ProjectFunction) -> bool:

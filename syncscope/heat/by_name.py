@@ -19,7 +19,7 @@ _TELLING = ("forward", "set_timesteps", "__iter__")  # methods that say what the
 
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
 def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
-    if conventions.ASIDE_CLASS.search(cls):
+    if conventions.ASIDE_CLASS.search(cls) and not (name == "update" and "Metric" in cls):
         return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):
         return Reason.DECODING(name, cls)
@@ -43,7 +43,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if conventions.EVALUATION.search(name):
         return Reason.EVALUATION(name)
     if conventions.is_inference(cls, name):
-        return Reason.INFERENCE(cls)
+        return Reason.INFERENCE(cls or name)
     if conventions.is_loss(name) or conventions.is_loss(cls):
         return Reason.LOSS(name)
     if sampler and name not in conventions.NOISING:

@@ -205,6 +205,10 @@ def _by_code(case: Judged) -> Heat | None:
         return Reason.DATA_SET(name)
     if by_code.makes_weights(function):
         return Reason.NEW_WEIGHTS(name)
+    if by_code.uses_pipeline(function):
+        return Reason.INFERENCE(name)
+    if by_code.reads_weights(function):
+        return Reason.SET_UP(name)
     return Reason.KEEPS(name) if by_code.keeps_by_hand(function) else None
 
 

@@ -97,9 +97,20 @@ def _over_loader(node: ast.expr) -> bool:
 
 def within(around: Heat | None, said: Heat, node: ast.For | ast.AsyncFor | ast.While) -> Heat:
     """What a loop says, but where what it stands in says more: a validation every n steps trains nothing."""
+    if around is not None and around.reason is Reason.MAIN and _on_random(node):
+        return around
     if around is None or around.hot or around.reason is Reason.EPOCHS or _runs_backward(node):
         return said
     return around
+
+
+def _on_random(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop over numbers makes what it trains on: `for step in range(10): x = torch.randn(...)`, a trial."""
+    counts = isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and name_of(node.iter.func) == "range"
+    drawn = (each for each in node.body if isinstance(each, ast.Assign))
+    return counts and any(
+        isinstance(part, ast.Call) and name_of(part.func) in ("rand", "randn") for each in drawn for part in walk(each)
+    )
 
 
 def _runs_backward(node: ast.AST) -> bool:

@@ -22,7 +22,7 @@ from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
-from syncscope.heat.unused import unused
+from syncscope.heat.unused import programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.project import conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, without_imports, words
@@ -171,6 +171,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
     every = (each for word, same in defined.items() if word[:1] != b"." and word not in stepped for each in same)
+    tools = set(programs(sources, {each.path for each in steps}, imports))
+    in_tools = (each for same in defined.values() for each in same if each.path in tools)
+    roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in in_tools}
     roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
     return Reach(
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)),

@@ -59,6 +59,18 @@ def unused(
     return found | {key: role for key, role in kinds.items() if key.rpartition(":")[2].encode() + b'"' not in quoted}
 
 
+def programs(
+    sources: Mapping[str, bytes], trains: Collection[str], imports: Iterable[tuple[str, str]]
+) -> Iterator[str]:
+    """Files that are run by themselves, of which no other imports anything, and that hold no step: tools."""
+    taken = {at for at, _ in imports}
+    for path, source in sources.items():
+        if path not in trains and b"__main__" in source and b"backward(" not in source:
+            at = place(path)
+            if at not in taken and f"/{at.rpartition('/')[2]}" not in taken:
+                yield path
+
+
 def _dead(source: bytes, free: Collection[str]) -> Iterator[str]:
     """Those of these names that nothing speaks of, but for themselves and others that are dead."""
     words = {name.encode(): name for name in free}

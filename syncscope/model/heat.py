@@ -120,6 +120,7 @@ class Reason(Enum):
     WHEN_MOVED = NOT, "only when `{0}`: it is moved once"
     WHEN_NOTHING = NOT, "only when `{0}`: there is nothing to do"
     FIRST = NOT, "only when `{0}`: the first time"
+    LAST = NOT, "only when `{0}`: there the training loop ends"
     ODD = NOT, "only when it says that values are odd"
     WARNS = NOT, "only when it warns"
     RAISES = NOT, "only when it raises"

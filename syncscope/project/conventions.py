@@ -115,9 +115,8 @@ def is_loss(name: str) -> bool:
 _POSITIONS = re.compile(
     r"(^|_)(idxs?|ind|inds|index|indexes|indices|ids?|perm|permutation|positions|rows|cols|nodes|subset)$"
 )
-MATCHED = frozenset(
-    "indices matched_indices match_indices".split()
-)  # of predictions and targets, by SciPy's assignment
+# Of predictions and targets, by SciPy's assignment.
+MATCHED = frozenset("indices matched_indices match_indices".split())
 _MATCHING = re.compile(r"(Loss|Criterion|Matcher)$|^loss|_loss|permutation_idx")
 
 
@@ -174,9 +173,8 @@ PREPARING_CLASSES = (
 
 # -- functions
 
-KERNELS = frozenset(
-    "jit njit vectorize guvectorize".split()
-)  # decorators, of Numba and Triton: it is no Python that runs
+# Decorators, of Numba and Triton: it is no Python that runs.
+KERNELS = frozenset("jit njit vectorize guvectorize".split())
 
 # Methods of an nn.Module whose arguments are tensors.
 FORWARD = frozenset(
@@ -259,9 +257,8 @@ EVALUATION = re.compile(
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
 )
-WARNINGS = frozenset(
-    "warn warning warning_once error exception critical".split()
-)  # methods that say what seldom happens
+# Methods that say what seldom happens.
+WARNINGS = frozenset("warn warning warning_once error exception critical".split())
 NOTICES = WARNINGS | {
     "print",
     "info",
@@ -338,13 +335,14 @@ def is_metric(folder: str) -> bool:
 
 
 def is_inference(owner: str, name: str) -> bool:
-    """Whether a method is one of a pipeline that uses a model, and does not train it."""
-    return owner.endswith("Pipeline") and not re.search("train|loss", name)
+    """Whether it is of a pipeline that uses a model, and does not train it, or of the keys and values of tokens before."""
+    uses = owner.endswith(("Pipeline", "PipelineLike")) or "kvcache" in f"{owner}_{name}".lower().replace("_", "")
+    return uses and not re.search("train|loss", name)
 
 
 def of_pairs(name: str) -> bool:
     """Whether people call so a tensor of two rows of positions, the ends of edges: a row of it is no number."""
-    return bool(re.search(r"edge_ind|edges$|pairs$", name.lower()))
+    return bool(re.search(r"edge_ind|(^|_)edge$|edges$|pairs$", name.lower()))
 
 
 _DISTRIBUTION = re.compile(r"(^|_)(dist|distr|dists|distribution|distributions|pi|prior|posterior)$")

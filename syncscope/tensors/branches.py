@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import partial
 
-from syncscope.heat import arms
+from syncscope.heat import arms, blocks
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.syntax import walk
@@ -87,12 +87,9 @@ def branch(frame: Frame, node: ast.If) -> None:
     merge(frame, left, left_dead, frame.env, frame.dead)
 
 
-_WRITTEN = (INTEGER, FLOATING, TRUTH)  # what a constant is
-
-
 def _calculated(fact: Fact) -> bool:
-    """Whether it is a number that is not written out."""
-    return fact is NUMBER or (fact.kind is SCALAR and fact.ref is None and all(fact is not each for each in _WRITTEN))
+    """Whether a number is not written out."""
+    return fact is NUMBER or not (fact is INTEGER or fact is FLOATING or fact is TRUTH or fact.ref is not None)
 
 
 def _doubt(start: Env, left: Env, right: Env) -> None:
@@ -101,7 +98,7 @@ def _doubt(start: Env, left: Env, right: Env) -> None:
         for name, fact in one.items():
             if fact.kind is TENSOR and fact.confidence > 1 and start.get(name) is not fact:
                 number = other.get(name, UNKNOWN)
-                if _calculated(number) and start.get(name) is not number:
+                if number.kind is SCALAR and _calculated(number) and start.get(name) is not number:
                     one[name] = fact.but(confidence=1)
 
 
@@ -113,8 +110,15 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
         or arms.of_first(node)
         or arms.of_nothing(node)
         or arms.of_warning(node.body)
+        or _of_last(frame, node)
         or (arms.of_notice(node.body) if said.kind is TENSOR else None)
     )
+
+
+def _of_last(frame: Frame, node: ast.If) -> Heat | None:
+    function, module = frame.function, frame.module
+    scope = module.tree if function is None else function.node
+    return blocks.of_last(scope, node, function.name if function is not None else "", module.source)
 
 
 def _of_rest(asked: ast.expr, before: Heat | None) -> Heat | None:

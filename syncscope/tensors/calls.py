@@ -273,8 +273,8 @@ def _batch_method(call: Call) -> Fact:
     word, owner = call.word, call.receiver
     each = element(owner)
     if word in ("to", "cuda"):
-        if owner.device is HOST and not call.flag("non_blocking"):
-            moved = Fact(BATCH, device=SOMEWHERE, confidence=owner.confidence, why=owner.provenance)
+        if owner.device is not DEVICE and not call.flag("non_blocking"):
+            moved = Fact(BATCH, device=SOMEWHERE, confidence=max(owner.confidence, 2), why=owner.provenance)
             call.emit(Op.TO_DEVICE, call.at, moved, 2)
         return Fact(BATCH, device=DEVICE, confidence=owner.confidence, why=call.node, source=owner)
     if word == "items":

@@ -61,12 +61,23 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         execute(frame, function.node.body)
         if module.linted:
             finish(frame)
-        if conventions.KERNELS & function.decorators():
+        decorators = function.decorators()
+        if conventions.KERNELS & decorators or ("compile" in decorators and _is_one_graph(function)):
             frame.waits = {}
         function.result = conclude(function, frame)
         function.sites = frame.waits or {}
         function.inner = frame.nested
     return function.result
+
+
+def _is_one_graph(function: ProjectFunction) -> bool:
+    """Whether `@torch.compile(fullgraph=True)` stands above it: what reads a value would end that with an error."""
+    return any(
+        keyword.arg == "fullgraph" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+        for each in function.node.decorator_list
+        if isinstance(each, ast.Call)
+        for keyword in each.keywords
+    )
 
 
 def waits_inside(function: ProjectFunction) -> bool:

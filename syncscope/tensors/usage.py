@@ -24,7 +24,7 @@ _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _ENDINGS = frozenset(space[-1] for space in _SPACES)
 _TELLING = frozenset((*TORCH_ONLY, *ARRAY_LIKE))
-_CALLED = ("cpu", "backward")
+_CALLED = ("cpu", "backward", "exp")
 
 
 class Usage:
@@ -62,7 +62,8 @@ class Usage:
                 ):
                     name = first.group(1)
             elif called and (
-                (attribute == "cpu" and text.startswith(_TO_HOST, match.end()))
+                (attribute == "exp" and text.startswith(")", match.end()))
+                or (attribute == "cpu" and text.startswith(_TO_HOST, match.end()))
                 or (attribute == "backward" and _BACKWARD.match(text, match.end()))
             ):
                 name = _before(text, at)

@@ -155,6 +155,8 @@ def _enumerate(call: Call) -> Fact:
     each = _each(call.first)
     if each.kind is NOTHING_KNOWN:
         at = call.nodes[0]
+        while isinstance(at, ast.Call) and at.args:  # `enumerate(tqdm(loader))`
+            at = at.args[0]
         word = name_of(at)
         if conventions.is_loader(word):
             each = Fact(BATCH, confidence=1, why=f"a batch of `{word}`")

@@ -47,7 +47,7 @@ def factory(call: Call) -> Fact:
     if call.word in ("tensor", "as_tensor", "asarray"):
         return _of_values(call)
     word, args, first = call.word, call.args, call.first
-    if word in ("from_numpy", "frombuffer"):
+    if word in ("from_numpy", "frombuffer", "from_file"):
         known = first if first.kind is ARRAY else UNKNOWN
         return tensor(known.dtype, HOST, 3, call.node, ndim=known.ndim)
     device = call.where_made(HOST)

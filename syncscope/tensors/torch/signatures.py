@@ -127,7 +127,7 @@ DTYPE_NAMED: dict[str, Dtype] = {name: dtype for dtype, names in _NAMES.items() 
 # Made on the host unless a device is given.
 FACTORIES = _words(
     """tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace logspace eye tril_indices
-    triu_indices from_numpy frombuffer scalar_tensor hann_window hamming_window range asarray FloatTensor LongTensor
+    triu_indices from_numpy frombuffer from_file scalar_tensor hann_window hamming_window range asarray FloatTensor LongTensor
     BoolTensor IntTensor DoubleTensor HalfTensor ByteTensor Tensor empty_strided"""
 )
 LIKE = frozenset(name for name in table().functions if name.endswith("_like"))

@@ -1,0 +1,135 @@
+"""What stands beside the training in its own files: tools, trials, what uses a model, and the arm that ends the loop."""
+
+from pathlib import Path
+
+import pytest
+from heat.hot_lines import heat
+
+from syncscope.tensors.interpret import Project, sites
+
+FILES = {
+    "train": """
+    import torch
+    from logs import MetricLogger
+    from nets import loaded
+
+    def train(model, loader, path):
+        log = MetricLogger()
+        for step, x in enumerate(loader):
+            loss = model(x.resize(3)).mean()
+            loss.backward()
+            log.update(loss=loss)
+            if step == 1000:
+                if path:
+                    print(loss.item())  # cold
+                break
+            if loss < 0:
+                scale = loss.item()  # hot
+                loss = loss / scale
+        loaded(path)
+    """,
+    "logs": """
+    import torch
+
+    class MetricLogger:
+        def update(self, **values):
+            for name, value in values.items():
+                if isinstance(value, torch.Tensor):
+                    value = value.item()  # hot
+                print(name, value)
+    """,
+    "shrink": """
+    import torch
+
+    def resize(weight: torch.Tensor):
+        return kept(weight)
+
+    def kept(weight: torch.Tensor):
+        return weight.sum().item()  # cold
+
+    if __name__ == "__main__":
+        resize(torch.load("weights.pt"))
+    """,
+    "nets": """
+    import torch
+
+    class KVCache:
+        def place(self, at: torch.Tensor):
+            return at[0].item()  # cold
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor, cache, pipe):
+            return self.scaled(x) * loaded(pipe) + cache.place(x) + weighted(pipe, x) + self.targets(x)
+
+        def scaled(self, x: torch.Tensor):
+            return x / x.sum().item()  # hot
+
+        @property
+        def targets(self, x: torch.Tensor):
+            if self.kept is None and "kept" in self.names:
+                if self.wide:
+                    self.kept = counted(x)
+            return self.kept
+
+    @torch.no_grad()
+    def counted(x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    def weighted(pipe, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    def loaded(path):
+        for name, weight in torch.load(path).items():
+            if name == "alpha":
+                return torch.abs(weight).item()  # cold
+        return 1.0
+
+    @torch.compile(dynamic=False, fullgraph=True)
+    def stepped(p: torch.Tensor, step: torch.Tensor):
+        p.add_(step.item())
+
+    if __name__ == "__main__":
+        net = Net()
+        for step in range(3):
+            x = torch.randn(3).cuda()
+            loss = net(x)
+            loss.backward()
+            print(loss.sum().item())  # cold
+    """,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_hot_and_cold_are_as_marked(name: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    for each, text in FILES.items():
+        (tmp_path / f"{each}.py").write_text("\n".join(line[4:] for line in text.splitlines()))
+    file = tmp_path / f"{name}.py"
+    source = file.read_bytes()
+    lines = enumerate(source.decode().splitlines(), 1)
+    wanted = {number: line.rpartition("# ")[2] for number, line in lines if line.endswith(("# hot", "# cold"))}
+    found = {s.place.line: "hot" if s.hot else "cold" for s in sites(source, str(file), Project()) if s.op == "item"}
+    assert found == wanted
+
+
+WRAPPED = b"""
+import torch
+
+def train(model, train_loader, device, logger):
+    for step, batch in enumerate(tqdm(train_loader, desc="train")):
+        batch = batch.to(device)
+        model(batch).backward()
+    for x, y in enumerate(logger.log_every(train_loader, 10)):
+        x.backward()
+"""
+
+
+def test_a_batch_is_sent_to_the_device_however_its_loader_is_wrapped() -> None:
+    assert [(s.op, s.place.line) for s in sites(WRAPPED, "train.py")] == [("to_device", 6)]
+
+
+def test_a_loop_under_main_that_goes_over_data_trains() -> None:
+    loop = (
+        "import torch\nif __name__ == '__main__':\n  for x in loader:\n    z = torch.randn(3)\n    loss = net(x, z)\n"
+    )
+    assert heat(f"{loop}    loss.backward()\n    print(loss.item())\n".encode(), "gan.py") == {7: "hot"}
