@@ -111,6 +111,7 @@ def store(rank: Rank, folder: Path) -> None:
         "world": rank.world,
         "graph": {name: getattr(graph, name) for name in OF_GRAPH},
         "unforeseen": sorted(rank.unforeseen),
+        "devices": rank.devices,
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -149,6 +150,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         name=rest["name"],
         world=rest["world"],
         unforeseen=frozenset(rest["unforeseen"]),
+        devices=tuple(rest.get("devices", ())),
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),

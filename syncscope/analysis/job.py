@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine
+from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
@@ -63,7 +64,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     """Match the collectives of these ranks, align their clocks, and replay them together.
 
     Raises:
-        UserError: there is no rank, or two have one number.
+        UserError: there is no rank, two have one number, or they cannot be of one job.
     """
     ranks = _numbered(ranks)
     joint = JointReplay(ranks)
@@ -119,11 +120,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
 def _numbered(ranks: Sequence[Rank]) -> list[Rank]:
     if not ranks:
         raise UserError("there is no rank to analyse", "give the folder that holds one trace for each rank")
+    refuse_strangers(ranks)
     found = [replace(rank, number=i) if rank.number < 0 else rank for i, rank in enumerate(ranks)]
-    double = [number for number, times in Counter(r.number for r in found).items() if times > 1]
-    if double:
-        names = ", ".join(r.name for r in found if r.number == double[0])
-        raise UserError(f"rank {double[0]} is there twice: {names}", "give the traces of one job, one for each rank")
     return sorted(found, key=lambda rank: rank.number)
 
 

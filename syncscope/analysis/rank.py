@@ -48,6 +48,7 @@ class Rank:
     name: str = ""
     world: int = 0  # how many ranks the job had, 0 where the recording does not say
     unforeseen: frozenset[int] = frozenset()
+    devices: tuple[str, ...] = ()  # the names of those that its recording knows
 
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
@@ -60,6 +61,7 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     unforeseen = unforeseen_lines(event_graph, event_graph.graph(), members) if event_graph.selections else ()
     if number is None:
         number = int(trace.meta.get("rank", -1))
+    devices = trace.meta.get("devices") or []
     return Rank(
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
@@ -69,6 +71,7 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         name=name,
         world=int(trace.meta.get("world_size", 0)),
         unforeseen=frozenset(read for line in unforeseen for read in members[line]),
+        devices=tuple(dict.fromkeys(str(one["name"]) for one in devices if isinstance(one, dict) and one.get("name"))),
     )
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from syncscope.cli._console import echo
+from syncscope.model.words import visible
+
 GIB = 1 << 30
 max_size = click.option(
     "--max-size",
@@ -20,19 +23,32 @@ max_size = click.option(
     help="Read at most so much of a recording, unpacked.",
 )
 ENDINGS = (".json", ".json.gz")
+PACKED = (".json.zst", ".json.zip", ".json.xz", ".json.bz2")  # cannot be read, which is said where it is tried
+NAMED = 3  # files that are no traces
 
 
 def traces(files: Iterable[str]) -> list[str]:
-    """The files, and in place of a folder the traces in it: those named as such, else whatever is JSON. URLs as they are."""
+    """The files, and in place of a folder the traces in it; of other JSON there a line is said. URLs as they are."""
     found: list[str] = []
     for name in files:
-        inside = (
-            sorted(str(p) for p in Path(name).rglob("[!.]*.json*") if p.name.endswith(ENDINGS) and p.is_file())
-            if os.path.isdir(name)
-            else []
-        )
-        found += [path for path in inside if ".pt.trace." in path] or inside or [name]
+        inside, others = below(name) if os.path.isdir(name) else ([], [])
+        if others:
+            shown = ", ".join(visible(os.path.relpath(path, name)) for path in others[:NAMED])
+            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+            echo(f"not read in {visible(name)}, for no list of events is in it: {shown}{more}", err=True)
+        found += inside or [name]
     return found
+
+
+def below(folder: str) -> tuple[list[str], list[str]]:
+    """The traces below a folder, and the files that are other JSON. What cannot be read counts as a trace: it is then said."""
+    from syncscope.kineto import header
+
+    named = sorted(
+        str(p) for p in Path(folder).rglob("[!.]*.json*") if p.name.endswith(ENDINGS + PACKED) and p.is_file()
+    )
+    taken = [path for path in named if ".pt.trace." in path or path.endswith(PACKED) or header.is_trace(path)]
+    return taken, [path for path in named if path not in set(taken)]
 
 
 def ranks(paths: Sequence[str]) -> int:

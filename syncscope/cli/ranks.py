@@ -64,9 +64,18 @@ def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str
 
 
 def show_job(
-    paths: Sequence[str], most: int, tables: Path | None = None, format_: str = "terminal", output: str | None = None
+    paths: Sequence[str],
+    most: int,
+    tables: Path | None = None,
+    format_: str = "terminal",
+    output: str | None = None,
+    heading: str = "",
 ) -> int:
-    """Print what these traces say as one job, of each at most so many bytes, unpacked; the exit code."""
+    """Print what these traces say as one job, of each at most so many bytes, unpacked; the exit code.
+
+    Raises:
+        UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
+    """
     from syncscope import kineto
     from syncscope.analysis import fleet
     from syncscope.analysis.rank import Rank
@@ -89,10 +98,17 @@ def show_job(
     if len(problems) == len(parts):
         raise problems[0]
     name = os.path.dirname(paths[0]) or paths[0]
-    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name)
+    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name, heading)
 
 
-def _told(ranks: Sequence[Rank], problems: Sequence[UserError], format_: str, output: str | None, name: str) -> int:
+def _told(
+    ranks: Sequence[Rank],
+    problems: Sequence[UserError],
+    format_: str,
+    output: str | None,
+    name: str,
+    heading: str = "",
+) -> int:
     from syncscope.analysis.job import job
     from syncscope.cli._console import complain
 
@@ -102,6 +118,8 @@ def _told(ranks: Sequence[Rank], problems: Sequence[UserError], format_: str, ou
     elif format_ == "json":
         echo(json.dumps({"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
+        if heading:
+            echo(heading)
         show(found)
     for error in problems:
         complain(error)

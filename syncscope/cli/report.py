@@ -112,7 +112,8 @@ def command(
 
     FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
     .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
-    never run. A FOLDER with the ranks of one job is reported as the job, as `syncscope ranks` does.
+    never run. Of a FOLDER every trace below it is reported; one with the ranks of one job alone as the job, as `syncscope
+    ranks` does, at the terminal and as a page.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -137,16 +138,14 @@ def command(
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
-    if name == "terminal" and output is None and (job := _traces.ranks(paths)):
-        each = source or steps or pinned or no_price or max_reads_per_step is not None or max_price is not None
-        if len(files) == 1 and not each:
-            from syncscope.cli.ranks import show_job
-
-            echo(f"{job} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n")
-            return show_job(paths, most)
-        folders = {os.path.dirname(path) or "." for path in paths}
-        where = folders.pop() if len(folders) == 1 else "with all of them"
-        echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
+    each = source or steps or pinned or no_price or verified or max_reads_per_step is not None or max_price is not None
+    if (job := _traces.ranks(paths)) and _as_job(name, output):
+        if len(files) == 1 and not each and (code := _job(paths, job, most, output)) is not None:
+            return code
+        if output is None and (len(files) > 1 or each):
+            folders = {os.path.dirname(path) or "." for path in paths}
+            where = folders.pop() if len(folders) == 1 else "with all of them"
+            echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
     one_file = output is not None and Path(output).suffix and not hasattr(exporter, "write")
     if output is not None and one_file and len(paths) > 1 and not Path(output).is_dir():
         folder = f"--format {name} -o {Path(output).with_suffix('')}/"
@@ -174,7 +173,8 @@ def command(
                 show(report, exporter, name)
             else:
                 keep(report, exporter, target(Path(output), path, exporter, written if len(paths) > 1 else None))
-            over += _gate.broken(report, max_reads_per_step, max_price)
+            broken = list(_gate.broken(report, max_reads_per_step, max_price))
+            over += [f"{visible(path)}: {broken[0]}", *broken[1:]] if broken and len(paths) > 1 else broken
         except UserError as error:
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
@@ -183,6 +183,26 @@ def command(
     for line in over:
         echo(line, err=True)
     return 2 if failed else 1 if over else 0
+
+
+def _as_job(name: str, output: str | None) -> bool:
+    """Whether a job can be shown so: as a table for people, or as a page."""
+    return (name == "terminal" and output is None) or (
+        name == "html" and output is not None and bool(Path(output).suffix)
+    )
+
+
+def _job(paths: list[str], ranks: int, most: int, output: str | None) -> int | None:
+    """The report of these ranks as a job, and its exit code; None where they turn out to be none, which is said."""
+    from syncscope.analysis.one_job import NotOneJobError
+    from syncscope.cli.ranks import show_job
+
+    heading = f"{ranks} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n"
+    try:
+        return show_job(paths, most, output=output, heading=heading)
+    except NotOneJobError as error:
+        echo(f"each alone, for {error.message}\n", err=True)
+        return None
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

@@ -1,4 +1,4 @@
-"""What a trace says before its events: which rank of which job it is. Read in a moment, however long the events are."""
+"""What a trace says before its events: whether it is one, and which rank of which job. Read in a moment, however long it is."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from syncscope.kineto.source import opened, pieces
 
 HEAD = 1 << 20  # bytes of unpacked text in which it must stand; torch writes it before the events
 JOB = re.compile(r'"distributedInfo"\s*:\s*(?=\{)')
+EVENTS = re.compile(rb'"traceEvents"\s*:')
+BARE_LIST = re.compile(rb'\s*\[\s*\{[^{}\[\]]{0,4096}"ph"\s*:')
+
+
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has a list of events, or may have one behind all that was looked at."""
+    head = _head(path)
+    return bool(EVENTS.search(head) or BARE_LIST.match(head)) or (len(head) >= HEAD and head.lstrip()[:1] == b"{")
 
 
 def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """Rank and number of ranks; None where the file does not say so before its events, or cannot be read."""
-    text = b""
-    try:
-        with opened(path) as (_, file):
-            for piece in pieces(file, []):
-                text += piece
-                if len(text) >= HEAD or b'"traceEvents"' in text:
-                    break
-    except (UserError, OSError):
-        return None
-    head = text[:HEAD].decode("utf-8", "replace")
+    head = _head(path)[:HEAD].decode("utf-8", "replace")
     found = JOB.search(head)
     if found is None:
         return None
@@ -35,3 +34,17 @@ def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
         return None
     said = told.get("rank"), told.get("world_size")
     return said if isinstance(said[0], int) and isinstance(said[1], int) else None  # type: ignore[return-value]  # both are
+
+
+def _head(path: str | os.PathLike[str]) -> bytes:
+    """The text up to the first of the events; "" of a file that cannot be read."""
+    text = b""
+    try:
+        with opened(path) as (_, file):
+            for piece in pieces(file, []):
+                text += piece
+                if len(text) >= HEAD or b'"traceEvents"' in text:
+                    break
+    except (UserError, OSError):
+        return b""
+    return text

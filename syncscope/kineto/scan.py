@@ -28,6 +28,7 @@ DEEPEST = 60  # levels of a value beside the events
 HOPELESS = 1000  # broken events after which no cut is looked past any more
 NOTHING = msgspec.Raw()
 
+PACKED = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
 START = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
 BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid|tid|id|bp|s|args|dur|tts|cname)"\s*:)')
 CLOSE = re.compile(rb"\}\s*(?:,\s*)?\]")
@@ -152,6 +153,10 @@ class Scan:
                 if bytes(text[:2]) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                     raise UserError(f"{name} is UTF-16, and a trace is UTF-8", "iconv -f UTF-16 -t UTF-8 makes it one")
                 text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+                if packer := next((who for magic, who in PACKED.items() if text.startswith(magic)), ""):
+                    raise UserError(
+                        f"{name} is packed by {packer}, which is not read here", "unpack it, or pack it by gzip"
+                    )
             if text[:1] == b"[":
                 self._offset = 1
                 return bytes(text[1:]), True

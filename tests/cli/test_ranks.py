@@ -1,11 +1,14 @@
 """`syncscope ranks`, as it is typed."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
-from cli.test_report import folder, ranks  # noqa: F401  a fixture
+from cli.test_report import folder, outcome, ranks, recording  # noqa: F401  a fixture
 from click.testing import CliRunner
 
+from syncscope import kineto
 from syncscope.cli import commands
 from syncscope.errors import UserError
 
@@ -64,3 +67,46 @@ def test_the_ranks_of_a_real_job_are_named_shortly(shared):
     assert "8 ranks, 8 collectives" in result.stdout
     assert "  10  SendRecv_RING_SIMPLE_Sum_int8_t 2" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def moved(trace, **meta):
+    return replace(trace, meta=trace.meta | meta)
+
+
+STRANGERS = {
+    "worlds": (moved(recording("train.py"), rank=1, world_size=8), "one of 2 ranks, .* one of 8"),
+    "years": (moved(recording("train.py"), rank=1, world_size=2, origin_ns=3 * 10**18), "days lie between them"),
+    "nothing said": (recording("train.py"), "is rank 0 of a job, .* says nothing of one"),
+    "devices": (moved(recording("train.py"), rank=1, world_size=2, devices=[{"name": "B"}]), "is of A, .* of B"),
+    "twice": (moved(recording("train.py"), rank=0, world_size=2), "rank 0 is there twice"),
+}
+
+
+@pytest.mark.parametrize("who", STRANGERS)
+def test_strangers_are_refused(folder, who):  # noqa: F811
+    stranger, why = STRANGERS[who]
+    first = moved(recording("train.py"), rank=0, world_size=2, origin_ns=2 * 10**18, devices=[{"name": "A"}])
+    other = moved(stranger, origin_ns=stranger.meta.get("origin_ns") or 2 * 10**18)
+    for number, trace in enumerate((first, other)):
+        kineto.save(trace, folder / "job" / f"{number}.json")
+    error = run("job").exception
+    assert isinstance(error, UserError)
+    assert re.search(f"these are not the ranks of one job: .*{why}", error.message)
+
+
+def test_a_report_of_what_only_looks_like_a_job_is_of_each(folder):  # noqa: F811
+    for number, origin in enumerate((2 * 10**18, 3 * 10**18)):
+        kept = moved(recording("train.py"), rank=number, world_size=2, origin_ns=origin)
+        kineto.save(kept, folder / "job" / f"worker{number}.json")
+    code, out, err = outcome("job")
+    assert code == 0
+    assert "each alone, for these are not the ranks of one job" in err
+    assert out.count("train.py:7  item") == 2
+
+
+def test_real_recordings_that_have_nothing_in_common_are_no_job(shared, tmp_path):
+    for name in ("a100_train_ddp8_rank3_60reads.json.gz", "v100_resnet50_train_workers0_6steps.pt.trace.json.gz"):
+        (tmp_path / name).symlink_to(shared / "traces" / name)
+    error = run(str(tmp_path)).exception
+    assert isinstance(error, UserError)
+    assert "says nothing of one" in error.message

@@ -188,10 +188,33 @@ def test_many_files_as_one_list(folder):
     assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.json", "b.json"]
 
 
-def test_in_a_folder_what_is_named_a_trace_is_one(folder):
+def test_every_trace_below_a_folder_is_read_and_other_json_is_named(folder):
     (folder / "package.json").write_text("{}")
-    value = json.loads(report(".", "--format", "json").stdout)
-    assert [one["name"] for one in value] == ["run.pt.trace.json.gz"]
+    kineto.save(recording("b.py"), folder / "deeper" / "other.json.gz")
+    (folder / "bare.json").write_text(json.dumps(bare()))
+    code, out, err = outcome(".", "--format", "json")
+    assert code == 0
+    assert [one["name"] for one in json.loads(out)] == ["bare.json", "deeper/other.json.gz", "run.pt.trace.json.gz"]
+    assert err == "not read in ., for no list of events is in it: package.json\n"
+
+
+def bare() -> list[object]:
+    """The events alone, as a profiler without a head writes them."""
+    kineto.save(recording("c.py"), "whole.pt.json")
+    events = json.loads(Path("whole.pt.json").read_text())["traceEvents"]
+    Path("whole.pt.json").unlink()
+    return [event for event in events if event["ph"] == "X"]
+
+
+@pytest.mark.parametrize(("magic", "who"), [(b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz")])
+def test_a_trace_that_is_packed_otherwise_is_an_error_that_says_so(folder, magic, who):
+    (folder / "runs").mkdir()
+    (folder / "runs" / "a.json.zst").write_bytes(magic + b"\0" * 100)
+    for name in ("runs", "runs/a.json.zst"):
+        code, _, err = outcome(name)
+        assert code == 2
+        assert f"runs/a.json.zst is packed by {who}" in err
+        assert "unpack it" in err
 
 
 def test_an_empty_folder_does_not_hide_the_others(folder):
@@ -286,6 +309,17 @@ def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folde
         assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
         assert out.count("train.py:7  item") == 2
     assert len(json.loads(report("job", "--format", "json").stdout)) == 2
+
+
+def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
+    ranks(folder / "job")
+    code, _, err = outcome("job", "-o", "job.html")
+    assert (code, err) == (0, "wrote job.html\n")
+    assert '"ranks":' in (folder / "job.html").read_text()
+    code, _, err = outcome("job", "--max-syncs-per-step", "0.5")
+    assert code == 1
+    for rank in range(2):
+        assert f"job/worker{rank}.pt.trace.json: 1 syncs per step are more than the 0.5 allowed:" in err
 
 
 def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
