@@ -8,6 +8,7 @@ and ends alone.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import multiprocessing.util
@@ -23,7 +24,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from syncscope.verify import clearing, deterministic, notified
+from syncscope.verify import clearing, deterministic, imported, notified
 from syncscope.verify.journal import Journal
 from syncscope.verify.notified import Ears
 from syncscope.verify.request import HEARD_BY, KERNEL, OUTPUT, PYTHON, READY, RESULT, STEPPED, TRACE, WITHIN, Request
@@ -42,6 +43,7 @@ def serve() -> None:
     for name in (*PRELOADED, *os.environ.pop(WITHIN, "").split()):
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
+    gc.freeze()  # none of that is the program's: no child looks through it, nor copies it by that
     clearing.adopt()
     kernel = os.environ.pop(HEARD_BY, KERNEL) == KERNEL and notified.works()
     try:
@@ -218,18 +220,14 @@ class Observed:
 
     def finish(self, code: int) -> None:
         """Leaves what was found."""
-        from syncscope.tracers import places
-
         if os.getpid() != self._process:
             return
-        files = {os.path.realpath(path) for path in map(_source, list(sys.modules.values())) if path}
-        files |= {os.path.realpath(self._main)} if self._main else set()
-        own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
+        own = imported.own_files(self._main)
         said = {"steps": self.count, "code": code, "files": own, "device": device_of(self.optimizers), **self.found()}
         said["room"] = room()
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
-        wanted = {name for name in LIBRARIES if name in sys.modules and not _is_own(sys.modules[name])}
+        wanted = {name for name in LIBRARIES if name in sys.modules and not imported.is_own(sys.modules[name])}
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in wanted]
         (self.folder / RESULT).write_text(json.dumps(said))
 
@@ -256,19 +254,6 @@ def device_of(optimizers: Mapping[int, Any]) -> str:
         if getattr(getattr(torch, name, None), "_initialized", False):
             return name
     return "cpu"
-
-
-def _source(module: Any) -> str | None:
-    path = getattr(module, "__file__", None)
-    return path if isinstance(path, str) and path.endswith(".py") else None
-
-
-def _is_own(module: Any) -> bool:
-    """Whether a module of that name is the program's own: another may be installed."""
-    from syncscope.tracers import places
-
-    path = _source(module)
-    return path is not None and places.kind_of_file(os.path.realpath(path)) == places.USER
 
 
 class Timed(Observed):
