@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from verify import warm
-from verify.slow_device import DEVICE
+from verify.slow_device import put_device
 
 from syncscope.verify import processes
 from syncscope.verify.request import WITHIN
@@ -30,9 +30,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A device that is behind, in a library, so that its lines are not the program's."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
-    (folder / "slow_device.py").write_text(DEVICE)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    return folder / "slow_device.py"
+    return put_device(folder)
 
 
 @pytest.fixture(scope="session")

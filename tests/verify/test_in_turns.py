@@ -54,6 +54,7 @@ print(train(model, loader, optimizer))
 open("checkpoint.pt", "w").write("of today")
 """
 OPTIONS = ("--device=cpu", "--steps=12", "--format=json", "--quiet")
+HALF = 0.48  # at least: of a step in which the program takes as long as the device, by a clock that is drawn
 
 
 def verified(*options: str) -> tuple[int, dict[str, Any]]:
@@ -68,18 +69,17 @@ def verified(*options: str) -> tuple[int, dict[str, Any]]:
 def test_a_gain_is_found_in_one_process_and_the_program_is_as_before(project: Path) -> None:
     code, found = verified()
     assert (code, found["way"], found["why_processes"], found["values"]) == (0, "one process", None, "equal")
-    assert found["low"] <= found["ratio"] <= found["high"] < 1
-    assert found["runs"] <= 4  # as written, rewritten, and the one of turns, which may begin twice
+    assert HALF < found["low"] <= found["ratio"] <= found["high"] < 1 - HALF
+    assert found["runs"] == 3  # as written, rewritten, and the one of turns
     assert (project / "train.py").read_text() == TRAIN
     assert (project / "checkpoint.pt").read_text() == "of yesterday"
 
 
 def test_what_gives_nothing_is_no_gain(library: Path) -> None:
     library.write_text(DEVICE.replace("time.sleep(0.004)", "pass"))
-    code, found = verified("--budget=40s")
-    assert found["way"] == "one process"
-    assert code == (1 if found["decided"] else 3)  # a machine that does other things may not tell within its budget
-    assert found["patch_is_open"] == bool(found["patch"]) == (code == 3)
+    code, found = verified()
+    assert (code, found["way"], found["decided"], found["patch"]) == (1, "one process", True, "")
+    assert 0.98 < found["low"] <= found["ratio"] <= found["high"] < 1.02
 
 
 def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(project: Path) -> None:
@@ -87,21 +87,21 @@ def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(pr
     _, found = verified("--steps=8", "--precision=30%")
     assert found["way"] == "processes"
     assert "too few steps" in found["why_processes"]
-    assert found["ratio"] < 0.8
+    assert HALF < found["ratio"] < 1 - HALF
 
 
 @pytest.mark.slow
 def test_each_version_has_a_process_where_that_is_asked_for() -> None:
     _, found = verified("--apart", "--precision=30%")
     assert found["way"] != "one process"
-    assert found["ratio"] < 0.8
+    assert HALF < found["ratio"] < 1 - HALF
 
 
 def test_two_versions_of_ones_own_take_turns(project: Path) -> None:
     (project / "after.py").write_text(TRAIN.replace("total += loss.item()", "total += loss.detach().double()"))
     code, found = verified("train.py", "after.py")
     assert (code, found["way"], found["values"]) == (0, "one process", "equal")
-    assert found["high"] < 1
+    assert HALF < found["low"] <= found["high"] < 1 - HALF
 
 
 FUNCTION = TRAIN[TRAIN.index("def train(") : TRAIN.index("\n\n\nprint(")]
@@ -148,23 +148,24 @@ def test_what_others_compile_has_processes_and_the_result_says_so(project: Path,
     assert found["why_processes"] == why
 
 
+STAYS = """
+        time.sleep(0.004)
+        if (count := count + 1) > 40:
+            open("checkpoint.pt", "w").write("now")
+            threading.Event().wait()
+"""
+STAYS = TRAIN.replace("        time.sleep(0.004)", STAYS.strip("\n")).replace("total = 0.0", "total, count = 0.0, 0")
+STAYS = STAYS.replace("import time", "import threading, time")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_ends_it_while_versions_take_turns_finds_all_as_it_was(project: Path, ended_by: int) -> None:
-    written = TRAIN.replace("time.sleep(0.004)", "time.sleep(0.004)\n        open('checkpoint.pt', 'w').write('now')")
-    (project / "train.py").write_text(written.replace("range(400)", "range(4000)"))
-    command = [
-        sys.executable,
-        "-m",
-        "syncscope",
-        "verify",
-        "--device=cpu",
-        "--steps=12",
-        "--precision=0.001%",
-        "train.py",
-    ]
+    """The turns are under way for as long as that takes: their program comes to no further step."""
+    (project / "train.py").write_text(STAYS)
+    command = [sys.executable, "-m", "syncscope", "verify", "--device=cpu", "--steps=12", "train.py"]
     process = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    end, seen = time.monotonic() + 200, Path("none")
+    end, seen = time.monotonic() + 400, Path("none")
     while time.monotonic() < end and not turns_of(seen):
         time.sleep(0.2)
         seen = next((place for place in temporary() if turns_of(place)), Path("none"))
@@ -173,7 +174,7 @@ def test_whoever_ends_it_while_versions_take_turns_finds_all_as_it_was(project: 
         time.sleep(0.05)
     assert (project / "checkpoint.pt").read_text() == "now"
     process.send_signal(ended_by)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == (130 if ended_by == signal.SIGINT else -ended_by), err
     while time.monotonic() < end and (running_in(project) or seen.exists()):  # after SIGKILL another process clears up
         time.sleep(0.2)
@@ -279,7 +280,7 @@ def test_where_one_fix_changes_values_the_others_are_compared_in_one_process_if_
     """One of the three is wrong, so that no run has all of them: see `slow_device`."""
     counted = SEVERAL.replace("model(x)", f"model(x + {counts})").replace("import time", "import time, itertools")
     (project / "train.py").write_text(counted.replace("total = 0.0", "total, steps = 0.0, itertools.count()"))
-    code, found = verified("--budget=60s", "--precision=30%")
+    code, found = verified("--precision=30%")
     assert sorted(fix["values"] for fix in found["fixes"]) == ["changed", "equal", "equal"]
     assert code == 1
     why = found["why_compared_apart"]

@@ -33,11 +33,12 @@ LOGGING = TRAIN.replace("import slow_device", "import logged\nimport slow_device
 
 
 @pytest.mark.xdist_group("runs of a program")
+@pytest.mark.usefixtures("imported_once")
 def test_safe_fixes_of_lines_that_wait_in_libraries_are_tried_and_never_written(project: Path, library: Path) -> None:
     logged = library.parent / "logged.py"
     logged.write_text(LOGGED)
     (project / "train.py").write_text(LOGGING)
-    options = [*OPTIONS, "--budget=60s", "--precision=30%", "--write", "train.py"]
+    options = [*OPTIONS, "--precision=30%", "--write", "train.py"]
     done = CliRunner().invoke(command, options, standalone_mode=False)
     assert done.exception is None, done.output
     found = json.loads(done.stdout)

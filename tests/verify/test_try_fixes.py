@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify.slow_device import DEVICE
 
 from syncscope import kineto
 
@@ -99,7 +98,7 @@ def show(found):
 
 
 ASKS = len(sys.argv) > 1
-OPTIONS = {"budget": "60s", "unsafe_fixes": True, "show": False}
+OPTIONS = {"budget": "300s", "unsafe_fixes": True, "show": False}
 with syncscope.trace("runs") as trace:
     BODY
 for number in range(2):
@@ -135,7 +134,7 @@ def run(program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[st
     """What a program prints, what it was told of its fixes, and all that is said beside it."""
     Path("losses.db").unlink(missing_ok=True)
     Path("train.py").write_text(program)
-    done = subprocess.run([sys.executable, "train.py", *arguments], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "train.py", *arguments], capture_output=True, text=True, timeout=500)
     assert done.returncode == code, done.stderr
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     return done.stdout, told, done.stderr
@@ -150,8 +149,7 @@ def run(program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[st
         pytest.param(INSIDE, "history.append(found", id="inside", marks=pytest.mark.slow),
     ],
 )
-def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(library: Path, body: str, line: str) -> None:
-    library.write_text(DEVICE.replace("0.004", "0.02"))  # a gain that a busy machine shows, too
+def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(body: str, line: str) -> None:
     program = TRAIN.replace("BODY", body)
     expected, _, _ = run(program)
     tried, told, _ = run(program, "asks")
@@ -160,7 +158,7 @@ def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(library: Path,
     (row,) = [row for row in told[0]["fixes"] if row[:2] == [number, "host-read"]]
     _, _, _, decision, ratio, low, high, values, _ = row
     assert (decision, values) == ("fix", "equal"), told
-    assert low <= ratio <= high < 1
+    assert low <= ratio <= high < 0.7  # by a clock that is drawn
     newest = max(Path("runs").rglob("*.pt.trace.json.gz"), key=lambda path: path.stat().st_mtime)
     found = kineto.read(newest).meta["verified"]
     assert found["way"] == "run"

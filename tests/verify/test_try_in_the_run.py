@@ -118,7 +118,7 @@ def run(*options: str, code: int = 0) -> tuple[str, str]:
     for name in ("log.txt",):
         Path(name).unlink(missing_ok=True)
     command = [sys.executable, "-m", "syncscope", "run", "--device=cpu", *options, "train.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
 
@@ -133,19 +133,15 @@ def result() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "form", ["for", *(pytest.param(form, marks=pytest.mark.slow) for form in ("while", "generator"))]
 )
-def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(
-    project: Path, library: Path, form: str
-) -> None:
-    library.write_text(DEVICE.replace("0.004", "0.02"))  # a gain that a busy machine shows, too
+def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project: Path, form: str) -> None:
     (project / "train.py").write_text(TRAIN.replace("LOOP", FORMS[form].strip()))
     expected, _ = run()
-    tried, said = run("--try", "--unsafe-fixes", "--try-budget=60s")
+    tried, said = run("--try", "--unsafe-fixes", "--try-budget=300s")
     assert tried == expected
     found = result()
     (fix,) = [fix for fix in found["fixes"] if fix["rule"] == "host-read"]
     assert (fix["values"], fix["kept"]) == ("equal", True), found
-    assert fix["ratio"] < 0.9
-    assert fix["low"] <= fix["ratio"] <= fix["high"] < 1
+    assert fix["low"] <= fix["ratio"] <= fix["high"] < 0.05  # nothing else takes time by a clock that is drawn
     assert "the run goes on as written" in said
     assert f"a step is {fix['ratio']:.3f}" in said
 
@@ -157,7 +153,7 @@ def test_what_fails_when_rewritten_is_put_back_and_the_run_goes_on(project: Path
     )
     (project / "train.py").write_text(TRAIN.replace("LOOP", OVER.strip()))
     expected, _ = run()
-    tried, said = run("--try", "--unsafe-fixes", "--try-budget=15s")
+    tried, said = run("--try", "--unsafe-fixes", "--try-budget=300s")
     assert tried == expected
     (fix,) = [fix for fix in result()["fixes"] if fix["rule"] == "host-read"]
     assert (fix["values"], fix["kept"], fix["ratio"]) == ("changed", False, None)
@@ -165,9 +161,26 @@ def test_what_fails_when_rewritten_is_put_back_and_the_run_goes_on(project: Path
     assert "it fails: TypeError: no float64 here" in said
 
 
+WAITS = f"""{DEVICE}
+import os
+import threading
+
+slow, reads = item, 0
+
+def item(self):
+    global reads
+    reads += "trying 1 fix" in open("err").read()
+    while reads > 60 and not os.path.exists("interrupted"):
+        threading.Event().wait(0.01)
+    return slow(self)
+
+torch.Tensor.item = item
+"""  # in the third rehearsal
+
+
 def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: Path) -> None:
     """What it saves then is what it had before its steps were rehearsed; those steps were never made."""
-    library.write_text(DEVICE.replace("0.01", "0.05"))
+    library.write_text(WAITS)
     saving = TRAIN.replace("LOOP", OVER.strip()).replace("for epoch in range(5):\n", "try:\n  for epoch in range(5):\n")
     saves = 'print("saved", len(history), [repr(p.sum().tolist()) for p in model.parameters()], flush=True)'
     saving = saving.replace(
@@ -175,16 +188,15 @@ def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: P
     )
     saving = saving.replace("480", "48000").replace("== 55", "== 5500")  # no loop ends meanwhile
     (project / "train.py").write_text(saving)
-    Path("out").unlink(missing_ok=True)
     command = [sys.executable, "-m", "syncscope", "run", "--device=cpu", "--try", "--unsafe-fixes", "train.py"]
     with open("out", "w") as out, open("err", "w") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
-    end = time.monotonic() + 100
+    end = time.monotonic() + 300
     while time.monotonic() < end and "trying 1 fix" not in Path("err").read_text():
         time.sleep(0.1)
-    time.sleep(0.5)  # a rehearsal or two
     process.send_signal(signal.SIGINT)
-    assert process.wait(100) == 7, Path("err").read_text()
+    Path("interrupted").touch()
+    assert process.wait(200) == 7, Path("err").read_text()
     assert "tried: it was interrupted" in Path("err").read_text()
     made = Path("out").read_text().count("a step")
     stopping = f"        if len(history) == {made}:\n            raise KeyboardInterrupt\n        loss = advance"
