@@ -12,7 +12,7 @@ import numpy as np
 
 from syncscope.analysis.intervals import gaps, union
 from syncscope.analysis.nesting import Nesting
-from syncscope.analysis.waits import Launches, Wait
+from syncscope.analysis.waits import FROM_HOST, TO_HOST, Launches, Wait
 from syncscope.model import ops
 from syncscope.model.report import Read, Step
 from syncscope.model.source import Place
@@ -37,13 +37,15 @@ def reads(trace: Trace, waits: Iterable[Wait], launched: Launches, steps: tuple[
         if not wait.closing:
             units.setdefault(around.unit(wait.row), []).append(wait)
     end = trace.start + trace.duration
-    queue = _Queued(trace, launched)
-    found = [_read(trace, around, queue, unit, members, end) for (_, unit), members in units.items()]
+    queue, copies = _Queued(trace, launched), _Copies(trace, launched)
+    found = [_read(trace, around, queue, copies, unit, members, end) for (_, unit), members in units.items()]
     found.sort(key=lambda read: read.start)
     return tuple(_numbered(_charged(trace, found, launched, end), steps))
 
 
-def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: list[Wait], end: Times) -> Read:
+def _read(
+    trace: Trace, around: _Around, queue: _Queued, copies: _Copies, unit: int, members: list[Wait], end: Times
+) -> Read:
     start = min(int(trace.start[w.row]) for w in members)
     stop = max(int(end[w.row]) for w in members)
     targets = [t for w in members for t in w.targets]
@@ -55,7 +57,7 @@ def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: lis
     place, column, function, caller = around.place(unit, members[0].row)
     flags = around.flags(members[0].row)
     return Read(
-        op=around.name(unit, bool(flags & Flag.FALLBACK)),
+        op=_as_copied(around.name(unit, bool(flags & Flag.FALLBACK)), copies.only_to_device(unit)),
         start=start,
         end=stop,
         blocked=blocked,
@@ -105,6 +107,33 @@ def _numbered(found: list[Read], steps: tuple[Step, ...]) -> list[Read]:
         inside = at >= 0 and read.start < steps[at].end
         numbered.append(replace(read, step=steps[at].index if inside else -1))
     return numbered
+
+
+def _as_copied(op: str, uploads: bool) -> str:
+    """What an operator is called that makes the host wait for a copy, by the way that it goes."""
+    return ops.UPLOADS.get(op, op) if uploads else op
+
+
+class _Copies:
+    """Which copies between host and device were enqueued when, on each thread."""
+
+    def __init__(self, trace: Trace, launched: Launches) -> None:
+        ways = np.array([2 if TO_HOST.search(n) else 1 if FROM_HOST.search(n) else 0 for n in trace.names], np.uint8)
+        copied = (trace.kind[launched.row] == Kind.COPY) & (launched.call >= 0)
+        rows, calls = launched.row[copied], launched.call[copied]
+        rows, calls = (of[ways[trace.name[rows]] > 0] for of in (rows, calls))
+        order = np.argsort(trace.start[calls], kind="stable")
+        self._trace = trace
+        self._start, self._lane = trace.start[calls][order], trace.lane[calls][order]
+        self._up = ways[trace.name[rows]][order] == 1
+
+    def only_to_device(self, unit: int) -> bool:
+        """Whether all that was copied in this read or operator, and something was, went to the device."""
+        trace = self._trace
+        begin, lane = int(trace.start[unit]), trace.lane[unit]
+        first, last = np.searchsorted(self._start, [begin, begin + int(trace.duration[unit]) + 1])
+        own = self._lane[first:last] == lane
+        return bool(own.any() and self._up[first:last][own].all())
 
 
 class _Queued:

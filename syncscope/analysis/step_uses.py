@@ -15,11 +15,10 @@ from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import alike, window
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
-from syncscope.model.uses import Spent, StepUses, Use
+from syncscope.model.uses import Spent, StepUses, Use, exchange
 
 MANY = 12  # names behind a use
 FULL = 0.95  # the part of a step from which the device counts as busy all the time
-APART = 0.3  # the part from which the exchange with other ranks is worth a word
 MOST = 0.5  # the part of the idle time from which one reason is the reason
 USES = list(Use)
 
@@ -92,9 +91,9 @@ def sentence(step: float, spent: Sequence[Spent], per: str = "step") -> str:
     time = {one.use: one.time for one in spent}
     idle = sum(ns for use, ns in time.items() if use.is_idle)
     busy = 1 - idle / step if step else 1.0
-    if time[Use.COLLECTIVE] > max(idle, APART * step):
+    if apart := exchange(step, spent):
         return (
-            f"For {time[Use.COLLECTIVE] / step:.0%} of a {per} the device does nothing but exchange with other ranks, or "
+            f"For {apart / step:.0%} of a {per} the device does nothing but exchange with other ranks, or "
             "wait for them: the recordings of all ranks together say for whom."
         )
     if busy >= FULL:

@@ -180,7 +180,7 @@ def _sorted(report: Report) -> Report:
 
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
-    return replace(report, lines=tuple(lines[i] for i in order), plan=tuple(position[i] for i in report.plan))
+    return replace(report, lines=tuple(lines[i] for i in order), plan=tuple(sorted(position[i] for i in report.plan)))
 
 
 def _step(steady: tuple[Step, ...]) -> float | None:

@@ -36,6 +36,7 @@ ALLOCATOR = re.compile(r"Malloc|Free|HostAlloc|HostRegister|MemAlloc|MemPool")
 TO_PAGEABLE = re.compile(r"-> Pageable")
 TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
 FROM_PAGEABLE = re.compile(r"Pageable -> ")
+FROM_HOST = re.compile(r"HtoD|H2D|M2D|(?:Host|Pageable|Pinned) -> Device|[Ww]riteBuffer")
 WITHIN = re.compile(r"DtoD|D2D|Device -> Device")
 SLACK = 2000  # ns by which the clocks of host and device may disagree about what came first
 STAGED = 20_000  # ns: a call that copies through the driver's own buffer takes longer

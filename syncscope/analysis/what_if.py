@@ -25,12 +25,14 @@ from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
+from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.analysis.what_if_loops import passes_at_once
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
+from syncscope.model.uses import APART
 from syncscope.model.what_if import WhatIf
 
 FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
@@ -70,9 +72,10 @@ def what_ifs(
 
 def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
     """The sentence on where a step goes, and what would help most."""
-    if not found or step <= 0:
+    first = next((one for one in found if not one.bought), None)
+    if first is None or step <= 0:
         return words
-    return f"{words} What would help most: if {found[0].name}, it is {found[0].saving / step:.0%} shorter."
+    return f"{words} What would help most: if {first.name}, it is {first.saving / step:.0%} shorter."
 
 
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
@@ -279,9 +282,12 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
 
 
 def _device(ground: Ground) -> Iterator[WhatIf]:
-    """Kernels take half as long."""
+    """Kernels take half as long; the network between devices does not."""
     work = ground.event_graph.device_work
-    kernels = ground.trace.kind[work.row] == Kind.KERNEL
+    between = np.array([bool(COLLECTIVE.search(name)) for name in ground.trace.names], bool)[
+        ground.trace.name[work.row]
+    ]
+    kernels = (ground.trace.kind[work.row] == Kind.KERNEL) & ~between
 
     def saved(times: float, of: Truths = kernels) -> float:
         return ground.saved(Changes(duration=np.where(of, work.duration * times, work.duration)))
@@ -290,13 +296,16 @@ def _device(ground: Ground) -> Iterator[WhatIf]:
     larger = next((times for times in LARGER if -saved(times) > (LONGER - 1) * ground.step), None)
     if halved >= (LONGER - 1) * ground.step:
         advice = "the device is what holds it up: lower precision, fewer operations, a faster device"
+    elif _worked(ground, np.flatnonzero(between)) > APART * ground.step:
+        advice = "the exchange with other ranks is what holds it up, and no faster device shortens that"
     elif larger is not None:
         advice = f"the host is what holds it up: with {larger:g} times the batch, or less, a step takes no longer"
     else:
         advice = f"the host is what holds it up, up to {LARGER[-1]:g} times the batch"
-    everything = saved(0.5, np.ones(len(kernels), bool))
+    everything = saved(0.5, ~between)
+    own = min(ground.busy, _worked(ground, np.flatnonzero(~between)))
     name = "the device is twice as fast"
-    yield ground.row(name, halved, halved, everything, everything, advice=advice, device=ground.busy)
+    yield replace(ground.row(name, halved, halved, everything, everything, advice=advice, device=own), bought=True)
 
 
 WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (

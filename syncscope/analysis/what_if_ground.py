@@ -19,6 +19,7 @@ from syncscope.analysis.idle_times import loading_times
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.price import TimedPart, timed_part
 from syncscope.analysis.replay import replay
+from syncscope.analysis.waits import FROM_HOST
 from syncscope.analysis.what_if_experience import MEASURED, OF_SAVING, margin
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
@@ -26,7 +27,6 @@ from syncscope.model.what_if import WhatIf
 
 NAMED = 5  # lines that are named in a row
 OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
-FROM_HOST = re.compile(r"HtoD|H2D|(?:Host|Pageable|Pinned) -> Device|[Ww]riteBuffer")
 Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

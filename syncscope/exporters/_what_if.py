@@ -17,10 +17,16 @@ ROWS = 6
 COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
 
 
-def first(report: Report) -> Text:
-    """What helps most, in a line."""
-    one = report.what_if[0]
+def first(report: Report) -> Text | None:
+    """What helps most of what can be done, in a line; None where nothing is known to."""
+    one = next((one for one in report.what_if if not one.bought), None)
     step = figures.step(report)
+    exchange = report.uses.exchange if report.uses else 0.0
+    if report.uses and exchange > (one.saving if one else 0.0):
+        apart = f"{figures.percent(exchange / report.uses.step)} of a step is exchange with other ranks, or waiting for them"
+        return Text.assemble((apart, "bold"), ": `syncscope ranks` over the traces of all ranks says who comes late")
+    if one is None:
+        return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     return Text.assemble(
         (f"if {one.name}, a step is {figures.time(one.saving)}{share} shorter", "bold"), f": {one.advice}"

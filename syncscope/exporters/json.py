@@ -215,6 +215,7 @@ def what_if(one: WhatIf) -> dict[str, Any]:
         "lines": [place(of) for of in one.lines],
         "advice": one.advice,
         "loops": one.loops,
+        "bought": one.bought,
     }
 
 

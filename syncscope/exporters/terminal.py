@@ -25,6 +25,7 @@ WIDTH = 100
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES = 30
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
+NO_LINE = "no line known"
 LABEL = 9  # width of the labels at the left of the summary
 
 SHORTLY = {
@@ -85,8 +86,8 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
     """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
     if report.answer is not None and report.lines:
         yield "answer", answer(report.answer, "step" if report.steps else "recording")
-    if report.what_if:
-        yield "do first", _what_if.first(report)
+    if (first := _what_if.first(report)) is not None:
+        yield "do first", first
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
     if report.coverage is not None:
@@ -279,8 +280,9 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
-    place = line.place.shortly if line.place else f"in {line.module}" if line.module else "no line known"
-    place = figures.shortened(place, room - len(turn) - len(op) - 1)
+    place = line.place.shortly if line.place else f"in {line.module}" if line.module else NO_LINE
+    space = room - len(turn) - len(op) - 1
+    place = "no line" if place == NO_LINE and len(place) > space else figures.shortened(place, space)
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:

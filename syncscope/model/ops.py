@@ -152,6 +152,13 @@ _OF_OPERATOR = {
 }
 
 
+UPLOADS: dict[str, Op] = {
+    Op.TO: Op.TO_DEVICE, "copy_": Op.TO_DEVICE,
+    "index": Op.INDEX_HOST, "index_put": Op.INDEX_HOST, "index_put_": Op.INDEX_HOST, "_index_put_impl_": Op.INDEX_HOST,
+}  # fmt: skip
+"""What torch's operators are whose name says not for what they wait, where all that they copy goes to the device."""
+
+
 def of_operator(name: str) -> str:
     """What users call the wait of torch's operator `name` (without `aten::`); the name itself where it says it already.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+APART = 0.3  # the part of a step from which the exchange with other ranks is worth a word
 
 
 class Use(StrEnum):
@@ -49,3 +52,16 @@ class StepUses:
     spent: tuple[Spent, ...]
     steps: tuple[tuple[int, ...], ...]
     words: str
+
+    @property
+    def exchange(self) -> float:
+        """The ns of a step in which the device only exchanges with other ranks or waits for them, where that is what holds it
+        up: more than it is idle, and much; else 0."""
+        return exchange(self.step, self.spent)
+
+
+def exchange(step: float, spent: Sequence[Spent]) -> float:
+    """The same of what is spent in a step."""
+    idle = sum(one.time for one in spent if one.use.is_idle)
+    alone = sum(one.time for one in spent if one.use is Use.COLLECTIVE)
+    return alone if alone > max(idle, APART * step) else 0.0

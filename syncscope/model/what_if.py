@@ -13,7 +13,8 @@ class WhatIf:
 
     `saving` is what a step is likely shorter, between `low` and `high`, and by no more than `bound`, whatever takes its place.
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
-    `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere.
+    `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere. What is `bought`
+    needs another machine, and is no advice on what to do first.
     """
 
     name: str
@@ -25,3 +26,4 @@ class WhatIf:
     advice: str = ""
     rule: str = ""
     loops: int = 0
+    bought: bool = False

@@ -3,10 +3,13 @@ import json
 import pytest
 from drawn import COLUMN, timeline
 
+from syncscope import rules
 from syncscope.analysis.intervals import gaps, union
+from syncscope.analysis.join import Join
 from syncscope.analysis.reads import reads
 from syncscope.analysis.steps import busy_share, steps
 from syncscope.analysis.waits import launches, waits
+from syncscope.discover import discover
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -166,3 +169,44 @@ def test_busy_is_the_union_of_the_queues_within_the_steps():
     found = steps(trace, launched)
     assert [(s.index, s.busy // COLUMN) for s in found] == [(1, 6), (2, 2)]
     assert busy_share(trace, launched, found) == 8 / 20
+
+
+COPIES = {"up": "Memcpy HtoD (Pageable -> Device)", "down": "Memcpy DtoH (Device -> Pageable)", "inside": "Memcpy DtoD"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "ways", "op", "rule"),
+    [
+        ("aten::to", ["up"], "to_device", "blocking-upload"),
+        ("aten::to", ["down"], "to", "host-copy"),
+        ("aten::to", ["up", "down"], "to", "host-copy"),
+        ("aten::_to_copy", ["up", "inside"], "to_device", "blocking-upload"),
+        ("aten::copy_", ["up"], "to_device", "blocking-upload"),
+        ("aten::index", ["up"], "index_host", "host-tensor-as-index"),
+        ("aten::index", ["down"], "index", "boolean-mask-read"),
+        ("aten::index", ["up", "down"], "index", "boolean-mask-read"),
+        ("aten::_index_put_impl_", ["up"], "index_host", "host-tensor-as-index"),
+        ("aten::_index_put_impl_", ["down"], "_index_put_impl_", "boolean-mask-write"),
+        ("aten::item", ["up"], "item", "host-read"),
+    ],
+)
+def test_the_way_that_copies_go_says_which_rule_knows_the_wait(operator, ways, op, rule):
+    lane, queue = Lane(1, 1), Lane(0, 7, 0)
+    events = [Event(Kind.OP, operator, lane, 100, 900)]
+    for n, way in enumerate(ways):
+        events += [
+            Event(Kind.CALL, "cudaMemcpyAsync", lane, 110 + 100 * n, 5, correlation=n),
+            Event(Kind.COPY, COPIES[way], queue, 120 + 100 * n, 50, correlation=n, bytes=2808),
+        ]
+    events.append(Event(Kind.CALL, "cudaStreamSynchronize", lane, 700, 250))
+    other = [  # on another thread, and later on this one: neither is the operator's
+        Event(Kind.CALL, "cudaMemcpyAsync", Lane(1, 2), 130, 5, correlation=90),
+        Event(Kind.COPY, COPIES["down"], queue, 400, 50, correlation=90),
+        Event(Kind.CALL, "cudaMemcpyAsync", lane, 1100, 5, correlation=91),
+        Event(Kind.COPY, "Memcpy DtoH (Device -> Pinned)", queue, 1200, 50, correlation=91),
+    ]
+    trace = Trace.of([*events, *other])
+    read = next(read for read in reads_of(trace) if trace[read.row].name == operator)
+    assert read.op == op
+    hazards = [rules.hazard(name, known) for name, known in discover(rules).items()]
+    assert Join((), hazards).rule(read.op, None) == rule

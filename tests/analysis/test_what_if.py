@@ -7,6 +7,7 @@ import pytest
 from analysis.drawn import Device
 
 from syncscope.analysis.summary import summarize
+from syncscope.exporters import terminal
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -143,6 +144,38 @@ def test_a_device_that_is_twice_as_fast_tells_who_holds_it_up(kernel, says):
     row = rows(recorded(steps))["the device is twice as fast"]
     assert row.saving == pytest.approx(kernel / 2, rel=0.05)
     assert says in row.advice or kernel < MS
+
+
+def exchanging(trace: Trace) -> Trace:
+    """The recording in which each second kernel is a collective."""
+    count = iter(range(len(trace)))
+    return Trace.of(
+        dataclasses.replace(event, name="ncclDevKernel_AllReduce_Sum_f32" if next(count) % 2 else "gemm")
+        if event.kind == Kind.KERNEL
+        else event
+        for event in trace
+    )
+
+
+def test_a_faster_device_exchanges_no_faster_and_is_nothing_to_do_first():
+    steps = [[("launch", 0, 2 * MS), ("launch", 0, 9 * MS), ("read", 57, 0)]] * 8
+    found = summarize(exchanging(recorded(steps)))
+    row = next(one for one in found.what_if if one.name == "the device is twice as fast")
+    assert row.saving <= 1.1 * MS
+    assert row.high <= 2.1 * MS, "no more than all of its own work"
+    assert row.bought
+    assert "exchange with other ranks" in row.advice
+    assert "twice as fast" not in found.uses.words
+    assert "twice as fast" not in terminal.export(found).partition("goes to")[0]
+    said = " ".join(terminal.export(found).split())
+    assert "do first" in said
+    assert "of a step is exchange with other ranks, or waiting for them: `syncscope ranks`" in said
+
+
+def test_where_only_a_faster_device_helps_nothing_is_to_be_done_first():
+    found = summarize(recorded([[("launch", 0, 9 * MS), ("read", 57, 0)]] * 8))
+    assert [one.name for one in found.what_if] == ["the device is twice as fast"]
+    assert "do first" not in terminal.export(found)
 
 
 def test_the_waits_stand_among_them_and_the_most_comes_first():

@@ -117,6 +117,7 @@ def test_what_would_help_is_there(report):
         "bound_ms": 2.0,
         "advice": "torch.where instead of index assignment",
         "loops": 0,
+        "bought": False,
     }
 
 
