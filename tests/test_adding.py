@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def run(*args: str) -> "subprocess.CompletedProcess[str]":
         command = (sys.executable, "-P", *args)
-        return subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, timeout=300)
 
     return run
 

@@ -37,7 +37,7 @@ def machine(tmp_path):
         (project / "src" / "train.py").write_text(source)
         env = {**os.environ, "PYTHONPATH": str(ROOT), **own, **variables}
         done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", script], cwd=project, env=env, capture_output=True, text=True, timeout=120
+            ["bash", "-eo", "pipefail", "-c", script], cwd=project, env=env, capture_output=True, text=True, timeout=300
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -127,7 +127,7 @@ def test_every_command_prints_through_the_door():
 
 def run(*args: str, cwd: Path) -> str:
     command = [sys.executable, "-m", "syncscope", *args]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, env=None)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=None)
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
 

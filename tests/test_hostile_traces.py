@@ -63,7 +63,10 @@ def test_broken_text_is_read_in_a_time_that_grows_as_it_does(unit):
         return time.process_time() - began
 
     seconds(1 << 14)
-    small, large = min(seconds(1 << 17) for _ in range(2)), seconds(1 << 20)
+    for _ in range(3):  # of which others may disturb one
+        small, large = min(seconds(1 << 17) for _ in range(2)), seconds(1 << 20)
+        if large < 24 * small + 0.3:
+            break
     assert large < 24 * small + 0.3, "eight times the text; the square would be sixty-four times the time"
 
 

@@ -38,7 +38,7 @@ def strange(tmp_path, monkeypatch):
 
 
 def run(folder, *command):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert not (folder / "ran").exists(), (folder / "ran").read_text()
     return done
 

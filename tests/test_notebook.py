@@ -17,7 +17,7 @@ def test_a_report_shows_itself_as_its_page_in_a_notebook(tmp_path):
         )
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     (output,) = [one for one in notebook.cells[0].outputs if one.output_type == "execute_result"]
     assert output.data["text/html"].startswith("<iframe srcdoc=")
     assert "nonzero" in output.data["text/html"]

@@ -25,7 +25,7 @@ def test_who_writes_an_option_behind_the_program_is_told(
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     started = [sys.executable, "-m", "syncscope", command, "train.py", argument]
-    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert f"error: unrecognized arguments: {argument}" in done.stderr
     said = "--device=cpu went to the program: options of syncscope stand before it"
@@ -36,6 +36,6 @@ def test_who_writes_an_option_behind_the_program_is_told(
 def test_an_option_that_is_none_is_not_taken_for_a_script(command: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     started = [sys.executable, "-m", "syncscope", command, "--devise=cpu", "train.py"]
-    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert f"error: {command} has no option --devise\n hint: did you mean '--device'?\n" in done.stderr

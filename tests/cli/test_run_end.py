@@ -36,7 +36,7 @@ sys.exit(0 if "interrupt" in sys.argv else int(sys.argv[1]))
 def run(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
     (folder / "train.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "syncscope", "run", "-o", "out", *options, "train.py", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert "Traceback" not in done.stderr
     assert done.stdout == "done\n"
     return done
@@ -90,4 +90,4 @@ def test_a_reader_of_the_report_that_goes_away(tmp_path, start):
     command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "train.py", "7"]
     child = start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path)
     child.stderr.close()
-    assert child.wait(120) == 7
+    assert child.wait(300) == 7

@@ -66,7 +66,7 @@ def test_a_mistake_is_told_with_what_to_do(folder, args, words):  # noqa: F811
 )
 def test_a_folder_that_cannot_be_written_is_said(folder, args):  # noqa: F811
     done = subprocess.run(
-        [sys.executable, "-m", "syncscope", *args, "run.pt.trace.json.gz"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "syncscope", *args, "run.pt.trace.json.gz"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2
     assert "/proc/nowhere cannot be written: " in done.stderr
@@ -110,8 +110,8 @@ def test_the_folder_of_an_output_is_made(folder):  # noqa: F811
 def test_a_program_that_uses_no_device_is_told_so(tmp_path, code, words):
     (tmp_path / "train.py").write_text(code)
     command = [sys.executable, "-m", "syncscope", "run", "train.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    alone = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    alone = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout)
     assert all(word in done.stderr for word in words)
     assert "syncscope/" not in done.stderr
@@ -121,13 +121,13 @@ def test_a_program_that_uses_no_device_is_told_so(tmp_path, code, words):
 def test_a_script_that_stays_on_the_cpu_is_told_to_ask_for_cuda_where_another_device_was_lent(tmp_path):
     (tmp_path / "train.py").write_text("import syncscope\nfor _ in syncscope.steps(range(2)): pass")
     command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert "syncscope run --device ocl train.py --device cuda" in done.stderr
 
 
 def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
     command = [sys.executable, "-m", "syncscope", "run", "-m", "nowhere"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 1
     assert "No module named nowhere\n" in done.stderr
     assert "Traceback" not in done.stderr

@@ -46,7 +46,7 @@ def watched(browser, ours="", **options):
 def shown(page, path: Path):
     """The page of a file, once it is drawn."""
     page.goto(path.as_uri())
-    page.wait_for_selector("body[data-ready]", timeout=30_000)
+    page.wait_for_selector("body[data-ready]", timeout=200_000)
     return page
 
 

@@ -120,7 +120,7 @@ def opened(page, file):
     """The frame in which the page stands, with everything unfolded that can be."""
     if file.stem == "notebook":
         page.goto(file.as_uri())
-        page.frame_locator("iframe").locator("body[data-ready]").wait_for(timeout=30_000)
+        page.frame_locator("iframe").locator("body[data-ready]").wait_for(timeout=200_000)
         frame = page.frames[-1]
     else:
         frame = shown(page, file).main_frame

@@ -205,7 +205,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report, browser, tmp_pa
     with watched(browser) as page:
         page.goto((tmp_path / "cell.html").as_uri())
         frame = page.frame_locator("iframe")
-        frame.locator("body[data-ready]").wait_for(timeout=30_000)
+        frame.locator("body[data-ready]").wait_for(timeout=200_000)
         assert report.verdict.split(". ")[0] in frame.locator("#answer").inner_text()
         frame.locator("canvas").focus()
         page.keyboard.press("n")

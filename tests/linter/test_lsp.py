@@ -310,7 +310,7 @@ def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code, s
     server = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     server.stdin.write(b"".join(said))
     server.stdin.flush()  # and stays open, as editors leave it
-    assert server.wait(100) == code
+    assert server.wait(300) == code
     said_back, complaints = server.communicate()
     assert complaints == b""
     assert b'"id"' in said_back

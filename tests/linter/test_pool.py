@@ -110,7 +110,7 @@ def test_ctrl_c_ends_all_processes_and_writes_nothing_half(door, start):
             children = file.read().split()
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=100)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.decode().strip() == "interrupted"
     assert len(children) == 2

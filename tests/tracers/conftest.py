@@ -111,7 +111,7 @@ def python(tmp_path: Path) -> Run:
         environment = {**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "200", "PYTHONPATH": str(PACKAGE.parent)}
         command = [sys.executable, *before, str(script), *arguments]
         return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120, check=False, **options
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False, **options
         )
 
     return run

@@ -81,7 +81,7 @@ def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: P
     child = start([sys.executable, str(script)], **pipes, text=True, cwd=tmp_path, env=environment)
     assert child.stdout.readline() == "begin\n"
     child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=300)
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert any(e.name == "slow" for e in kineto.read(tmp_path / "run.json"))
 
@@ -121,6 +121,6 @@ print("unique_dim" in vars(torch._VF))
 def test_syncs_of_torch_are_heard_in_python_where_no_part_in_c_is():
     pytest.importorskip("torch")
     pytest.importorskip("pyopencl")
-    done = subprocess.run([sys.executable, "-c", IN_PYTHON], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", IN_PYTHON], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "['item', 'nonzero', 'unique', 'unique']\nFalse\n"

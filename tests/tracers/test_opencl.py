@@ -4,7 +4,9 @@ import ctypes
 import itertools
 import linecache
 import threading
+import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,12 +74,15 @@ def test_device_times_fit_to_the_hosts(pocl: Any, queue: Any) -> None:
     memory, host = buffer(pocl), np.zeros(1024, np.float32)
     slow = pocl.cl.Kernel(pocl.program, "slow")
     slow(queue, (1,), None, memory, np.int32(1)).wait()  # its first use compiles
-    with Session() as session:
-        slow(queue, (1,), None, memory, np.int32(50_000_000))
-        pocl.cl.enqueue_copy(queue, host, memory)
-    trace = session.trace
-    call = {e.correlation: e for e in trace if e.kind == Kind.CALL}
-    work = next(e for e in trace if e.name == "slow")
+    for _ in range(9):
+        with Session() as session:
+            slow(queue, (1,), None, memory, np.int32(50_000_000))
+            pocl.cl.enqueue_copy(queue, host, memory)
+        trace = session.trace
+        call = {e.correlation: e for e in trace if e.kind == Kind.CALL}
+        work = next(e for e in trace if e.name == "slow")
+        if call[work.correlation].duration < work.duration:
+            break  # a host that others stop just then takes longer
     read = next(e for e in trace if e.kind == Kind.CALL and "Read" in e.name)
     uncertainty = trace.meta["clocks"]["0"]["uncertainty_ns"] + 1000
     assert work.start >= call[work.correlation].start - uncertainty
@@ -142,10 +147,19 @@ def test_shared_virtual_memory(pocl: Any, queue: Any) -> None:
 
 def test_user_events_and_waits(pocl: Any, queue: Any) -> None:
     gate, memory = pocl.cl.UserEvent(pocl.context), buffer(pocl)
+    here = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+
+    def open_when_it_waits() -> None:
+        asleep = 0
+        while here.exists() and asleep < 10:
+            time.sleep(0.01)
+            asleep = asleep + 1 if here.read_text().rpartition(") ")[2][0] == "S" else 0
+        gate.set_status(pocl.cl.command_execution_status.COMPLETE)
+
     with Session() as session:
         waiting = pocl.twice(queue, (16,), None, memory, wait_for=[gate])
         queue.flush()
-        opener = threading.Timer(0.4, lambda: gate.set_status(pocl.cl.command_execution_status.COMPLETE))
+        opener = threading.Thread(target=open_when_it_waits)
         opener.start()
         waiting.wait()
         waiting.wait()  # it has finished: nobody waits

@@ -70,8 +70,9 @@ def test_two_busy_children_on_our_one_processor_kept_us_from_it(start: Any) -> N
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
-        for _ in range(2):
-            start([sys.executable, "-c", "while True: pass"])
+        busy = [start([sys.executable, "-c", "while True: pass"]).pid for _ in range(2)]
+        while min(map(used, busy)) < 0.05:
+            time.sleep(0.05)
         since, begun = spent(), time.process_time()
         while time.process_time() - begun < 0.1:
             pass

@@ -50,7 +50,7 @@ def process(environment: dict[str, str]) -> Iterator[socket.socket]:
         there.close()
         yield here
         here.close()
-        warm.wait(100)
+        warm.wait(300)
 
 
 def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int]) -> Served:
