@@ -16,12 +16,15 @@ for _package, _extra in (("torch", "trace"), *(() if OFF else (("pyopencl", "ope
         raise UserError(f"the device ocl needs {_package}", f'pip install "syncscope[{_extra}]"')
 
 if not OFF:
-    from syncscope.kernels import beside, coming, register, selftest
+    from syncscope.kernels import autograd_threads, beside, coming, register, selftest
 
+    _recorded = autograd_threads.recorded()
     selftest.require()
     if coming.ahead:
         beside.start_early()
     register.register()
+    if _recorded:
+        autograd_threads.require()
 
 from syncscope.kernels.comprehensions import Comprehension  # noqa: E402
 

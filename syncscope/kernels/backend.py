@@ -17,7 +17,7 @@ from syncscope.kernels.device import info
 from syncscope.kernels.graphed import make_graphed_callables
 
 __all__ = ["Graph", "capture", "make_graphed_callables"]  # beside everything that is defined here
-default_generators = (generator.default,)
+default_generators = (generator.current(),)
 allow_tf32: bool | None = (
     None  # True or False before what PyTorch's settings say of products and convolutions (`precision`)
 )
@@ -98,52 +98,52 @@ def memory_reserved(device: Device = None) -> int:
 
 def manual_seed(seed: int) -> None:
     """Seeds the random numbers of the device."""
-    generator.default.manual_seed(seed)
+    generator.current().manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seeds the random numbers of all devices, that is, of the one."""
-    generator.default.manual_seed(seed)
+    generator.current().manual_seed(seed)
 
 
 def seed() -> None:
     """Seeds the random numbers of the device with a number that nobody knows."""
-    generator.default.seed()
+    generator.current().seed()
 
 
 def seed_all() -> None:
     """Those of all devices, that is, of the one."""
-    generator.default.seed()
+    generator.current().seed()
 
 
 def initial_seed() -> int:
     """The seed last given."""
-    return generator.default.initial_seed()
+    return int(generator.current().initial_seed())
 
 
 def get_rng_state(device: Device = None) -> torch.Tensor:
     """The state of the random numbers, a CPU byte tensor."""
-    return generator.default.get_state()
+    return generator.current().get_state()
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
     """The states of all devices."""
-    return [generator.default.get_state()]
+    return [generator.current().get_state()]
 
 
 def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """Restores a state of the random numbers."""
-    generator.default.set_state(new_state)
+    generator.current().set_state(new_state)
 
 
 def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
     """Restores the states of all devices."""
     for state in new_states:
-        generator.default.set_state(state)
+        generator.current().set_state(state)
 
 
 def _get_generator(device: torch.device) -> torch.Generator:
-    return generator.default
+    return generator.current()
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:

@@ -142,10 +142,19 @@ def of(given: torch.Generator | None) -> Generator | None:
     return default if given is None else _by_address.get(given._cdata)
 
 
+def current() -> torch.Generator:
+    """What `torch.ocl` seeds and saves: the device's own generator, or the CPU's where the CPU's numbers are wanted. Then a
+    program that draws on both gets what it gets on the CPU alone.
+    """
+    return torch.default_generator if host else default
+
+
 def on_host(given: torch.Generator | None) -> torch.Generator:
     """One that draws on the CPU: the one given, or in its place one that is seeded by the device's next number."""
-    if host or (given is not None and given._cdata not in _by_address):
-        return default if given is None else given
+    if host and (given is None or given._cdata == default._cdata):
+        return torch.default_generator
+    if given is not None and (host or given._cdata not in _by_address):
+        return given
     ours = default if given is None else _by_address[given._cdata]
     seed, offset = struct.unpack(_STATE, ours.draw(4))
     return torch.Generator().manual_seed((seed * 0x9E3779B97F4A7C15 + offset) & _MOST)

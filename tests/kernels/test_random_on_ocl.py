@@ -395,3 +395,20 @@ def test_what_makes_no_distribution_is_refused(wrong):
         wrong(torch.ones(5))
     with pytest.raises(RuntimeError):
         wrong(torch.ones(5, device="ocl"))
+
+
+def test_with_the_cpus_numbers_a_program_draws_what_it_draws_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(generator, "host", True)
+
+    def program(device):
+        torch.manual_seed(4)
+        order = torch.randperm(20)  # as a DataLoader's, on the CPU
+        x = F.dropout(torch.ones(20, device=device), 0.5)
+        saved = torch.ocl.get_rng_state()
+        noise = torch.randn(20, device=device)
+        torch.ocl.set_rng_state(saved)
+        again = torch.randn(20, generator=torch.ocl.default_generators[0] if device == "ocl" else None, device=device)
+        assert torch.equal(noise, again)
+        return [order.tolist(), x.tolist(), noise.tolist(), torch.rand(3).tolist()]
+
+    assert program("ocl") == program("cpu")

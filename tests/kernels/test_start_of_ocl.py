@@ -250,3 +250,31 @@ def test_the_wheels_header_is_cut_and_its_functions_have_all_their_types():
     for buffer, one, exact in zip(buffers, numbers, (1e-15, 1e-6), strict=True):
         cl.enqueue_copy(queue, one, buffer)
         assert one[0] == pytest.approx(math.e, rel=exact)
+
+
+LATE = """
+import warnings
+import torch
+warnings.simplefilter("error")
+net = torch.nn.Linear(3, 3)
+net(torch.ones(2, 3)).sum().backward()
+{between}
+import syncscope.kernels
+net.to("ocl")(torch.ones(2, 3, device="ocl")).sum().backward()
+torch.nn.Linear(3, 3)(torch.ones(2, 3)).sum().backward()  # nor is the CPU's pass another
+print(net.weight.grad.tolist())
+"""
+
+
+def test_a_backward_pass_may_have_come_before_the_device():
+    done = subprocess.run([sys.executable, "-c", LATE.format(between="")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, str([[4.0] * 3] * 3)), done.stderr
+
+
+def test_where_its_thread_cannot_be_made_the_user_reads_what_to_do():
+    without = 'torch._C.__file__ = "nowhere"; warnings.simplefilter("default")'
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(between=without)], capture_output=True, text=True, check=False
+    )
+    assert "a backward pass ran before `import syncscope.kernels`" in done.stderr
+    assert "device_ready_queues_" in done.stderr
