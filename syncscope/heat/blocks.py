@@ -6,7 +6,7 @@ import ast
 
 from syncscope.heat import arms, loops
 from syncscope.model.heat import Heat, Reason
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -48,7 +48,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         body = inner
     if heat is None or heat.hot:
         holds = not trained and any(
-            isinstance(each, loops.LOOPS) and loops.trains(each, function.name, source) for each in walk(function)
+            isinstance(each, loops.LOOPS) and loops.trains(each, function.name, source) for each in statements(function)
         )
         return Reason.OUTSIDE(function.name) if holds else None
     return heat
@@ -77,10 +77,11 @@ def _colder(around: Heat | None, said: Heat | None) -> Heat | None:
 
 
 def _holding(body: list[ast.stmt], node: ast.AST) -> tuple[int, ast.stmt] | None:
-    """The statement of a block that holds a node, with its place."""
-    line = getattr(node, "lineno", 0)
+    """The statement of a block that holds a node, with its place: of two no part is written in the other."""
+    at = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
     for index, statement in enumerate(body):
-        if statement.lineno <= line <= (statement.end_lineno or line) and any(each is node for each in walk(statement)):
+        first, last = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
+        if first <= at < last:
             return index, statement
     return None
 

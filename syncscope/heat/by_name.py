@@ -11,10 +11,11 @@ from syncscope.project import conventions
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
     """Of a function or, where `cls` is not "", a method of a class with these methods."""
-    return _by_name(name, cls, frozenset(each for each in _TELLING if each in methods))
+    return _by_name(name, cls, frozenset([each for each in _TELLING if each in methods]) if methods else _NONE)
 
 
 _TELLING = ("forward", "set_timesteps", "__iter__")  # methods that say what their class is
+_NONE: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached

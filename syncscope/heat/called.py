@@ -142,7 +142,7 @@ class Calls:
                 if is_called and caller.name == "__init__":
                     pass  # once
                 elif self._meant(name, owner, caller, is_called) or (is_called and self._made(name, owner, caller)):
-                    return True
+                    return not _is_behind(text, at)
             at = text.find(word, end)
         return False
 
@@ -207,6 +207,11 @@ def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionD
                 break
     node = node.body[0] if isinstance(node, ast.If) else node
     return (node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None), text
+
+
+def _is_behind(text: bytes, at: int) -> bool:
+    """Whether a place is in a decorator of what stands behind a function, whose text ends with it."""
+    return text[text.rfind(b"\n", 0, at) + 1 : at].lstrip().startswith(b"@") and text.find(b"def ", at) < 0
 
 
 def _first(text: bytes) -> ast.stmt | None:

@@ -90,6 +90,9 @@ def run(
     keys: dict[str, str] = {}
     for job in jobs:
         try:
+            if store is None:  # who looks at it reads it
+                todo.append((job, os.stat(job.path).st_size))
+                continue
             raw = regular(job.path)
         except OSError as error:
             done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
@@ -97,11 +100,10 @@ def run(
         if engine.is_silent(job.path, raw):
             done[job.path] = Done(Checked(job.path))
             continue
-        if store:
-            keys[job.path] = store.key(job.path, raw, job.config)
-            if answer := store.get(job.path, keys[job.path]):
-                done[job.path] = Done(answer)
-                continue
+        keys[job.path] = store.key(job.path, raw, job.config)
+        if answer := store.get(job.path, keys[job.path]):
+            done[job.path] = Done(answer)
+            continue
         todo.append((job, len(raw)))
     tick(len(done))
     weight = sum(size for _, size in todo)

@@ -45,6 +45,7 @@ class ProjectFunction:
         "_decorators",
         "_left_out",
         "_names",
+        "bound",
         "calls",
         "closure",
         "cls",
@@ -68,7 +69,8 @@ class ProjectFunction:
         self.result: Fact | None = None
         self.running = False
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
-        self.news = False  # that says more than when it was last run
+        self.news = False  # that may say more than when it was last run
+        self.bound: dict[str, Fact] = {}  # what was known of its parameters then
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for what the file at hand passes
         self.sites: dict[tuple[int, Op], Emitted] = {}  # where it waits, by the `id` of the node
         self.inner: list[ProjectFunction] = []
@@ -84,6 +86,7 @@ class ProjectFunction:
         self.inner.clear()
         self.passed.clear()
         self.calls.clear()
+        self.bound = {}
 
     @property
     def names(self) -> list[str]:
@@ -134,6 +137,7 @@ class Class:
         "methods",
         "module",
         "name",
+        "named",
         "node",
         "prepared",
         "used_as",
@@ -145,6 +149,7 @@ class Class:
         self.name = node.name
         self.methods: dict[str, ProjectFunction] = {}
         self.fields: dict[str, ast.expr] = {}  # name -> annotation
+        self.named: dict[str, ast.expr] = {}  # name -> what else it is called, in its body
         self.attributes: dict[str, Fact] = {}
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
@@ -158,6 +163,10 @@ class Class:
                 self.methods.setdefault(statement.name, ProjectFunction(statement, module, self))
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 self.fields[statement.target.id] = statement.annotation
+            elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Attribute)):
+                target = statement.targets[0]
+                if isinstance(target, ast.Name) and len(statement.targets) == 1:
+                    self.named.setdefault(target.id, statement.value)
 
     def release(self) -> None:
         """Break the circles that it is part of."""

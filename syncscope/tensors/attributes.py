@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
 from syncscope.project.modules import Class
@@ -53,11 +51,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
 
 def _named(cls: Class, name: str) -> Fact | None:
     """What a class has under another name, of itself: `distribution_class = distributions.Normal`."""
-    for statement in cls.node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=target)], value=ast.Name() | ast.Attribute()) if target == name:
-                return cls.module.project.interpreter.value(cls.module, statement.value)
-    return None
+    value = cls.named.get(name)
+    return cls.module.project.interpreter.value(cls.module, value) if value is not None else None
 
 
 def prepare(cls: Class) -> None:

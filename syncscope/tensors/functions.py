@@ -58,6 +58,8 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         frame = Frame(module, function, _outer(function), {} if module.linted else None, depth)
         frame.used = used(function)
         bind_parameters(function, frame)
+        if module.linted:
+            function.bound = dict(frame.env)
         execute(frame, function.node.body)
         if module.linted:
             finish(frame)
@@ -77,6 +79,42 @@ def _is_one_graph(function: ProjectFunction) -> bool:
         for each in function.node.decorator_list
         if isinstance(each, ast.Call)
         for keyword in each.keywords
+    )
+
+
+def knows_more(function: ProjectFunction) -> bool:
+    """Whether more is known of the parameters of a function than when it was run: else it would be run in vain.
+
+    Where nothing else is new, what is known is noted to come from what callers pass, as it would be then.
+    """
+    before = function.bound
+    if function.closure is not None or not before:
+        return True
+    frame = Frame(function.module, function)
+    frame.used = used(function)
+    bind_parameters(function, frame)
+    if frame.env.keys() != before.keys() or not all(_alike(before[name], fact) for name, fact in frame.env.items()):
+        return True
+    for name, fact in frame.env.items():
+        if fact.kind is TENSOR and not _comes_from(fact, before[name]):  # it may pass on to itself what it was given
+            before[name].source = fact.source
+    return False
+
+
+def _comes_from(fact: Fact | None, other: Fact) -> bool:
+    """Whether a fact is another, or derived from it."""
+    while fact is not None and fact is not other:
+        fact = fact.source
+    return fact is not None
+
+
+def _alike(one: Fact, other: Fact) -> bool:
+    """Whether two facts say the same in the same words, but for what they were derived from."""
+    return one is other or (
+        one == other
+        and one.ref == other.ref
+        and one.provenance == other.provenance
+        and all(map(_alike, one.elements, other.elements))
     )
 
 

@@ -18,7 +18,7 @@ from syncscope.project.modules import IMPORTED, Interpreter, Module, ProjectFile
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
-from syncscope.tensors.functions import finish, run, used
+from syncscope.tensors.functions import finish, knows_more, run, used
 from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.statements import STATEMENTS
 
@@ -81,7 +81,7 @@ def _sites(module: Module) -> list[Site]:
     looked: dict[ProjectFunction, int] = {}
     for function in module.functions:  # grows while it is gone through
         looked[function] = looked.get(function, 0) + 1
-        if looked[function] <= _ROUNDS and function.news:
+        if looked[function] <= _ROUNDS and function.news and knows_more(function):
             function.result = None
             run(function)
     found: dict[tuple[int, Op], tuple[ProjectFunction | None, Emitted]] = {
