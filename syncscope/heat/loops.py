@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
@@ -23,6 +24,7 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
         isinstance(each, ast.Call)
         and (
             getattr(each.func, "attr", "") in ("backward", "manual_backward")
+            or conventions.STEP_CALL.match(name_of(each.func))
             or (called_so and conventions.STEP.search(name_of(each.func)))
         )
         for each in walk(node)
@@ -34,7 +36,10 @@ def at_top(tree: ast.Module) -> ast.FunctionDef | None:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     body = [each for each in tree.body if not isinstance(each, kinds)]
     backward = (
-        isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "backward"
+        isinstance(each, ast.Call)
+        and (
+            getattr(each.func, "attr", "") == "backward" or conventions.STEP_CALL.match(name_of(each.func)) is not None
+        )
         for part in body
         for each in walk(part)
     )
@@ -56,7 +61,7 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     inner = [each for each in walk(node) if isinstance(each, LOOPS) and each is not node]
     direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
     calls = [name_of(each.func) for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
-    if any(called.endswith("backward") for called in calls):
+    if any(called.endswith("backward") or conventions.STEP_CALL.match(called) for called in calls):
         return TRAINING
     around = any(trains(each, name, source) for each in inner) or any(map(conventions.is_epoch, calls))
     return EPOCHS if around else TRAINING
@@ -64,10 +69,14 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
 
 @lru_cache(maxsize=64)
 def backward_lines(source: bytes) -> tuple[int, ...]:
-    """The lines that speak of a backward pass."""
-    if b"backward(" not in source:
+    """The lines that speak of a backward pass, or call what holds one."""
+    if b"backward(" not in source and _STEP_CALL.search(source) is None:
         return ()
-    return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
+    lines = enumerate(LINE_END.split(source), 1)
+    return tuple(n for n, line in lines if b"backward" in line or _STEP_CALL.search(line) is not None)
+
+
+_STEP_CALL = re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\(|optimize_parameters\(")
 
 
 def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:
@@ -114,4 +123,5 @@ def _on_random(node: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 
 def _runs_backward(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Call) and name_of(each.func).endswith("backward") for each in walk(node))
+    called = (name_of(each.func) for each in walk(node) if isinstance(each, ast.Call))
+    return any(name.endswith("backward") or conventions.STEP_CALL.match(name) for name in called)

@@ -52,7 +52,7 @@ _LOADER = re.compile(
 # Names of text that no tensor's use is learnt from: modules, objects, and what may be anything.
 NOT_TENSORS = frozenset("F self cls torch np model data None True False ".split())
 NOT_TENSORS_UNDER = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
-NOT_TENSORS_ENDING = ("shape", "size", "accelerator")
+NOT_TENSORS_ENDING = ("shape", "size", "dtype", "accelerator")
 
 # Other kinds of arrays, as they are imported and as they are named.
 OTHER_ARRAY_IMPORTS = (  # each begins with a word that is searched for by itself, in a fifth of the time of all in turn
@@ -209,6 +209,9 @@ AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing
 MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
+STEP_CALL = re.compile(
+    r"^(train(ing)?_((one|on)_)?(step|batch)|optimize_parameters)$"
+)  # ... which holds a backward pass
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
@@ -251,7 +254,7 @@ SOFT = frozenset(
 """What a name, a folder or `no_grad` says, until something that runs in steps is seen to call it."""
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|probe|"
-    r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
+    r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|conditional_sample|sample_actions|"
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
 )
 REPARAMETRIZATION = re.compile(
@@ -259,15 +262,8 @@ REPARAMETRIZATION = re.compile(
 )
 # Methods that say what seldom happens.
 WARNINGS = frozenset("warn warning warning_once error exception critical".split())
-NOTICES = WARNINGS | {
-    "print",
-    "info",
-    "debug",
-    "log",
-    "write",
-    "print_rank_0",
-    "logger",
-}  # what says something to people
+# What says something to people.
+NOTICES = WARNINGS | frozenset("print info debug log write print_rank_0 logger".split())
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
     r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
@@ -369,9 +365,8 @@ TO_HOST = re.compile(
     r"^_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|numpy|np|python|cpu|host|scipy\w*)$"
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
-DATA_SETS = frozenset(
-    "dataset datasets data_set train_dataset eval_dataset".split()
-)  # arguments that are gone through once
+# Arguments that are gone through once.
+DATA_SETS = frozenset("dataset datasets data_set train_dataset eval_dataset".split())
 
 
 _INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")

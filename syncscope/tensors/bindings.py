@@ -7,7 +7,8 @@ import ast
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.project.syntax import dotted
+from syncscope.project import conventions
+from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
@@ -23,6 +24,7 @@ from syncscope.tensors.facts import (
     element,
     items,
     join,
+    on_host,
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
@@ -194,7 +196,9 @@ def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
     """`a: Tensor = value`: what the value is outranks what the annotation says, unless it is unknown."""
     fact = evaluate(frame, node.value) if node.value is not None else UNKNOWN
     said = annotated(frame.module, node.annotation)
-    if fact.kind is UNKNOWN.kind or (
+    if said.kind is SEQUENCE and name_of(node.target) in conventions.OF_THE_HOST:
+        fact = items(on_host(element(said)))
+    elif fact.kind is UNKNOWN.kind or (
         said.kind is TENSOR and fact.kind is TENSOR and said.confidence > fact.confidence and fact.confidence < 2
     ):
         fact = said

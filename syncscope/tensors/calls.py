@@ -314,6 +314,11 @@ def _of_some_distribution(call: Call) -> Fact:
     return tensor(FLOAT, confidence=2, why=call.node)
 
 
+def _is_step(node: ast.expr | None) -> bool:
+    """Whether it is what a step of the training gives: its loss."""
+    return isinstance(node, ast.Call) and conventions.STEP_CALL.match(name_of(node.func)) is not None
+
+
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word, args, at = call.word, call.args, call.at
@@ -331,7 +336,7 @@ def assumed_method(call: Call) -> Fact:
         confidence = 2 if word in ("item", "nonzero", "any", "all") and call.frame.alone else 1
         if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             confidence = 2  # no module or container can be calculated with
-        if word == "item" and conventions.is_loss(last_word(at)):
+        if word == "item" and (conventions.is_loss(last_word(at)) or _is_step(at)):
             confidence = 2
         if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
             call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")

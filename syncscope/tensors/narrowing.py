@@ -187,16 +187,23 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
                 return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
             if TENSOR not in of and UNKNOWN.kind not in of:
                 now = frame.env.get(name) or evaluate(frame, test.args[0])
-                rest = (
-                    {name: now.but(confidence=2)}
-                    if now.kind is TENSOR and now.confidence == 1 and of <= _BESIDE
-                    else {}
-                )
+                rest = {}
+                if now.kind is TENSOR and now.confidence == 1 and of <= _BESIDE:
+                    rest = {name: now.but(confidence=2)}
+                elif (
+                    now.kind is TENSOR and now.confidence > 1 and of == {OTHER} and _is_text(frame, name, test.args[1])
+                ):
+                    rest = {name: now.but(confidence=1)}
                 if of == {SCALAR}:
                     return {name: NUMBER}, rest
                 if now.kind is TENSOR:
                     return {name: Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)}, rest
     return {}, {}
+
+
+def _is_text(frame: Frame, name: str, asked: ast.expr) -> bool:
+    """Whether a value that the function found somewhere may be a text, whatever is said of what it was found in."""
+    return isinstance(asked, ast.Name) and asked.id == "str" and not (frame.function and name in frame.function.names)
 
 
 _BESIDE = {SCALAR, ARRAY}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one

@@ -106,7 +106,8 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.around = loops.within(heat_of(before), said, node)
     elif loader and ((heat := heat_of(before)) is None or heat.hot or heat.reason is Reason.EPOCHS):
         own = judge.by_itself(frame.function)
-        if own.hot or frame.function is None or own.reason is Reason.OUTSIDE:
+        trains = own.hot and judge.of_function(frame.function).reason is not Reason.FOR_OTHERS
+        if trains or frame.function is None or own.reason is Reason.OUTSIDE:
             frame.around = Reason.LOADER()
     bind(frame, node.target, each)
     execute(frame, node.body)

@@ -67,7 +67,7 @@ class Usage:
                 or (attribute == "backward" and _BACKWARD.match(text, match.end()))
             ):
                 name = _before(text, at)
-            if name and name not in conventions.NOT_TENSORS:
+            if name and name not in conventions.NOT_TENSORS and "#" not in text[text.rfind("\n", 0, at) + 1 : at]:
                 line += text.count("\n", seen, at)
                 seen = at
                 rows.append((line, name))

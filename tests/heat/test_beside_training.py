@@ -133,3 +133,56 @@ def test_a_loop_under_main_that_goes_over_data_trains() -> None:
         "import torch\nif __name__ == '__main__':\n  for x in loader:\n    z = torch.randn(3)\n    loss = net(x, z)\n"
     )
     assert heat(f"{loop}    loss.backward()\n    print(loss.item())\n".encode(), "gan.py") == {7: "hot"}
+
+
+CALLED = b"""
+import torch
+
+def train_step(model, batch, optimizer):
+    loss = model(batch).mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+def main(model, loader, optimizer):
+    for epoch in range(10):
+        total = torch.zeros((), device="cuda")
+        print(total.item())  # cold
+        for batch in loader:
+            loss = train_step(model, batch, optimizer)
+            total += loss.item()  # hot
+    for epoch in range(10):
+        train_step(model, loader, optimizer)
+        print(total.item())  # hot
+
+def by_engine(engine):
+    while True:
+        loss = engine.train_batch().item()  # hot
+        print(loss)
+"""
+
+
+def test_a_loop_that_calls_steps_trains_whatever_its_function_is_called() -> None:
+    lines = enumerate(CALLED.decode().splitlines(), 1)
+    assert heat(CALLED, "run.py") == {n: line.rpartition("# ")[2] for n, line in lines if "# " in line}
+
+
+GONE_THROUGH = """
+import torch
+
+def offsets(dataloader):
+    for batch in dataloader:
+        print(torch.unique(batch.index))
+"""
+
+
+def test_a_public_function_that_goes_over_a_loader_of_its_caller_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "atoms").mkdir()
+    (tmp_path / "atoms" / "__init__.py").write_text("from .stats import offsets\n")
+    (tmp_path / "atoms" / "net.py").write_text("import torch\n\ndef train(x):\n    x.mean().backward()\n")
+    file = tmp_path / "atoms" / "stats.py"
+    file.write_text(GONE_THROUGH)
+    assert {
+        (site.hot, site.whole) for site in sites(file.read_bytes(), str(file), Project()) if site.op == "unique"
+    } == {(True, False)}

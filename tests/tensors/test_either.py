@@ -93,6 +93,28 @@ TOLD = {
                 fast.step()
                 average.update_parameters(model)  # waits: library_read
     """,
+    "what a comment says, and where a dtype is asked": """
+        def spread(start: torch.Tensor, length, rows):
+            # length = length if isinstance(length, int) else length.clamp(0)
+            if rows.dtype.is_floating_point and rows.dtype != torch.float16:
+                return torch.arange(length, device=start.device)
+            return start[start > 0]  # waits: mask_read
+    """,
+    "a text under a key of what is said to hold tensors": """
+        def prompt(batch: dict[str, torch.Tensor], mask: torch.Tensor):
+            task = batch["task"]
+            if isinstance(task, str):
+                return task
+            if isinstance(mask, str):
+                return mask
+            return str(task) + str(mask)  # waits: format
+    """,
+    "the counters of an optimizer in a list of their own": """
+        def step(self, group, scale: torch.Tensor):
+            state_steps: list[torch.Tensor] = []
+            self._init_group(group, state_steps)
+            return state_steps[0].item() / scale.item()  # waits: item
+    """,
     "a scaler that is switched off": """
         def train(loss: torch.Tensor, optimizer):
             scaler, none = torch.amp.GradScaler(), torch.cuda.amp.GradScaler(enabled=False)
