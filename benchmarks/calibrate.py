@@ -167,7 +167,7 @@ def said(folder: Path, file: Path) -> dict[str, Any] | None:
 
 def facts(report: Any) -> dict[str, Any]:
     """What an interval may depend on."""
-    step, found, meta = (report.step or 0.0), report.answer, report.trace.meta
+    step, found, meta = (report.saving_step or report.step or 0.0), report.answer, report.trace.meta
     bound = report.bound
     priced = {line.op: 0.0 for line in report.lines}
     for line in report.lines:

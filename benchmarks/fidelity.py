@@ -32,7 +32,10 @@ def main() -> None:
         report = summarize(trace)
         errors.append(report.fidelity)
         blocked = sum(line.blocked for line in report.lines) / 1e6
-        step, saving = (report.step or 0) / 1e6, "none" if report.saving is None else f"{report.saving / 1e6:.2f}"
+        step, saving = (
+            (report.saving_step or report.step or 0) / 1e6,
+            "none" if report.saving is None else f"{report.saving / 1e6:.2f}",
+        )
         figures = "no work"
         if report.fidelity is not None:
             graph = event_graph_of(trace).graph()

@@ -145,7 +145,7 @@ def scheduled(step: Step, wait: int, count: int, file: Path | None) -> dict[str,
     return {
         "untraced": meta["untraced"],
         "traced": meta["traced"],
-        "reported": found.step,
+        "reported": found.saving_step or found.step,
         "fidelity": found.fidelity,
         "unexplained": found.unexplained,
         "clock": meta.get("clocks", {}).get("CUPTI"),

@@ -68,7 +68,7 @@ def measured(name: str, device_name: str, blocks: int) -> dict[str, Any]:
     report = trace.report(show=False)
     rows = [one for one in report.what_if if loop.row in one.name]
     about = max(rows, key=lambda one: one.saving, default=None)
-    length = report.step or 1.0
+    length = report.saving_step or report.step or 1.0
     said = None
     if rows and about is not None:
         several = rows if "step is one launch" in loop.row else [about]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.idle_times import IdleTimes, loading_times
 from syncscope.analysis.intervals import covered
-from syncscope.analysis.step_uses import counted_steps
+from syncscope.analysis.step_uses import counted_part
 from syncscope.analysis.steps import alike, window
 from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.source import installed
@@ -39,15 +39,14 @@ def uses_by_line(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) 
     """What each line takes of a counted step; None without work of a device."""
     if idle is None:
         return None
-    counted = counted_steps(trace, event_graph)
+    first, last, steps = counted_part(trace, event_graph)
     lines = NumberedLines(trace, event_graph)
     found: dict[str, Numbers] = {}
     host = _host(trace, event_graph, lines, found)
-    first, last = counted[0].start, counted[-1].end
     kernels = _device(trace, event_graph, lines, first, last, found)
     _waits(event_graph, idle, lines, first, last, found)
-    per_step = {name: (values / len(counted)).tolist() for name, values in found.items()}
-    named = {code: [(name, ns / len(counted)) for name, ns in names] for code, names in kernels.items()}
+    per_step = {name: (values / len(steps)).tolist() for name, values in found.items()}
+    named = {code: [(name, ns / len(steps)) for name, ns in names] for code, names in kernels.items()}
     rows = []
     for code, (place, caller) in enumerate(lines.pairs):
         values = {name: column[code] for name, column in per_step.items()}
@@ -64,7 +63,7 @@ def uses_by_line(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) 
         if place < 0 or any(values.values()):
             rows.append(one)
     rows.sort(key=lambda one: (-one.of_step, -one.host))
-    return LineUses((last - first) / len(counted), host / len(counted), tuple(rows))
+    return LineUses((last - first) / len(steps), host / len(steps), tuple(rows))
 
 
 class NumberedLines:
@@ -130,8 +129,9 @@ def _next_where(code: Codes, missing: NDArray[np.bool_]) -> Codes:
 def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: dict[str, Numbers]) -> float:
     """The host's side of each line; what it adds up to, ns."""
     host, marked = event_graph.host, event_graph.marked
-    counted = [marked[n] for n in alike(event_graph.steps)] or list(marked)
-    first, last = (counted[0].start, counted[-1].end) if counted else window(trace, event_graph.launched)
+    chosen = alike(event_graph.steps) or range(len(marked))
+    since = marked[chosen[0] - 1].end if chosen and chosen[0] else marked[0].start if marked else 0
+    first, last = (since, marked[chosen[-1]].end) if chosen else window(trace, event_graph.launched)
     origin = host.origin
     begin = (host.began - host.gap + origin).clip(first, last)
     began = (host.began + origin).clip(first, last)

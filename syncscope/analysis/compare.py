@@ -117,7 +117,10 @@ def compare(before: Trace, after: Trace) -> Comparison:
         before, after = _as_recorded(before), _as_recorded(after)
     event_graphs = event_graph_of(before), event_graph_of(after)
     fidelities = [fidelity_of(each, each.graph(Recorder())) for each in event_graphs]
-    one, other = summarize(before), summarize(after)
+    one, other = (
+        _replayed(summarize(trace), None if None in timed else time)
+        for trace, time in zip((before, after), timed, strict=True)
+    )
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
@@ -152,14 +155,20 @@ def compare(before: Trace, after: Trace) -> Comparison:
     )
 
 
+def _replayed(report: Report, timed: float | None) -> Report:
+    """The report with the step that is compared: as replayed without the recorder, else as it was `timed` without a recording,
+    else as recorded."""
+    return replace(report, step=(report.saving_step if report.saving is not None else timed) or report.step)
+
+
 def _one_timed(timed: Sequence[float | None]) -> str:
-    """Why the step of one recording is here another than in its own report; "" where it is not."""
+    """Why the step of one recording, which was timed without it, is compared as recorded; "" where it is not so."""
     known = [(name, time) for name, time in zip(("first", "second"), timed, strict=True) if time is not None]
     if len(known) != 1:
         return ""
     ((name, time),) = known
     return (
-        f"A report of the {name} says {about_ms(time)} a step, as timed without a recording. "
+        f"A step of the {name} took {about_ms(time)} without a recording. "
         "The other was not timed so: both are compared as recorded."
     )
 

@@ -99,7 +99,7 @@ def priced(
         )
         for saving in (alone, _with_more(alone, ground, every, copied / step))
     )
-    report = replace(report, of_waits=of_waits)
+    report = replace(report, of_waits=of_waits, saving_step=costs.step)
     if not trusted.enough:
         return replace(report, answer=whole)
     between = _between(waits, graph, members, left, (low, high))
@@ -126,7 +126,6 @@ def priced(
         answer=whole,
         reads=_each_read(report.reads, graph) if len(graph.reads) == len(report.reads) else report.reads,
         lines=lines,
-        step=costs.step,
         saving=costs.saving,
         saving_range=(low, high) if everything else None,
         plan=plan,

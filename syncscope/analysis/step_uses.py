@@ -12,7 +12,7 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.idle_times import EARLIER, SHORT, UNNAMED, IdleTimes, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
-from syncscope.analysis.steps import alike, window
+from syncscope.analysis.steps import counted_time, window
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.uses import Spent, StepUses, Use, exchange
@@ -23,10 +23,9 @@ MOST = 0.5  # the part of the idle time from which one reason is the reason
 USES = list(Use)
 
 
-def counted_steps(trace: Trace, event_graph: EventGraph) -> list[Step]:
-    """The steps that figures are of; without steps, the recording as one."""
-    steps = event_graph.steps or (Step(0, *window(trace, event_graph.launched), 0),)
-    return [steps[n] for n in alike(steps)] or list(steps)
+def counted_part(trace: Trace, event_graph: EventGraph) -> tuple[int, int, list[int]]:
+    """The time that figures of a step are of, and its steps, as `counted_time` has it; without steps, the recording as one."""
+    return counted_time(event_graph.steps or (Step(0, *window(trace, event_graph.launched), 0),))
 
 
 def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> StepUses | None:
@@ -35,10 +34,9 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     if idle is None:
         return None
     steps = event_graph.steps or (Step(0, *window(trace, launched), 0),)
-    counted = counted_steps(trace, event_graph)
+    first, last, lengths = counted_part(trace, event_graph)
     begin = np.array([s.start for s in steps], np.int64)
     end = np.array([s.end for s in steps], np.int64)
-    first, last = counted[0].start, counted[-1].end
     windows = Intervals(np.append(begin, first), np.append(end, last))  # every step, then all that are counted
     table = np.zeros((len(USES), len(windows.start)))
     by: dict[Use, dict[str, float]] = {use: defaultdict(float) for use in USES}
@@ -59,7 +57,7 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
         sums = np.bincount(code, part).tolist()
         for each_code in np.unique(code).tolist():
             by[told.use][told.names[each_code]] += sums[each_code]
-    number = len(counted)
+    number = len(lengths)
     spent = tuple(
         Spent(use, total / number, tuple((name, t / number) for name, t in longest(by[use])))
         for use, total in zip(USES, table[:, -1].tolist(), strict=True)

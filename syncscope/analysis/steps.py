@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from statistics import median
 
 import numpy as np
@@ -85,6 +86,18 @@ def alike(found: Sequence[Step]) -> range:
     return range(quiet[0], quiet[-1] + 1) if quiet else counted
 
 
+def counted_time(found: Sequence[Step]) -> tuple[int, int, list[int]]:
+    """The time that figures of a step are of, from first to last ns, and how long each step of it is.
+
+    A step is as long as from the end of the one before it to its own end: what lies between steps (a loader, mostly) is the
+    next one's. The first of a recording begins where it is marked. Where none is like the others, all are counted.
+    """
+    counted = alike(found) or range(len(found))
+    first = found[counted[0] - 1].end if counted[0] else found[0].start
+    ends = list(accumulate((found[n].end for n in counted), max, initial=first))
+    return ends[0], ends[-1], [after - before for before, after in pairwise(ends)]
+
+
 def quietest(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable]]) -> tuple[Step, ...]:
     """The steps, all but the shortest half of those that are alike, which follow one another, marked as disturbed.
 
@@ -128,15 +141,13 @@ def as_worked(trace: Trace, launched: Launches, found: tuple[Step, ...], over: S
 
 
 def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> float | None:
-    """The share of the steps (of the whole recording where there are none) in which the device worked."""
+    """The share of the counted steps (of the whole recording where there are none) in which the device worked."""
     if not len(launched.row):
         return None
-    if found:
-        length = sum(s.end - s.start for s in found)
-        return sum(s.busy for s in found) / length if length else None
-    work = union(trace.start[launched.row], (trace.start + trace.duration)[launched.row])
-    first, last = window(trace, launched)
-    return work.length / (last - first) if last > first else None
+    work = union(trace.start[launched.row], trace.end[launched.row])
+    first, last = counted_time(found)[:2] if found else window(trace, launched)
+    worked = float(covered(work, np.array([first]), np.array([last]))[0])
+    return worked / (last - first) if last > first else None
 
 
 def window(trace: Trace, launched: Launches) -> tuple[int, int]:

@@ -23,13 +23,13 @@ from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.priced import priced
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.some_steps import replayed_of, replayed_steps
-from syncscope.analysis.step_uses import counted_steps, step_uses
-from syncscope.analysis.steps import alike, busy_share
+from syncscope.analysis.step_uses import counted_part, step_uses
+from syncscope.analysis.steps import alike, busy_share, counted_time
 from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Adds, Finding, Hazard
-from syncscope.model.report import Line, Read, Report, Step
+from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -59,6 +59,7 @@ def summarize(
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
     coverage = coverage_of(trace, launched, len(found_steps))
+    lengths = counted_time(found_steps)[-1] if found_steps else []
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
     idle = idle_times(trace, event_graph, event_graph.host.origin)
@@ -95,14 +96,15 @@ def summarize(
         steps=found_steps,
         reads=found,
         lines=tuple(line for _, line in counted),
-        device_busy=busy_share(trace, launched, steady or found_steps) if coverage.whole else None,
+        device_busy=busy_share(trace, launched, found_steps) if coverage.whole else None,
         fidelity=trusted.error,
         unexplained=None if trusted.error is None else trusted.unexplained,
         silent=None if trusted.error is None else trusted.silent,
         late=trusted.lanes,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,
-        step=_step(steady),
+        step=sum(lengths) / len(lengths) if lengths else None,
+        step_range=(min(lengths), max(lengths)) if lengths else None,
         steady=len(steady),
         unseen=join.unseen,
         uses=step_uses(trace, event_graph, idle) if coverage.whole else None,
@@ -141,12 +143,10 @@ def summarize(
         report = priced(report, replayed, graph, [rows for rows, _ in counted], trusted, loops)
     if report.answer is None or not report.lines:
         report = replace(report, answer=without_figure(report, graph.ops > 0))
-    if prices and not trusted.enough and (untraced := trace.meta.get("untraced")):  # no replay tells it
-        report = replace(report, step=float(untraced["median_ns"]))
     if prices and (found_ifs := what_ifs(report, replayed, trusted, loops)):
         report = replace(report, what_if=found_ifs)
         if report.uses is not None:
-            words = led_into(report.uses.words, found_ifs, report.step or report.uses.step)
+            words = led_into(report.uses.words, found_ifs, report.saving_step or report.uses.step)
             report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(report)
     return replace(report, verdict=verdict(report))
@@ -159,11 +159,11 @@ def _idle_after(
     found = event_graph.reads
     if idle is None:
         return tuple(replace(read, idle_after=0) for read in found), np.zeros(len(found))
-    counted = counted_steps(trace, event_graph)
-    inside = idle.within(counted[0].start, counted[-1].end)
+    first, last, lengths = counted_part(trace, event_graph)
+    inside = idle.within(first, last)
     every = idle.after_reads(len(found)).round().astype(int).tolist()
     charged = tuple(replace(read, idle_after=ns) for read, ns in zip(found, every, strict=True))
-    return charged, idle.after_reads(len(found), inside) / len(counted)
+    return charged, idle.after_reads(len(found), inside) / len(lengths)
 
 
 def _sorted(report: Report) -> Report:
@@ -181,10 +181,6 @@ def _sorted(report: Report) -> Report:
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
     return replace(report, lines=tuple(lines[i] for i in order), plan=tuple(sorted(position[i] for i in report.plan)))
-
-
-def _step(steady: tuple[Step, ...]) -> float | None:
-    return (steady[-1].end - steady[0].start) / len(steady) if steady else None
 
 
 def key_of(read: Read) -> Key:

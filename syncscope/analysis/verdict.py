@@ -58,7 +58,7 @@ def _decision(report: Report, per: str) -> str:
         word = f"Decision: {found.decision}.{left} " if found is not None else ""
         return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
     word = f"Decision: {found.decision}."
-    step = report.bound.step if report.bound else report.step or 0.0
+    step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     if refused:
         whole = {
             Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",

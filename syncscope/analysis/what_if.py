@@ -62,7 +62,7 @@ def what_ifs(
     ground = Ground(event_graph.trace, event_graph, trusted, loops)
     if ground.step <= 0:
         return ()
-    step = report.step or ground.step
+    step = report.saving_step or ground.step
     scale = step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
     found = sorted([*found, *_waits(report, step)], key=lambda one: -one.saving)

@@ -35,11 +35,11 @@ def by_price(linted: Linted, trace: str) -> str:
     rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
     report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
-    if not report.step or not report.lines:
+    if report.uses is None or not report.lines:
         raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
     cost = costs(report)
     ranked = sorted(range(len(findings)), key=lambda i: (-cost.get(key(findings[i]), -1.0), i))
-    kept = [i for i in ranked if cost.get(key(findings[i]), 0.0) >= NOTHING * report.step]
+    kept = [i for i in ranked if cost.get(key(findings[i]), 0.0) >= NOTHING * _whole(report)]
     ran = sum(key(finding) in cost for finding in findings)
     linted.found = [linted.found[i] for i in kept]
     linted.presented = [
@@ -65,9 +65,16 @@ def key(finding: Finding) -> Key:
     return finding.place.path, finding.place.line
 
 
+def _whole(report: Report) -> float:
+    """What costs are parts of, ns: savings of a step as it is replayed, idle times of one as it was recorded."""
+    recorded = report.step or (report.uses.step if report.uses else 0.0)
+    return (report.saving_step if report.saving is not None else None) or recorded
+
+
 def worth(cost: float, report: Report) -> str:
     """What it costs, in words."""
-    share = f"{in_ms(cost)}, {100 * cost / (report.step or cost or 1.0):.1f} % of a step"
+    per = "step" if report.steps else "recording"
+    share = f"{in_ms(cost)}, {100 * cost / (_whole(report) or cost or 1.0):.1f} % of a {per}"
     return (
         f"its line costs {share}" if report.saving is not None else f"the device had nothing to do after it for {share}"
     )

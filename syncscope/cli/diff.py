@@ -88,11 +88,11 @@ def as_object(found: Comparison) -> dict[str, Any]:
 def keep(found: Comparison, before: str, after: str, most: int, output: str) -> None:
     """Write the page of the second recording, with what became of the first."""
     from syncscope import api, files
-    from syncscope.analysis.steps import alike
+    from syncscope.analysis.steps import counted_time
     from syncscope.exporters import html, stem
 
     def steps(report: Report) -> list[float | None]:
-        return [ms(report.steps[n].end - report.steps[n].start) for n in alike(report.steps)]
+        return [ms(length) for length in counted_time(report.steps)[-1]] if report.steps else []
 
     names = {"before_name": stem(before), "after_name": stem(after), "words": sentence(found)}
     lengths = {"before_steps_ms": steps(found.before), "after_steps_ms": steps(found.after)}

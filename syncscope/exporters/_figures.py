@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
@@ -21,11 +20,14 @@ def durations(report: Report) -> list[int]:
     return [step.end - step.start for step in report.steps]
 
 
-def step(report: Report) -> float | None:
-    """How long a step takes, ns: what the analysis says, else the median; None where no step was marked."""
-    if report.step is not None or not report.steps:
-        return report.step
-    return statistics.median(durations(report))
+def measured_step(report: Report) -> float | None:
+    """What measured times are parts of, ns: a step as recorded, or the recording where no step was marked."""
+    return report.step or (report.uses.step if report.uses else None)
+
+
+def saving_step(report: Report) -> float | None:
+    """What savings are parts of, ns: a step as it is replayed."""
+    return report.saving_step or measured_step(report)
 
 
 def unseen(report: Report) -> list[Finding]:

@@ -20,7 +20,7 @@ COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
 def first(report: Report) -> Text | None:
     """What helps most of what can be done, in a line; None where nothing is known to."""
     one = next((one for one in report.what_if if not one.bought), None)
-    step = figures.step(report)
+    step = figures.saving_step(report)
     exchange = report.uses.exchange if report.uses else 0.0
     if report.uses and exchange > (one.saving if one else 0.0):
         apart = f"{figures.percent(exchange / report.uses.step)} of a step is exchange with other ranks, or waiting for them"
@@ -37,7 +37,7 @@ def rows(report: Report, width: int) -> Iterator[Text]:
     """The part of the report; nothing where nothing helps."""
     if not report.what_if:
         return
-    step = figures.step(report)
+    step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
     columns = COLUMNS if width >= 80 else (COLUMNS[0], COLUMNS[3])
     room = width - sum(size for _, size in columns)

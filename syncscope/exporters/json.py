@@ -60,7 +60,9 @@ def as_object(report: Report) -> dict[str, Any]:
         "unexplained": report.unexplained,
         "silent": report.silent,
         "late": dict(report.late),
-        "step_ms": ms(figures.step(report)),
+        "step_ms": ms(report.step),
+        "step_range_ms": [ms(t) for t in report.step_range] if report.step_range else None,
+        "saving_step_ms": ms(figures.saving_step(report)),
         "steps": [
             {
                 "index": step.index,

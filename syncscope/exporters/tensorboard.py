@@ -71,7 +71,7 @@ def _progress(report: Report, folder: Path) -> Path:
     before = len(list(place.glob("events.out.tfevents.*")))
     origin = int(report.trace.meta.get("origin_ns", 0)) / 1e9 if report.trace is not None else 0.0
     known = {
-        "step_ms": figures.step(report),
+        "step_ms": report.step,
         "saving_ms": report.saving,
         "reads_per_step": sum(line.count for line in report.lines) * 1e6 if report.steps else None,
         "device_busy": None if report.device_busy is None else report.device_busy * 1e6,

@@ -26,6 +26,7 @@ ROOM = 28  # columns for the place and the op; figures that leave less are not s
 MOST_LINES = 30
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 NO_LINE = "no line known"
+FEW = 4  # steps, from which the first and the last are not counted
 LABEL = 9  # width of the labels at the left of the summary
 
 SHORTLY = {
@@ -93,32 +94,24 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
     if report.coverage is not None:
         yield "trace", Text(report.coverage.words, "yellow" if report.coverage.refusal else "dim")
     if report.steps:
-        times = figures.durations(report)
-        counted = f"   {said}" if (said := figures.counted(report)) else ""
-        several = (
-            f"   shortest {figures.time(min(times))}, longest {figures.time(max(times))}" if len(times) > 1 else ""
-        )
-        bars = sparkline(times, max(8, width - 72))
-        median = (figures.time(figures.step(report) or 0), "bold")
-        yield (
-            "steps",
-            Text.assemble(
-                f"{len(times)} of ", median, several, (f"   {bars}" if bars else "", "cyan"), (counted, "dim")
-            ),
-        )
+        yield "steps", Text.assemble(*steps(report, width))
     if report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
-        text = f"a step took {figures.time(bare['median_ns'])} ({low} to {high} in {bare['steps']} steps)"
-        recorded_too = report.trace.meta.get("traced")
-        if recorded_too:
-            text += f", recorded {figures.time(recorded_too['median_ns'])}"
-        yield "untraced", Text(text + (": savings are of the former" if report.saving is not None else ""))
+        median = figures.time(bare["median_ns"])
+        yield "untraced", Text(f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)")
+    if report.saving_step is not None:
+        yield "savings", Text(savings_are_of(report))
     if report.device_busy is not None:
         busy = min(max(report.device_busy, 0.0), 1.0)
         room = max(8, min(32, width - 36))
         cells = round(busy * room)
         bar = Text.assemble(("█" * cells, "green"), ("░" * (room - cells), "bright_black"))
-        yield "device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar)
+        yield (
+            "device",
+            Text.assemble(
+                "busy ", (figures.percent(busy), "bold"), f" of the {'steps' if report.steps else 'recording'}   ", bar
+            ),
+        )
     for held in report.memory:
         yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
     if report.uses is not None:
@@ -153,6 +146,33 @@ def answer(found: Answer, per: str) -> Text:
     if found.bound is not None:
         text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
     return text if found.share is not None else text.append(f": {found.why}", "dim")
+
+
+def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:
+    """How many steps, how long those that are counted took on the mean, and the shortest and the longest of the same."""
+    times = figures.durations(report)
+    yield f"{len(times)} of "
+    yield figures.time(report.step or 0), "bold"
+    if report.step_range and len(times) > 1:
+        low, high = map(figures.time, report.step_range)
+        yield f"   shortest {low}, longest {high}"
+    if bars := sparkline(times, max(8, width - 72)):
+        yield f"   {bars}", "cyan"
+    if said := figures.counted(report):
+        yield f"   {said}", "dim"
+
+
+def savings_are_of(report: Report) -> str:
+    """Which length savings are parts of, and why it is another than that of the recorded steps, where it is."""
+    replayed, recorded = report.saving_step or 0.0, figures.measured_step(report) or 0.0
+    if not report.steps:
+        return f"are of the whole recording, {figures.time(replayed)}: no step is marked in it"
+    said = f"are of a step of {figures.time(replayed)}, as a replay gives it"
+    if abs(replayed - recorded) <= NOTHING * recorded:
+        return said
+    if len(report.steps) < FEW:
+        return f"{said}: with fewer than {FEW} steps, the whole recording divided by their number"
+    return f"{said} without what the recorder took" if replayed < recorded else said
 
 
 def _memory(found: MemoryUse, several: bool) -> Iterator[str | tuple[str, str]]:
@@ -207,9 +227,9 @@ def table(report: Report, width: int) -> Iterator[Text]:
     if not any(line.answer and line.answer.low is not None for line in report.lines):
         columns = [column for column in columns if column[0] != "between"]
     room = width - sum(size for _, size, _ in columns)
-    step = figures.step(report)
+    step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
-    title = f"Where the host waits, {unit} per step"
+    title = f"Where the host waits, {unit} {per(report)}"
     over = "saved if fixed" if "alone" in [name for name, _, _ in columns] else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
     yield Text(" " * room + "".join(name.rjust(size) for name, size, _ in columns), "dim", no_wrap=True)
@@ -257,6 +277,11 @@ def table(report: Report, width: int) -> Iterator[Text]:
             yield text.append("".join(cells.get(name, "").rjust(size) for name, size, _ in columns))
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
+
+
+def per(report: Report) -> str:
+    """What figures are of: a step, or all of a recording without steps."""
+    return "per step" if report.steps else "in the recording"
 
 
 def between(line: Line) -> str:

@@ -160,6 +160,9 @@ class Report:
     saving is there.
     `bound` is what no fix of waits can pass, known wherever work of a device is; `answer` what to do about all of them,
     and `of_waits` the same where no loop around them is taken out, too.
+    `step` is how long the counted steps took as recorded, ns on the mean, `step_range` the shortest and the longest of these
+    very steps; whatever was measured is a part of it. `saving_step` is what savings are parts of: how long a replay takes in
+    which nothing is otherwise, per step, or over a recording without steps, without what the recorder took.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
     plan. `notes` says in words what was lost, guessed or left out.
@@ -194,6 +197,8 @@ class Report:
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
     step: float | None = None
+    step_range: tuple[float, float] | None = None
+    saving_step: float | None = None
     steady: int = 0
     lean_step: float | None = None
     lean_saving: float | None = None

@@ -40,7 +40,7 @@ def test_two_reads_in_a_row_that_are_made_one_save_nothing():
     assert report.answer.offered < 0.01
     assert report.answer.decision is Decision.TRY
     assert "a step later" in report.answer.why
-    assert report.plan_saving < 0.01 * report.step
+    assert report.plan_saving < 0.01 * report.saving_step
     assert [line.price.share for line in report.lines] == pytest.approx([line.price.share for line in plain.lines])
     assert all("one stays" in line.answer.why for line in report.lines if line.answer)
 

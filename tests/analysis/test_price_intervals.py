@@ -84,9 +84,9 @@ def test_what_may_be_noise_is_to_be_tried():
     program = [[("launch", 0, 100 * US), ("read", 57, 0), ("work", 5 * MS)] for _ in range(10)]
     program[4] = [("launch", 0, 7 * MS), ("read", 57, 0), ("work", 5 * MS)]
     report = summarize(Device().run(program)[0])
-    assert report.saving > 0.01 * report.step
+    assert report.saving > 0.01 * report.saving_step
     low, high = report.saving_range
-    assert low < 0.01 * report.step < report.saving < high
+    assert low < 0.01 * report.saving_step < report.saving < high
     assert report.answer.decision is Decision.TRY
     assert [line.answer.decision for line in report.lines] == [Decision.TRY]
     assert report.answer.low < report.answer.share <= report.answer.high <= report.answer.bound
@@ -112,7 +112,7 @@ def test_a_processor_that_others_had_is_no_sure_device():
     for device, wider in (({"processor": True}, 0.3), ({}, 0.0)):
         report = summarize(replace(trace, meta=trace.meta | {"others": 0.3, "devices": [device]}))
         assert report.saving_range[0] == pytest.approx(
-            quiet.saving_range[0] - wider * quiet.step, abs=0.26 * quiet.saving
+            quiet.saving_range[0] - wider * quiet.saving_step, abs=0.26 * quiet.saving
         )
         assert any("which are the device, for 30% of its time" in note for note in report.notes) == (wider > 0)
 
@@ -170,14 +170,14 @@ def test_a_recorded_step_is_not_compared_with_one_that_was_not():
     half = compare(timed(recorded, 8, 9), recorded)
     assert half.before.step == half.after.step == step
     assert half.within_noise
-    assert "report of the first says 8.0 ms a step" in half.as_recorded
+    assert "A step of the first took 8.0 ms without a recording" in half.as_recorded
     both = compare(timed(recorded, 8, 9), timed(recorded, 8, 9))
     assert both.before.step == both.after.step == pytest.approx(8 * MS, rel=0.01)
     assert step > 8.4 * MS
     assert not both.as_recorded
 
 
-def test_report_and_diff_tell_one_step_of_one_file_where_no_replay_tells_it():
+def test_where_no_replay_tells_it_steps_are_compared_as_timed_without_a_recording():
     machine = Machine()
     machine.run([[("launch", 0, 9 * MS), ("work", MS), ("item", 0), ("work", 3 * MS)]] * 8)
     machine.events = [each for each in machine.events if not re.search("Memcpy|Synchronize", each["name"])]
@@ -190,7 +190,8 @@ def test_report_and_diff_tell_one_step_of_one_file_where_no_replay_tells_it():
     assert report.bound.share == pytest.approx(0.25, abs=0.01)
     found = compare(recorded, recorded)
     assert found.refusal
-    assert report.step == found.before.step == found.after.step == 11 * MS
+    assert report.step == summarize(lost).step, "what was measured without a recording is a row of its own"
+    assert found.before.step == found.after.step == 11 * MS
     assert summarize(lost).step == compare(lost, lost).before.step == pytest.approx(12 * MS, rel=0.01)
 
 
@@ -243,7 +244,7 @@ def test_a_range_as_wide_as_the_step_is_no_price():
     assert compare(quiet, Device().run([[("launch", 0, 30 * MS)]] * 6)[0]).came_true is False
     trace = replace(quiet, meta=quiet.meta | {"others": 0.9, "devices": [{"processor": True}]})
     report = summarize(trace)
-    assert report.answer.share == pytest.approx(report.saving / report.step)
+    assert report.answer.share == pytest.approx(report.saving / report.saving_step)
     assert report.answer.high <= report.bound.share  # which no interval passes
     wide = compare(trace, after)
     assert wide.predicted is None
@@ -292,7 +293,7 @@ def test_what_stands_in_the_place_of_a_read_works_on_the_device_too():
     event_graph = event_graph_of(by_device())
     graph = event_graph.graph()
     low, high = bounds(event_graph, graph, range(len(graph.reads)))
-    step = summarize(by_device()).step
+    step = summarize(by_device()).saving_step
     assert low < step < high
     assert high - low > 4 * 4 * (18 + 100) * US
     few = event_graph_of(by_device(reads=1))

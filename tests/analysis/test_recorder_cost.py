@@ -57,12 +57,12 @@ def untraced(length: float) -> dict[str, int]:
 @pytest.mark.parametrize("added", [500, 2_000, 6_000])
 def test_prices_are_of_the_untraced_step(added: int) -> None:
     bare = summarize(recording(0))
-    assert bare.step
+    assert bare.saving_step
     heavy = summarize(recording(added))
-    assert heavy.step == pytest.approx(bare.step + (LAUNCHES + 1) * added, rel=0.02)
-    found = summarize(recording(added, untraced=untraced(bare.step)))
-    assert found.step == pytest.approx(bare.step, rel=0.005)
-    assert found.saving == pytest.approx(bare.saving, abs=0.02 * bare.step)
+    assert heavy.saving_step == pytest.approx(bare.saving_step + (LAUNCHES + 1) * added, rel=0.02)
+    found = summarize(recording(added, untraced=untraced(bare.saving_step)))
+    assert found.saving_step == pytest.approx(bare.saving_step, rel=0.005)
+    assert found.saving == pytest.approx(bare.saving, abs=0.02 * bare.saving_step)
     assert found.lean_step is None
 
 
@@ -70,17 +70,17 @@ def test_prices_are_of_the_untraced_step(added: int) -> None:
 def test_a_read_is_worth_what_it_takes_without_the_recorder(times: float) -> None:
     """A driver that is listened to does everything more slowly, and the calls of reads are no exception."""
     bare = summarize(recording(0, reads=12))
-    assert bare.step
+    assert bare.saving_step
     assert bare.saving
-    found = summarize(recording(0, times=times, reads=12, untraced=untraced(bare.step)))
-    assert found.step == pytest.approx(bare.step, rel=0.005)
-    assert found.saving == pytest.approx(bare.saving, abs=0.03 * bare.step)
+    found = summarize(recording(0, times=times, reads=12, untraced=untraced(bare.saving_step)))
+    assert found.saving_step == pytest.approx(bare.saving_step, rel=0.005)
+    assert found.saving == pytest.approx(bare.saving, abs=0.03 * bare.saving_step)
 
 
 def test_steps_that_are_shorter_when_recorded_are_others() -> None:
     bare = summarize(recording(0))
-    assert bare.step
-    said = {"untraced": untraced(2 * bare.step), "traced": untraced(bare.step)}
+    assert bare.saving_step
+    said = {"untraced": untraced(2 * bare.saving_step), "traced": untraced(bare.saving_step)}
     found = summarize(recording(0, **said))
     assert found.saving == pytest.approx(bare.saving, rel=0.2)
     assert "untraced" not in found.trace.meta  # it is not obeyed, and
@@ -106,35 +106,35 @@ def test_where_every_step_was_recorded_the_recorder_may_be_why_a_step_is_long() 
     """The range holds the step of a recorder that took as much as recorders are seen to, and the report says so."""
     bare, heavy = summarize(recording(0)), recording(0, times=1.3)
     told, untold = summarize(heavy), summarize(replace(heavy, meta={**heavy.meta, "traced": untraced(1.0)}))
-    assert told.step is not None
-    assert untold.step == pytest.approx(told.step)
+    assert told.saving_step is not None
+    assert untold.saving_step == pytest.approx(told.saving_step)
     for report, holds in ((told, False), (untold, True)):
-        assert report.step is not None
+        assert report.saving_step is not None
         assert report.saving_range is not None
-        assert bare.step is not None
+        assert bare.saving_step is not None
         assert bare.saving is not None
-        assert (report.step - report.saving_range[1] <= bare.step - bare.saving) is holds
+        assert (report.saving_step - report.saving_range[1] <= bare.saving_step - bare.saving) is holds
         assert any("every step was recorded" in note for note in report.notes) is holds
 
 
 def test_nothing_is_taken_off_where_the_recording_was_no_slower() -> None:
     bare = summarize(recording(0))
-    assert bare.step
-    assert summarize(recording(0, untraced=untraced(1.1 * bare.step))).step == bare.step
+    assert bare.saving_step
+    assert summarize(recording(0, untraced=untraced(1.1 * bare.saving_step))).saving_step == bare.saving_step
 
 
 def test_what_the_device_takes_stays() -> None:
     """A step that the device fills is no shorter for a host that does less."""
     full = summarize(recording(1_000, work=40 * US))
-    assert full.step
-    found = summarize(recording(1_000, work=40 * US, untraced=untraced(0.5 * full.step)))
-    assert found.step == pytest.approx(full.step, rel=0.1)
+    assert full.saving_step
+    found = summarize(recording(1_000, work=40 * US, untraced=untraced(0.5 * full.saving_step)))
+    assert found.saving_step == pytest.approx(full.saving_step, rel=0.1)
 
 
 def test_steps_that_warm_up_are_no_measure_of_others() -> None:
     for steps, cold in ((3, 1), (6, 3), (9, 2)):
         found = summarize(recording(0, steps=steps, cold=cold))
-        assert found.step == pytest.approx(summarize(recording(0)).step, rel=0.02)
+        assert found.saving_step == pytest.approx(summarize(recording(0)).saving_step, rel=0.02)
         assert found.saving is not None
         assert found.steady == max(2, steps - cold - (2 if steps - cold >= 4 else 0))
         assert any(f"{cold} of {steps} steps" in note for note in found.notes)
@@ -157,9 +157,9 @@ def test_the_most_settled_steps_that_follow_one_another(settled: str, counted: r
 def test_what_the_recorder_took_is_no_error_of_the_replay() -> None:
     """A range is no wider for a recorder whose time was measured, and taken off."""
     bare = summarize(recording(0))
-    assert bare.step
-    found = summarize(recording(6_000, untraced=untraced(bare.step)))
+    assert bare.saving_step
+    found = summarize(recording(6_000, untraced=untraced(bare.saving_step)))
     for report in (bare, found):
         assert report.saving_range
         low, high = report.saving_range
-        assert high - low < 0.2 * bare.step
+        assert high - low < 0.2 * bare.saving_step

@@ -40,7 +40,7 @@ def test_steps_in_the_middle_are_replayed_and_tell_the_same(monkeypatch):
     monkeypatch.setattr(some_steps, "MOST", 10**6)
     every = summarize(trace)
     assert some.saving == pytest.approx(every.saving, rel=0.03)
-    assert some.step == pytest.approx(every.step, rel=0.01)
+    assert some.saving_step == pytest.approx(every.saving_step, rel=0.01)
     assert some.saving_range[0] <= every.saving <= some.saving_range[1]
     assert [line.count for line in some.lines] == [line.count for line in every.lines] == [1.0]
     assert len(some.reads) == len(every.reads) == 60

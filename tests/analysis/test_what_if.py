@@ -23,7 +23,7 @@ def recorded(steps, **changed) -> Trace:
 def length(steps, **changed) -> float:
     """ns of a step in the middle, once all is done."""
     trace = recorded(steps, **changed)
-    return (summarize(trace).step or 0.0) if len(trace) else 0.0
+    return (summarize(trace).saving_step or 0.0) if len(trace) else 0.0
 
 
 def rows(trace: Trace) -> dict[str, object]:
@@ -185,7 +185,9 @@ def test_the_waits_stand_among_them_and_the_most_comes_first():
     assert savings == sorted(savings, reverse=True)
     waits = next(one for one in found.what_if if one.name == "nothing waits")
     assert waits.saving == pytest.approx(found.saving)
-    assert (waits.low, waits.high) == pytest.approx((found.answer.low * found.step, found.answer.high * found.step))
+    assert (waits.low, waits.high) == pytest.approx(
+        (found.answer.low * found.saving_step, found.answer.high * found.saving_step)
+    )
     assert waits.lines == (Place("train.py", 57),)
 
 

@@ -35,7 +35,7 @@ def place_of_reads(trace: Trace) -> Place:
 
 
 def length(steps) -> float:
-    return summarize(Device().run(steps)[0]).step or 0.0
+    return summarize(Device().run(steps)[0]).saving_step or 0.0
 
 
 def rows(trace: Trace, loops) -> dict[str, object]:
@@ -78,7 +78,7 @@ def test_the_answer_takes_the_loop_along_and_says_what_its_waits_cost_alone():
     trace = recorded([[*NETWORK, *PASS * 8]] * 12)
     plain, report = summarize(trace), summarize(trace, loops={place_of_reads(trace): 50})
     at_once = [("work", 40 * US), ("launch", 0, 8 * 20 * US), ("work", 40 * US), ("launch", 0, 8 * 20 * US)]
-    truth = 1 - length([[*NETWORK, *at_once]] * 12) / plain.step
+    truth = 1 - length([[*NETWORK, *at_once]] * 12) / plain.saving_step
     assert plain.answer.along == ""
     assert report.answer.along.startswith("the passes of the loop at ")
     assert report.answer.offered == pytest.approx(plain.answer.share)

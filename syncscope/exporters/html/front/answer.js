@@ -1,9 +1,9 @@
-import {largest, make, msTime, percent, prose, section, smallest, three} from "./dom.js";
+import {make, msTime, percent, prose, section, three} from "./dom.js";
 
 const LITTLE = .05;  // the part of a step below which something else than waits is what to look at
 
 /** Whether the answer says where a step goes, for waits are not what holds it up. */
-export const saysUses = model => model.verdict !== undefined && model.uses && (model.total_saving_ms ?? 0) < LITTLE * (model.step_ms ?? Infinity);
+export const saysUses = model => model.verdict !== undefined && model.uses && (model.total_saving_ms ?? 0) < LITTLE * (model.saving_step_ms ?? Infinity);
 
 /** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
 export function answer(model, goToLine) {
@@ -22,7 +22,7 @@ export function answer(model, goToLine) {
       make("button", {type: "button", class: "primary", onclick: () => goToLine(Math.max(found, 0))}, `First: ${name}`),
       " ", fix ? `${fix.title} (${fix.safety})` : ""));
   }
-  if (model.total_saving_ms !== null && model.step_ms) box.append(promise(model));
+  if (model.total_saving_ms !== null && model.saving_step_ms) box.append(promise(model));
   box.append(figures(model));
   return box;
 }
@@ -31,7 +31,7 @@ export function answer(model, goToLine) {
 export const decision = answer => make("span", {class: `decision ${answer.decision}`, title: answer.why}, answer.decision);
 
 /** The ends of what a saving lies between, ms. */
-const ends = model => model.answer && model.answer.low !== null && model.step_ms ? [model.answer.low, model.answer.high].map(share => share * model.step_ms) : model.total_saving_range_ms;
+const ends = model => model.answer && model.answer.low !== null && model.saving_step_ms ? [model.answer.low, model.answer.high].map(share => share * model.saving_step_ms) : model.total_saving_range_ms;
 
 /** Sentences of a text; a full stop within a name or a number ends none. */
 function sentences(text) {
@@ -43,17 +43,17 @@ function figures(model) {
   const blocked = model.lines.reduce((sum, line) => sum + line.blocked_ms, 0);
   const lengths = model.steps.map(step => step.ms);
   const per = model.steps.length ? "step" : "recording";
-  const between = lengths.length > 1 ? `${msTime(smallest(lengths))} to ${msTime(largest(lengths))}` : "";
+  const between = lengths.length > 1 && model.step_range_ms ? model.step_range_ms.map(msTime).join(" to ") : "";
   const counted = model.page.counted && model.page.counted < lengths.length ? `, ${model.page.counted} counted` : "";
   const cells = [
     model.step_ms !== null && [msTime(model.step_ms), "a step", `${lengths.length} recorded${counted}${between && `: ${between}`}`,
-      "How long a step takes: the mean of those counted, without the first, the last and those that warm up."],
+      "How long a step took as recorded, from the end of the one before it: the mean, the shortest and the longest of those counted, without the first, the last and those that warm up."],
     model.device_busy !== null && [percent(model.device_busy), "device busy", `the host waits ${msTime(blocked)} of a ${per}`,
       "The share of the steps in which any queue of any device worked."],
     [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
-    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", ends(model) ? `${ends(model).map(msTime).join(" to ")}` : "",
-      "How much shorter a step is in a replay of the recording in which no sync waits, and what that lies between."],
+    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${ends(model).map(msTime).join(" to ")}, ` : ""}of ${msTime(model.saving_step_ms)}`,
+      "How much shorter a step is in a replay of the recording in which no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],
     model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} unexplained`,
       "How far a replay in which nothing is changed is from the recording. Above 5 % nothing is said of single lines."],
   ].filter(Boolean);
@@ -65,7 +65,7 @@ function figures(model) {
 function promise(model) {
   const planned = model.plan.length > 0, saving = planned ? model.plan_saving_ms : model.total_saving_ms;
   const range = ends(model) || [saving, saving];
-  const now = model.step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
+  const now = model.saving_step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
   const what = planned ? `${model.plan.length === 1 ? "one line" : `${model.plan.length} lines`} fixed` : "no waits";
   const [low, high] = [now - range[1], now - Math.max(0, range[0])];
   const bar = (name, ms, told, whisker) => [make("dt", {}, name),

@@ -38,5 +38,5 @@ function plot(found) {
     steps.slice(0, 2000).forEach((ms, n) => svg.append(make("svg:circle", {cx: x(ms), cy: middle + (n * 7919 % 31 - 15), r: 3.2, class: `at ${name}`}, make("svg:title", {}, msTime(ms)))));
     if (step) svg.append(make("svg:line", {x1: x(step), x2: x(step), y1: middle - 22, y2: middle + 22, class: "mean"}));
   });
-  return plotted(svg, "Each dot is a step that was counted, the lines are their means; the band is what the replay of the first recording had promised.");
+  return plotted(svg, "Each dot is a step that was counted, as recorded; the lines are a step as it is compared, without what the recorder took; the band is what the replay of the first recording had promised.");
 }

@@ -23,7 +23,7 @@ export function lines(model, goToWait) {
   }
   const priced = model.lines.some(line => line.share_ms !== null);
   const columns = COLUMNS.filter(([key]) => priced || ["count", "blocked_ms", "idle_after_ms"].includes(key));
-  const entries = model.lines.map((line, number) => ({line, number, of: line.share_ms !== null && model.step_ms ? line.share_ms / model.step_ms : null, turn: turn(model, line)}));
+  const entries = model.lines.map((line, number) => ({line, number, of: line.share_ms !== null && model.saving_step_ms ? line.share_ms / model.saving_step_ms : null, turn: turn(model, line)}));
   const most = largest(entries.map(entry => entry.of || 0), 1e-9);
   const body = make("tbody"), told = make("output", {class: "hidden", "aria-live": "polite"});
   const filter = make("input", {type: "search", placeholder: "filter: path, op, rule", "aria-label": "Filter lines", oninput: () => draw()});

@@ -3,7 +3,7 @@ import {fixed, largest, make, msTime, percent, prose, section} from "./dom.js";
 /** What would help, the most first: a bar to what a step takes, its interval, its bound, and what to write. */
 export function whatIf(model) {
   if (!model.what_if?.length) return null;
-  const per = model.steps.length ? "step" : "recording", step = model.step_ms || 1;
+  const per = model.steps.length ? "step" : "recording", step = model.saving_step_ms || 1;
   const most = largest(model.what_if.map(one => Math.max(one.bound_ms, one.high_ms, one.saving_ms)), 1e-9);
   const rows = model.what_if.map((one, number) => {
     const [low, high] = [Math.max(0, one.low_ms), Math.max(0, one.high_ms)], at = ms => `${100 * Math.min(1, Math.max(0, ms) / most)}%`;
@@ -16,5 +16,5 @@ export function whatIf(model) {
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
   const like = loops ? `; four in five lie between, if yours is like the ${loops} loops, all on one GPU, that were changed for real` : "";
-  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows));
+  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.saving_step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows));
 }
