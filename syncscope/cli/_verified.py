@@ -18,6 +18,7 @@ from syncscope.exporters._diff import unified
 from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
 from syncscope.verify.results import IN_ONE
+from syncscope.verify.spent import SAID
 from syncscope.verify.timing import FEWEST
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def show(found: Verification, written: bool) -> None:
 def summary(found: Verification) -> list[tuple[str, str]]:
     """The figures, each with its name."""
     on = f" on {found.device}" if found.device else ""
-    spent = f"{found.importing:.0f} s of imports, {found.starting:.0f} s up to the ends of first steps"
     more = f" ({found.timed_steps} where they are timed)" if found.timed_steps > found.steps else ""
-    rows = [("runs", f"{found.runs} of {found.steps} steps each{more}{on}, {found.seconds:.0f} s in all: {spent}")]
+    rows = [("runs", f"{found.runs} of {found.steps} steps each{more}{on}, {found.seconds:.0f} s in all")]
+    rows += [("time", went)] if (went := spent(found)) else []
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
@@ -157,6 +158,12 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     rows += [("note", note) for note in found.notes]
     rows += [("not taken back", f"{visible(path)}: {why}") for path, why in found.remains.told()]
     return rows
+
+
+def spent(found: Verification) -> str:
+    """What the time went to, the most first."""
+    most_first = sorted(found.spent.items(), key=lambda of: -of[1])
+    return ", ".join(f"{seconds:.0f} s {SAID[what]}" for what, seconds in most_first if seconds >= 0.5)
 
 
 def interval_of_prediction(ratio: Ratio) -> str:

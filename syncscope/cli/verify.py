@@ -198,7 +198,9 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     from syncscope.verify.results import Verification
     from syncscope.verify.runs import Runs, Settings
     from syncscope.verify.search import Search
+    from syncscope.verify.spent import READING, Spent
 
+    spent, until = Spent(), time.monotonic() + said["budget"]
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
     settings = Settings(
@@ -210,9 +212,9 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     try:
         recording = kineto.read(said["trace"]) if said["trace"] else None
         if not said["stale"] and other is None and not misplaced(program.arguments):
-            must_offer(program, found, settings.only, settings.rules, recording, budget)
-        until = time.monotonic() + budget
-        with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn) as processes:
+            with spent.on(READING):
+                must_offer(program, found, settings.only, settings.rules, recording, budget)
+        with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn, spent) as processes:
             search = Search(Runs(program, settings, processes, tell, found, other=other))
             try:
                 _try(search, recording, said["stale"])
@@ -233,6 +235,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
                 error.hint = misplaced(program.arguments) or error.hint
         found.error = error
     finally:
+        found.spent = spent.seconds()
         for number, handler in before.items():
             signal.signal(number, handler)
     return found

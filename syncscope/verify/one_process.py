@@ -12,6 +12,7 @@ from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.in_turns import woven
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import RESULT, Request
+from syncscope.verify.spent import TURNS, VALUES, WARMING
 from syncscope.verify.versions import Set
 
 WOVEN = 24  # versions that are there at once
@@ -59,12 +60,13 @@ class OneProcess:
         turn = Taken({}, {})
         try:
             self._have(changed, foreseen)
-            self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
-            for chosen in order:
-                said = self._processes.hear()
-                for times, name in zip(turn, ("step", "work"), strict=True):
-                    if said[name] is not None:
-                        times[chosen] = said[name]
+            with self._processes.spent.on(TURNS):
+                self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
+                for chosen in order:
+                    said = self._processes.hear()
+                    for times, name in zip(turn, ("step", "work"), strict=True):
+                        if said[name] is not None:
+                            times[chosen] = said[name]
         except RunFailedError as error:
             if error.code:
                 raise CannotTakeTurnsError(_why(error)) from None
@@ -81,20 +83,24 @@ class OneProcess:
             NotComparedError: why that cannot be told in one process.
             CannotTakeTurnsError: why nothing can.
         """
-        found: list[RunResult] = []
         try:
             self._have(versions, foreseen)
-            self._processes.say({"compare": [0, 0, *(self._numbers[chosen] for chosen in versions)]})
-            while len(found) < len(versions) + 2:
-                said = self._processes.hear()
-                if said["compared"] is None:
-                    raise NotComparedError(said["why"])
-                if said["missed"]:
-                    raise NotComparedError("not all that changes was reached in the steps that are compared")
-                folder = Path(said["folder"])
-                found.append(RunResult(folder, json.loads((folder / RESULT).read_text())))
+            with self._processes.spent.on(VALUES):
+                return self._compared(versions)
         except RunFailedError as error:
             raise NotComparedError(_why(error) if error.code else "the program ends before") from None
+
+    def _compared(self, versions: Sequence[Set]) -> list[RunResult]:
+        found: list[RunResult] = []
+        self._processes.say({"compare": [0, 0, *(self._numbers[chosen] for chosen in versions)]})
+        while len(found) < len(versions) + 2:
+            said = self._processes.hear()
+            if said["compared"] is None:
+                raise NotComparedError(said["why"])
+            if said["missed"]:
+                raise NotComparedError("not all that changes was reached in the steps that are compared")
+            folder = Path(said["folder"])
+            found.append(RunResult(folder, json.loads((folder / RESULT).read_text())))
         return found
 
     def _have(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
@@ -104,7 +110,8 @@ class OneProcess:
             CannotTakeTurnsError: one of them cannot take turns in it.
         """
         if not self._processes.talks or any(chosen not in self._numbers for chosen in needed):
-            self._begin(needed, foreseen)
+            with self._processes.spent.on(WARMING):
+                self._begin(needed, foreseen)
         if why := next(filter(None, (self._once.get(self._numbers[chosen]) for chosen in needed)), ""):
             self._processes.hush()
             raise CannotTakeTurnsError(why)

@@ -21,6 +21,7 @@ from typing import Any
 from syncscope.verify import unheld
 from syncscope.verify.clearing import Survivor, end, end_below
 from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, STEPPED, WITHIN, Request
+from syncscope.verify.spent import IMPORTS, UNDOING, Spent
 from syncscope.verify.undo import Remains, undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
@@ -67,11 +68,14 @@ class RunResult:
 
 class Processes:
     """Runs requests. The copies that overlays name, and what runs leave, lie in one temporary folder. `warn` is told, before
-    the first, what of them could not be taken back."""
+    the first, what of them could not be taken back; `spent` what their time goes to."""
 
-    def __init__(self, deadline: float, warn: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self, deadline: float, warn: Callable[[str], None] = lambda line: None, spent: Spent | None = None
+    ) -> None:
         self.deadline = deadline  # by time.monotonic
         self._warn = warn
+        self.spent = spent or Spent()
         self.count = 0
         self.importing = 0.0  # s until runs could begin
         self.starting = 0.0  # s that runs took up to the ends of their first steps
@@ -94,7 +98,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with self._survivor, _undisturbed():
+        with self._survivor, _undisturbed(), self.spent.on(UNDOING):
             self._end()
             self._take_back()
             self._temporary.cleanup()
@@ -138,7 +142,7 @@ class Processes:
         try:
             codes = self._answer(requests)
         finally:
-            with _undisturbed():  # who presses Ctrl-C twice wants the files back, too
+            with _undisturbed(), self.spent.on(UNDOING):  # who presses Ctrl-C twice wants the files back, too
                 self._kill()  # and what it may have left running
                 self.remains |= undo(together / JOURNAL)
         return [self._result(request, code) for request, code in zip(requests, codes, strict=True)]
@@ -227,7 +231,7 @@ class Processes:
         """What the run with which we talked has done to files."""
         talking, self._talking = self._talking, None
         if talking is not None:
-            with _undisturbed():
+            with _undisturbed(), self.spent.on(UNDOING):
                 self._kill()
                 self.remains |= undo(talking / JOURNAL)
 
@@ -262,18 +266,22 @@ class Processes:
         ):  # elsewhere a fork of a large process is not to be trusted
             self._end()
         if self._server is None:
-            began = time.monotonic()
-            (asked, ask), (answer, answered) = os.pipe(), os.pipe()
-            self._talk, self._theirs = (ask, answer), (asked, answered)
-            self._server, self._served = _serving(self._imports, self._theirs), 0
-            os.close(asked)
-            os.close(answered)
-            self._survivor.tell(self._server.pid)
-            before, self.heard_by = self.heard_by, self._line().decode().split()[1]
-            for line in unheld.said(self.heard_by) if not before else ():
-                self._warn(line)
-            self.importing += time.monotonic() - began
+            with self.spent.on(IMPORTS):
+                self._import()
         self._served += more
+
+    def _import(self) -> None:
+        began = time.monotonic()
+        (asked, ask), (answer, answered) = os.pipe(), os.pipe()
+        self._talk, self._theirs = (ask, answer), (asked, answered)
+        self._server, self._served = _serving(self._imports, self._theirs), 0
+        os.close(asked)
+        os.close(answered)
+        self._survivor.tell(self._server.pid)
+        before, self.heard_by = self.heard_by, self._line().decode().split()[1]
+        for line in unheld.said(self.heard_by) if not before else ():
+            self._warn(line)
+        self.importing += time.monotonic() - began
 
     def _line(self) -> bytes:
         """A line from the server.

@@ -71,6 +71,7 @@ class Verification:
     seconds: float = 0.0
     importing: float = 0.0  # s of these: imports, once for all runs
     starting: float = 0.0  # s of these: what each run does before its first step has ended
+    spent: dict[str, float] = field(default_factory=dict)  # s of the whole command, by what they went to: `spent`
     way: str = ""  # how versions took turns: IN_ONE process, or each in a process of its own
     why_way: str = ""  # why not in one
     compared_steps: int = 0  # that were compared in one process, from one snapshot
@@ -202,6 +203,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "seconds": round(found.seconds, 1),
         "importing": round(found.importing, 1),
         "starting": round(found.starting, 1),
+        "spent": {what: round(seconds, 2) for what, seconds in found.spent.items()},
         "way": found.way or None,
         "why_processes": found.why_way or None,
         "compared_steps": found.compared_steps or found.fewer_steps or found.steps,

@@ -23,6 +23,7 @@ from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import PROCESSES, Verification
+from syncscope.verify.spent import LOOKING, RECORDING, TURNS, VALUES
 from syncscope.verify.values import PieceOf, pieces, pieces_of_two
 from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
 
@@ -74,7 +75,9 @@ class Runs:
         Raises:
             RunFailedError: it fails.
         """
-        with self.counted():
+        is_first = not self.processes.count
+        what = LOOKING if is_first else {"values": VALUES, "trace": RECORDING}.get(kind, TURNS)
+        with self.counted(), self.processes.spent.on(what):
             return self.processes.run(*self._request(kind, chosen, **more))
 
     def run_together(self, versions: Sequence[Set]) -> list[RunResult]:
@@ -83,7 +86,7 @@ class Runs:
         Raises:
             RunFailedError: one of them fails.
         """
-        with self.counted():
+        with self.counted(), self.processes.spent.on(TURNS):
             steps = self.found.timed_steps or self.found.steps
             wanted = [self._request("time", chosen, steps=steps, beside=True) for chosen in versions]
             return self.processes.side_by_side(wanted)
@@ -97,6 +100,7 @@ class Runs:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self.began
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
+            self.found.spent = self.processes.spent.seconds()
             self.found.remains, self.found.heard_by = self.processes.remains, self.processes.heard_by
 
     def one_process(self) -> OneProcess:

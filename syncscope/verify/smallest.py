@@ -17,6 +17,7 @@ from syncscope.verify.one_process import why_apart
 from syncscope.verify.plan import Plan
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
 from syncscope.verify.search import Search
+from syncscope.verify.spent import READING
 from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import Difference
 from syncscope.verify.versions import AS_WRITTEN, Set
@@ -56,9 +57,10 @@ class Fixes:
             )
         only, rules = self.runs.settings.only, self.runs.settings.rules
         libraries = self.compared.libraries
-        self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran, libraries)
-        self._offer()
-        self._set_aside()
+        with self.runs.processes.spent.on(READING):
+            self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran, libraries)
+            self._offer()
+            self._set_aside()
         search.turned = self._refresh
         search.told = self._cut_short
         self._foresee([number for number, fix in self.tried.items() if not fix.why])
