@@ -19,7 +19,7 @@ from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
 from syncscope.verify.results import IN_ONE
 from syncscope.verify.spent import SAID
-from syncscope.verify.timing import FEWEST
+from syncscope.verify.timing import FEWEST, SLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -263,8 +263,10 @@ def verdict(found: Verification) -> str:
     if not found.decided:
         return undecided
     by = " in processor time, of which waiting takes none" * found.by_processors
+    most = f"{max(SLIGHT, 1 - ratio.low):.1%}"
     if not found.is_given:
-        return "No fix is left." if found.refused else f"No fix gains beyond noise{by}: the program stays as it is."
+        said = f"No fix gains more than {most}{by}: the program stays as it is."
+        return "No fix is left." if found.refused else said
     if found.gains:
         same = {
             "equal": "the values are the same, bit for bit",
@@ -275,4 +277,4 @@ def verdict(found: Verification) -> str:
         return f"The step {shorter}, and {words}."
     if found.loses:
         return f"The step {'takes more processor time' if found.by_processors else 'is longer'}: {interval(ratio)}."
-    return f"No gain beyond noise{by}: {interval(ratio)}."
+    return f"No gain of more than {most}{by}: {interval(ratio)}."

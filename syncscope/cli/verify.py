@@ -198,9 +198,9 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     from syncscope.verify.results import Verification
     from syncscope.verify.runs import Runs, Settings
     from syncscope.verify.search import Search
-    from syncscope.verify.spent import READING, Spent
+    from syncscope.verify.spent import READING, Seconds
 
-    spent, until = Spent(), time.monotonic() + said["budget"]
+    spent, until = Seconds(), time.monotonic() + said["budget"]
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
     settings = Settings(
@@ -221,6 +221,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
                 if search.is_short:
                     found.notes.append(f"the budget does not hold the turns that decide: {search.budget.shortage()}")
             except TimeIsUpError:
+                search.close()
                 found.notes.append(f"the budget was spent before everything was tried: {search.budget.shortage()}")
                 search.told()
             except KeyboardInterrupt:

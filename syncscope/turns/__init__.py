@@ -4,6 +4,7 @@
     weaving     versions of a file as one tree: where they differ, what stands there asks which one it is
     selector    which one it is, and whether what differs was reached at all
     loops       loops that may make the steps, woven so that they can be led: leading is what leads them
+    turns       what steps took, turn by turn, and how far off is too far
     sequential  the interval of a ratio that may be looked at after every turn
 ```
 

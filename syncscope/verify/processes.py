@@ -21,7 +21,7 @@ from typing import Any
 from syncscope.verify import unheld
 from syncscope.verify.clearing import Survivor, end, end_below
 from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, STEPPED, WITHIN, Request
-from syncscope.verify.spent import IMPORTS, UNDOING, Spent
+from syncscope.verify.spent import IMPORTS, UNDOING, Seconds
 from syncscope.verify.undo import Remains, undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
@@ -71,11 +71,11 @@ class Processes:
     the first, what of them could not be taken back; `spent` what their time goes to."""
 
     def __init__(
-        self, deadline: float, warn: Callable[[str], None] = lambda line: None, spent: Spent | None = None
+        self, deadline: float, warn: Callable[[str], None] = lambda line: None, spent: Seconds | None = None
     ) -> None:
         self.deadline = deadline  # by time.monotonic
         self._warn = warn
-        self.spent = spent or Spent()
+        self.spent = spent or Seconds()
         self.count = 0
         self.importing = 0.0  # s until runs could begin
         self.starting = 0.0  # s that runs took up to the ends of their first steps

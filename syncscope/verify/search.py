@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from syncscope.turns.turns import Turns
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify import timing
 from syncscope.verify.budget import Budget
@@ -52,15 +53,16 @@ class Search:
         self.best: Set | None = None  # the version of which `found` speaks
         self.turned: Callable[[], None] = lambda: None  # called after each turn
         self.told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
-        self._in_one: list[dict[Set, float]] = []  # turns in one process, which are not mixed with others
-        self._in_processes: list[dict[Set, float]] = []
-        self._worked: list[dict[Set, float]] = []  # the same in one process, of the processors
+        self._in_one = Turns((AS_WRITTEN, AGAIN))  # turns in one process, which are not mixed with others
+        self._in_processes = Turns((AS_WRITTEN, AGAIN))
+        self._worked = Turns((AS_WRITTEN, AGAIN))  # the same in one process, of the processors
+        self._is_over = False  # the time is up: nothing will be looked at again
         self._beside = True  # whether versions run side by side; two may not, for want of memory or of a port
         self._draw = random.Random(runs.settings.seed)
         self._turning = 0.0  # when the first turn in one process began
 
     @property
-    def turns(self) -> list[dict[Set, float]]:
+    def turns(self) -> Turns[Set]:
         """What a step of each version takes, by turn: ns of the clock, or of the processors."""
         if self.runs.in_one and self.found.by_processors:
             return self._worked
@@ -72,7 +74,7 @@ class Search:
         if self.runs.in_one:
             try:
                 turn = self._in_one_process(self._drawn(versions))
-                self._worked.append(turn.work)
+                self._worked.add(turn.work)
                 self._note_turn(self._in_one, turn.times)
                 return
             except CannotTakeTurnsError as why:
@@ -87,8 +89,8 @@ class Search:
         self._draw.shuffle(order)
         return order
 
-    def _note_turn(self, turns: list[dict[Set, float]], times: dict[Set, float]) -> None:
-        turns.append(times)
+    def _note_turn(self, turns: Turns[Set], times: dict[Set, float]) -> None:
+        turns.add(times)
         self.found.by_processors = self.runs.in_one and self._is_disturbed()
         self.found.same = self.ratio(AGAIN)
         if self.best is not None:
@@ -98,8 +100,8 @@ class Search:
     def _is_disturbed(self) -> bool:
         """Whether the clock tells less than the processors' time; not where it tells of a gain all the same."""
         clock, work = (
-            [times[AGAIN] / times[AS_WRITTEN] for times in turns if {AGAIN, AS_WRITTEN} <= times.keys()]
-            for turns in (self._in_one, self._worked)
+            [times[AGAIN] / times[AS_WRITTEN] for times in of.turns if {AGAIN, AS_WRITTEN} <= times.keys()]
+            for of in (self._in_one, self._worked)
         )
         if not is_disturbed(clock, work):
             return False
@@ -176,20 +178,28 @@ class Search:
             self.found.timed_steps = max(self.found.steps, min(MOST, round(1e9 * seconds / taken)))
 
     def ratio(self, chosen: Set, beside: Set = AS_WRITTEN, since: int = 0) -> Ratio | None:
-        """Of the steps of two versions, over the turns since then in which both ran. As written is what both such runs say."""
+        """Of the steps of two versions, over the turns since then in which both ran. As written is what both such runs say.
 
-        def of(times: dict[Set, float], which: Set) -> float:
-            if which == AS_WRITTEN and AGAIN in times and chosen != AGAIN:
-                return float((times[AS_WRITTEN] * times[AGAIN]) ** 0.5)
-            return times[which]
+        In one process it is looked at after every turn; a last time, where nothing was known before, when the time is up.
+        """
+        if not self.runs.in_one:
+            return timing.ratio_of(self.turns.pairs(chosen, beside, since))
+        logs = self.turns.ratios(chosen, None if beside == AS_WRITTEN else beside, since)
+        ratio = timing.ratio_at_all_times(logs)
+        return timing.ratio_at_all_times(logs, is_last=True) if self._is_over and not self._tells(ratio) else ratio
 
-        both = [times for times in self.turns[since:] if chosen in times and beside in times]
-        pairs = [(of(times, beside), of(times, chosen)) for times in both]
-        return timing.ratio_at_all_times(pairs) if self.runs.in_one else timing.ratio_of(pairs)
+    def close(self) -> None:
+        """The time is up: what is not known by now is looked at once more, and for the last time."""
+        self._is_over = True
+        self.found.same = self.ratio(AGAIN)
+        if self.best is not None:
+            self.note(self.best)
 
     def is_known(self, chosen: Set, precision: float | None = None, since: int = 0) -> bool:
         """Whether further turns of a version are not worth their time, by those since then."""
-        ratio = self.ratio(chosen, since=since)
+        return self._tells(self.ratio(chosen, since=since), precision)
+
+    def _tells(self, ratio: Ratio | None, precision: float | None = None) -> bool:
         if timing.narrow(ratio, self.runs.settings.precision if precision is None else precision):
             return True
         return self.runs.in_one and timing.decides(ratio) and (self.found.is_gain(ratio) or not (ratio and ratio.gains))
@@ -202,7 +212,7 @@ class Search:
     def step(self, chosen: Set) -> float | None:
         """The median step of a version over all turns, ns of the clock."""
         turns = self._in_one if self.runs.in_one else self._in_processes
-        times = [turn[chosen] for turn in turns if chosen in turn]
+        times = [turn[chosen] for turn in turns.turns if chosen in turn]
         return median(times) if times else None
 
     def until_narrow(self, versions: Sequence[Set], part: float = 1.0, precision: float | None = None) -> None:

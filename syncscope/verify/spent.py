@@ -22,7 +22,7 @@ SAID = {
 """In the order in which they come; what people read of each."""
 
 
-class Spent:
+class Seconds:
     """Seconds by what they went to. What is begun within something else is not that one's."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

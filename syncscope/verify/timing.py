@@ -85,13 +85,13 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
     return Ratio(middle, low, high, len(pairs))
 
 
-def ratio_at_all_times(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
-    """The same with an interval that may be looked at after every turn: `turns.sequential`."""
-    if not pairs:
+def ratio_at_all_times(logs: Sequence[float], is_last: bool = False) -> Ratio | None:
+    """From the logarithm of the ratio of each turn, with an interval that may be looked at after every turn, and in the last
+    look is narrower: `turns.sequential`. None without one."""
+    if not logs:
         return None
-    ends = sequential.interval([math.log(after / before) for before, after in pairs])
-    middle, low, high = (math.exp(end) for end in ends)
-    return Ratio(middle, low, high, len(pairs))
+    middle, low, high = (math.exp(end) for end in sequential.interval(logs, is_last))
+    return Ratio(middle, low, high, len(logs))
 
 
 def decides(found: Ratio | None) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from syncscope.turns.turns import Turns
 from syncscope.verify import timing, values
 from syncscope.verify.compared import BITS, NOISE
 from syncscope.verify.noted import Noted
@@ -46,7 +47,8 @@ class Tried:
         self._values: dict[int, tuple[str, str, Difference | None]] = {}  # of versions: the word, why, how far apart
         self._loose: set[Any] = set()
         self._failed: set[int] = set()  # versions that cannot be timed
-        self._turns: list[dict[int, float]] = []  # ns of a step of each version, by turn
+        self._turns = Turns((AS_WRITTEN, AGAIN))  # ns of a step of each version, by turn
+        self._is_over = False
         self._folder = Path()
         self._began = 0.0
         self._draw = random.Random(0)
@@ -179,7 +181,7 @@ class Tried:
             for version in order:
                 if not self._is_late() and (taken := (yield from self._timed(version))) is not None:
                     times[version] = taken
-            self._turns.append(times)
+            self._turns.add(times)
             self._found.same = self._ratio(AGAIN)
 
     def _timed(self, version: int) -> Generator[Rehearsal, Rehearsal, float | None]:
@@ -204,16 +206,16 @@ class Tried:
         return fmean(known) if known and len(known) == len(lengths) else None
 
     def _ratio(self, version: int) -> Ratio | None:
-        pairs = []
-        for times in self._turns:
-            if {version, AS_WRITTEN, AGAIN} <= times.keys():
-                same = times[AS_WRITTEN] if version == AGAIN else (times[AS_WRITTEN] * times[AGAIN]) ** 0.5
-                pairs.append((same, times[version]))
-        return timing.ratio_at_all_times(pairs)
+        """By all looks, of which that behind the last turn is the last one where nothing was known before."""
+        logs = self._turns.ratios(version)
+        ratio = timing.ratio_at_all_times(logs)
+        return timing.ratio_at_all_times(logs, is_last=True) if self._is_over and not self._tells(ratio) else ratio
 
     def _is_known(self, version: int) -> bool:
-        ratio = self._ratio(version)
-        if version in self._failed or timing.narrow(ratio, PRECISION):
+        return version in self._failed or self._tells(self._ratio(version))
+
+    def _tells(self, ratio: Ratio | None) -> bool:
+        if timing.narrow(ratio, PRECISION):
             return True
         return timing.decides(ratio) and (self._found.is_gain(ratio) or not (ratio and ratio.gains))
 
@@ -237,6 +239,7 @@ class Tried:
         """What is known by now is said of each fix, and of all."""
         found = self._found
         found.runs, found.seconds = 1, time.monotonic() - self._began
+        self._is_over = self._is_late()
         for offer in self._offers.tried:
             fix = offer.fix
             fix.ratio = self._ratio(offer.number)
@@ -259,4 +262,4 @@ class Tried:
             found.before, found.after = self._step(AS_WRITTEN), self._step(best)
 
     def _step(self, version: int) -> float:
-        return median(times[version] for times in self._turns if version in times)
+        return median(times[version] for times in self._turns.turns if version in times)

@@ -1,15 +1,15 @@
 """What the time of a verification goes to."""
 
-import pytest
+from contextlib import suppress
 
 from syncscope.cli._verified import summary
 from syncscope.verify.results import Verification, as_object
-from syncscope.verify.spent import IMPORTS, OTHER, READING, TURNS, Spent
+from syncscope.verify.spent import IMPORTS, OTHER, READING, TURNS, Seconds
 
 
 def test_each_second_goes_to_one_thing() -> None:
     now = 0.0
-    spent = Spent(lambda: now)
+    spent = Seconds(lambda: now)
     now = 1.0
     with spent.on(TURNS):
         now = 3.0
@@ -17,7 +17,7 @@ def test_each_second_goes_to_one_thing() -> None:
             now = 7.0
             assert spent.seconds() == {OTHER: 1.0, TURNS: 2.0, IMPORTS: 4.0}
         now = 8.0
-    with pytest.raises(KeyboardInterrupt), spent.on(READING):
+    with suppress(KeyboardInterrupt), spent.on(READING):
         now = 8.5
         raise KeyboardInterrupt
     assert spent.seconds() == {OTHER: 1.0, TURNS: 3.0, IMPORTS: 4.0, READING: 0.5}
