@@ -132,7 +132,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     rows += [("time", went)] if (went := spent(found)) else []
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
-        rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
+        fed = f"; {found.fed:.0%} of it until its batch is there" if found.fed and found.fed >= 0.1 else ""
+        rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}{fed}"))
     by = " of processor time, since others disturb the clock; waits are not in it" * found.by_processors
     rows.append(("ratio", f"{interval(found.ratio)}{by}"))
     if found.way:
@@ -260,6 +261,8 @@ def verdict(found: Verification) -> str:
     if ratio.turns < FEWEST:
         turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
         return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."
+    if not found.decided and found.is_hungry:
+        return f"{undecided} {found.fed:.0%} of it passes until its batch is there: more workers may shorten that, no fix does."
     if not found.decided:
         return undecided
     by = " in processor time, of which waiting takes none" * found.by_processors

@@ -27,15 +27,15 @@ OWN = (*FUNCTIONS, ast.ClassDef)  # what stands in them is theirs
 STEPPING = frozenset({"step", "backward"})
 
 
-def stepping(trees: Collection[ast.Module]) -> set[str]:
-    """Names of methods and functions that make a step, or call one that does, as far as names tell."""
+def stepping(trees: Collection[ast.Module], first: Collection[str] = STEPPING) -> set[str]:
+    """Names of methods and functions that make a step, or call one that does, as far as names tell; `first` are known."""
     calls = [
         (node.name, set(_called(node)))
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "forward"
     ]
-    found = set(STEPPING)
+    found = set(first)
     while more := {name for name, called in calls if name not in found and called & found}:
         found |= more
     return found
@@ -45,6 +45,14 @@ def led(tree: ast.Module, names: Collection[str], first: int = 0) -> ast.Module:
     """The tree with all loops led in which one of these names is called; their sites are numbered from `first` on."""
     found: ast.Module = _Led(names, first, _rebinds_next(tree)).visit(tree)
     return ast.fix_missing_locations(found)
+
+
+def around_a_loop(tree: ast.Module, line: int, names: Collection[str]) -> bool:
+    """Whether the function or loop that begins at this line goes on while a loop in it calls one of these names."""
+    units = (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While)
+    unit = next((node for node in ast.walk(tree) if isinstance(node, units) and node.lineno == line), None)
+    inside = list(_own(unit.body)) if unit is not None else []
+    return any(isinstance(one, ast.For | ast.While) and may_step(one, names) for one in inside)
 
 
 def may_step(loop: ast.For | ast.While, names: Collection[str]) -> bool:

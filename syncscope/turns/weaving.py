@@ -11,6 +11,7 @@ import ast
 import dis
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from types import CodeType
@@ -24,9 +25,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ADDED = (*FUNCTIONS, ast.Import, ast.ImportFrom)
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of a statement, what other statements stand in
 LINES = 1_000_000  # between the lines of two versions: a line says of which it is
-NOT_PYTHON = re.compile(
-    r"jit|script|compile|kernel"
-)  # in a decorator: others read that function, and know no names of ours
+NOT_PYTHON = re.compile(r"jit|script|compile|kernel")  # in a decorator: others read it, and know no names of ours
 KINDS = 0x2A0  # of a code's flags: generator, coroutine, asynchronous generator
 
 
@@ -117,25 +116,41 @@ class _Loom:
         self._marks = 0
         self.why = ""
 
-    def weave(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None = None) -> Body | None:
+    def weave(self, body: Body, versions: Bodies, where: str, unit: ast.stmt | None = None) -> Body | None:
         """A list of statements with what other versions have in its place; None where what is around it must be woven.
 
         `unit` is the loop or the function whose body it is, if it is one.
         """
-        others = {number: other for number, other in others.items() if not _same(body, other)}
+        others = {number: other for number, other in versions.items() if not _same(body, other)}
         if not others:
             return body
-        aligned = {number: _aligned(body, other) for number, other in others.items()}
-        pieces = self._piecewise(body, others, aligned, where, unit)
+        pieces = self._tried(body, others, where, unit)
         if pieces is not None:
             return pieces
         if unit is None:
-            line = next((s.lineno for number in others for s in _changed(body, aligned[number])), 0)
+            line = next((s.lineno for other in others.values() for s in _changed(body, _aligned(body, other))), 0)
             self.why = self.why or f"line {line} is in {where}, which runs once" * bool(line)
             self.why = self.why or f"a statement is added to {where}, which runs once"
             return None
+        # What changes the head of a function, which may never be begun anew, does not keep others from the loops in it.
+        inside = {n: o for n, o in others.items() if self._tried(body, {n: o}, where, unit, keeps=False) is not None}
+        if len(inside) == len(others):
+            inside = {}
+        finer = self.weave(body, inside, where, unit) or body
         self.why = ""
-        return self._in_turns(body, others, where, unit)
+        return self._in_turns(body, {n: o for n, o in others.items() if n not in inside}, where, unit, finer)
+
+    def _tried(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None, keeps: bool = True) -> Body | None:
+        """As `_piecewise`, of copies; nothing has happened where that cannot be, or where it is not kept."""
+        body, others = deepcopy((body, dict(others)))
+        woven, before = self._woven, (self._next, self._marks)
+        known = dict(woven.passages), dict(woven.filled), dict(woven.around)
+        aligned = {number: _aligned(body, other) for number, other in others.items()}
+        pieces = self._piecewise(body, others, aligned, where, unit)
+        if pieces is None or not keeps:
+            woven.passages, woven.filled, woven.around = known
+            self._next, self._marks = before
+        return pieces
 
     def _piecewise(
         self, body: Body, others: Bodies, aligned: Mapping[int, list[_Step]], where: str, unit: ast.stmt | None
@@ -195,8 +210,6 @@ class _Loom:
             if at == len(body) or at in gone:
                 continue
             if at in pairs and not self._inside(body[at], pairs[at], where):
-                self._woven.filled.pop(top, None)
-                self._woven.around.pop(top, None)
                 return None
             woven.append(body[at])
         return woven
@@ -229,14 +242,14 @@ class _Loom:
                     return False
         return True
 
-    def _in_turns(self, body: Body, others: Bodies, where: str, unit: ast.stmt) -> Body:
-        """The body of a loop or of a function, once for each version."""
+    def _in_turns(self, body: Body, others: Bodies, where: str, unit: ast.stmt, finer: Body) -> Body:
+        """The body of a loop or of a function, once for each version; `finer` is that as written, in which others may be."""
         passage, self._next = self._next, self._next + 1
         name = f"a loop of {where}" if isinstance(unit, LOOPS) else where
         self._woven.passages[passage] = name, unit.lineno, frozenset(others)
         head: Body = []
         if isinstance(unit, FUNCTIONS) and ast.get_docstring(unit, clean=False) is not None:
-            head, body = body[:1], body[1:]
+            head, body, finer = body[:1], body[1:], finer[1:]
             others = {
                 number: other[1:] if other and _same(other[:1], head) else other for number, other in others.items()
             }
@@ -251,7 +264,7 @@ class _Loom:
             for number, other in others.items()
         }
         back = [s for name in sorted(_added_to(body)) for s in plain(passage, name)]
-        written = [*back, *alike("alike", passage, lists), *(drop.visit(s) for s in body)]
+        written = [*back, *alike("alike", passage, lists), *(drop.visit(s) for s in finer)]
         chosen = by_version(call("at", ast.Constant(passage)), bodies, written)
         return [*head, *declared.values(), ast.copy_location(chosen, unit)]
 

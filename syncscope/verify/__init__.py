@@ -2,7 +2,7 @@
 
 ```text
     plan           which fixes there are, which need which, and the files with some of them made
-      smallest     which fixes stay: the smallest set that gives the gain
+      smallest     which fixes stay: the smallest set that gives the gain; set_aside keeps some from having all go apart
       search       how long the steps of versions take, in turns; budget tells what is left of the time
       compared     what versions compute, in whole runs and in one process
       runs         what each run is asked, and which files stand in for others

@@ -59,6 +59,9 @@ class Compared:
         self.values: dict[Set, Values] = {}
         self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
         self.libraries: set[Place] = set()  # lines of installed packages that waited in steps
+        self.is_whole = (
+            True  # whether nothing of a backward pass is still to come where a step ends, as between two optimizers
+        )
         self.room = ENOUGH  # how many processes of the program the device holds at once
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
@@ -88,6 +91,7 @@ class Compared:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
         self.room = run.found["room"] or ENOUGH
+        self.is_whole = run.found["optimizers"] <= 1
         if self.runs.program.device == "ocl" and self.found.device == "cpu":
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]
@@ -258,6 +262,14 @@ class Compared:
             return self.values[AS_WRITTEN], self.values[chosen], as_written, rewritten
         path = self.runs.other.target if self.runs.other else ""
         return *self.alongside[chosen], *pieces_of_woven(as_written, rewritten, path)
+
+    def read_at(self, path: str, lines: range) -> bool:
+        """Whether the program read something at one of these lines as written."""
+        return any(place.path == path and place.line in lines for place, _ in self.values[AS_WRITTEN].counts)
+
+    def ran_at(self, path: str, lines: range) -> bool:
+        """Whether one of these lines ran in its steps, as far as that was seen."""
+        return self.started is None or not self.started.get(path, set()).isdisjoint(lines)
 
     def _whole_run(self, chosen: Set) -> None:
         """Has what a version computes, or that it fails, in `values` or `failed`."""

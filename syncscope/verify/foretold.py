@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.compare import freed_reads
@@ -14,8 +14,10 @@ from syncscope.analysis.price import timed_part
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import key_of
+from syncscope.model.finding import Adds
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.verify.plan import Candidate
 from syncscope.verify.timing import Ratio
 from syncscope.verify.values import Piece, PieceOf, Values
 
@@ -53,6 +55,16 @@ def foretold(
     if wide := too_wide(low, high, step):
         return f"without these waits {wide}"
     return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
+
+
+def lines_without_rows(candidates: Iterable[Candidate]) -> set[Place]:
+    """The lines of fixes that add no work over all rows."""
+    return {
+        Place(one.path, line)
+        for one in candidates
+        for line in range(one.line, one.end_line + 1)
+        if one.fix.adds is not Adds.ROWS
+    }
 
 
 def _real(place: Place) -> Place:

@@ -1,8 +1,9 @@
 """One run in which versions take turns: woven files, blocks of steps that the search asks for, and their times.
 
 Search and run talk in lines of JSON. The run says how long it took and what cannot take turns once it is warm, is asked for
-`{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns, "work": ns}`, by the clock and of processors,
-until it is ended or the program does. Asked for `{"compare": [0, 0, 2]}` it makes the same steps by each: `same_steps`.
+`{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns, "work": ns, "fed": ns}`, by the clock, of
+processors, and up to where batches were there, until it is ended or the program does. Asked for `{"compare": [0, 0, 2]}` it
+makes the same steps by each: `same_steps`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from syncscope.turns.selector import Selector
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, heard, weave
+from syncscope.verify.fed import Fed
 from syncscope.verify.periods import Periods
 from syncscope.verify.rehearsal import wait
 from syncscope.verify.request import Request
@@ -29,9 +31,10 @@ from syncscope.verify.worked import worked
 
 WARM = 8  # steps at least before the first block
 COLD = 40  # steps after which it begins, however much they differ
-LASTS = 1e8  # ns that the steps of a block take together, as far as these numbers allow:
+LASTS = 5e7  # ns that the steps of a block take together, as far as these numbers allow:
 SHORT, MANY = 4, 40  # steps of a block that count, where each begins anew what differs
-JITTER, LONGER = 0.25, 3  # where steps vary by this part, blocks are longer, or whole epochs where these are short
+JITTER, LONGER = 0.25, 3  # where steps vary by this part, blocks are so many times as long, or whole epochs,
+SEVERAL = 3  # unless these are more than so many blocks: a pause between two is then in few of them, and cut off
 PATIENT = 8.0  # s in which what differs is to be begun anew, or it is taken for what runs once
 LONGEST = 4e9  # ns between two times that it is
 BRIEF = 4e8  # ns from its begin to the next of what is better all of one version,
@@ -86,6 +89,7 @@ class Conductor:
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
         self._worked: int | None = None  # ns of the processors by the begin of a block
+        self._fed, self._fed_before = Fed(), 0  # the same until batches were there
         self._steps = self._long = 0  # steps of this block so far, and of a block
         self._head: int | None = None  # where blocks begin, if not at any step
         self._seen = 0  # of these when the head was begun last
@@ -116,6 +120,7 @@ class Conductor:
             return tape.of(iterator, give).next()
 
         loading._BaseDataLoaderIter.__next__ = next_of
+        self._fed.listen(loading)
 
     def boundary(self) -> bool:
         """A step has ended: another block may begin. Whether there is more to be run."""
@@ -160,7 +165,7 @@ class Conductor:
 
     def _begin(self) -> None:
         """The steps that count begin."""
-        self._times, self._worked = self._new(), worked()
+        self._times, self._worked, self._fed_before = self._new(), worked(), self._fed.ns
         self._times.boundary()
 
     def _end(self) -> bool:
@@ -171,7 +176,8 @@ class Conductor:
         is_whole = len(lengths) == len(self._times)
         told = sum(lengths) / steps if is_whole else None
         work = None if now is None or self._worked is None else (now - self._worked) / steps
-        self._say({"version": self.selector.version, "step": told, "work": told and work})
+        fed = (self._fed.ns - self._fed_before) / steps
+        self._say({"version": self.selector.version, "step": told, "work": told and work, "fed": told and fed})
         self._times = None
         return self._next()
 
@@ -236,14 +242,14 @@ class Conductor:
         periods += [
             period for passage in self._filled if (period := self._periods.of(passage)) and period * each <= most
         ]
+        steps = round(min(MANY, max(SHORT, LASTS / usual) * (LONGER if self._varies else 1)))
         whole = [
             period
             for passage in self._around
-            if (period := self._periods.of(passage) or 1) > 1 and period * each <= LONGEST
+            if 1 < (period := self._periods.of(passage) or 1) <= SEVERAL * steps and period * each <= LONGEST
         ]
         self._needed = max(periods, default=1)
         self._period = max(self._needed, min(whole, default=1) if self._varies else 1)
-        steps = round(min(MANY, max(SHORT, LASTS / usual) * (LONGER if self._varies else 1)))
         self._long = steps if self._period == 1 else max(1, round(LASTS / each / self._period)) * self._period
         if self._period > 1:
             begun = [passage for passage, _ in self.selector.entered]  # the outer one before those inside of it

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from syncscope.model.finding import Safety
 from syncscope.tracers.places import USER, kind_of_file
-from syncscope.turns.loops import led, stepping
+from syncscope.turns.loops import around_a_loop, led, stepping
 from syncscope.turns.weaving import CannotTakeTurnsError, Woven, weave
 from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.results import TriedFix, listed
@@ -102,10 +102,12 @@ class Offers:
             offer.fix.why = offer.fix.why or self._why_not(offer, raw, names)
             if not offer.fix.why:
                 try:
-                    weave(path, plan.before[path], {ALL: plan.version(offer.members)[path]})
-                    good.append(offer)
+                    alone = weave(path, plan.before[path], {ALL: plan.version(offer.members)[path]})
+                    offer.fix.why = _around(alone, ast.parse(raw))
                 except CannotTakeTurnsError as why:
                     offer.fix.why = f"it cannot be changed as the program runs: {why}; `syncscope verify` tries it"
+            if not offer.fix.why:
+                good.append(offer)
         if not good:
             return Woven(hear(ast.parse(raw)))
         together = plan.closed(offer.candidate.number for offer in good)
@@ -132,6 +134,15 @@ class Offers:
 
 def _of_version(woven: Woven, number: int) -> frozenset[int]:
     return frozenset(passage for passage, (_, _, versions) in woven.passages.items() if number in versions)
+
+
+def _around(woven: Woven, tree: ast.Module) -> str:
+    """Why a version is not reached in steps: it differs in what goes on around the loop that makes them."""
+    names = stepping([tree], {"step"})
+    for name, line, _ in woven.passages.values():
+        if around_a_loop(tree, line, names):
+            return f"it changes {name} (line {line}) around the loop that makes the steps; `syncscope verify` tries it"
+    return ""
 
 
 def _steps(tree: ast.Module, line: int, names: set[str]) -> bool:

@@ -20,10 +20,11 @@ ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of 
 
 
 class Taken(NamedTuple):
-    """ns of a step of each version: by the clock, and of the processors where these do the work."""
+    """ns of a step of each version: by the clock, of the processors where these do the work, and until its batch was there."""
 
     times: dict[Set, float]
     work: dict[Set, float]
+    fed: dict[Set, float]
 
 
 class NotComparedError(Exception):
@@ -57,14 +58,14 @@ class OneProcess:
         Raises:
             CannotTakeTurnsError: why each is to have a process of its own.
         """
-        turn = Taken({}, {})
+        turn = Taken({}, {}, {})
         try:
             self._have(changed, foreseen)
             with self._processes.spent.on(TURNS):
                 self._processes.say({"order": [self._numbers.get(chosen, 0) for chosen in order]})
                 for chosen in order:
                     said = self._processes.hear()
-                    for times, name in zip(turn, ("step", "work"), strict=True):
+                    for times, name in zip(turn, ("step", "work", "fed"), strict=True):
                         if said[name] is not None:
                             times[chosen] = said[name]
         except RunFailedError as error:
@@ -72,7 +73,7 @@ class OneProcess:
                 raise CannotTakeTurnsError(_why(error)) from None
             if not self._turned:
                 raise CannotTakeTurnsError("the program makes too few steps") from None
-            return Taken({}, {})
+            return Taken({}, {}, {})
         self._turned = True
         return turn
 
@@ -103,6 +104,10 @@ class OneProcess:
             found.append(RunResult(folder, json.loads((folder / RESULT).read_text())))
         return found
 
+    def once(self, chosen: Set) -> str:
+        """Why a version cannot take turns in the process that was begun last; "" where it can, or was not there."""
+        return self._once.get(self._numbers.get(chosen, 0), "")
+
     def _have(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
         """Has a process there with these versions, which is warm.
 
@@ -112,7 +117,7 @@ class OneProcess:
         if not self._processes.talks or any(chosen not in self._numbers for chosen in needed):
             with self._processes.spent.on(WARMING):
                 self._begin(needed, foreseen)
-        if why := next(filter(None, (self._once.get(self._numbers[chosen]) for chosen in needed)), ""):
+        if why := next(filter(None, map(self.once, needed)), ""):
             self._processes.hush()
             raise CannotTakeTurnsError(why)
 

@@ -16,6 +16,7 @@ from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
+HUNGRY = 0.5  # of a step until its batch is there: more is worth a word
 WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
 PROCESSORS = ("cpu", "ocl")
 IN_ONE, PROCESSES, IN_THE_RUN = "one process", "processes", "run"
@@ -86,6 +87,7 @@ class Verification:
     difference: Difference | None = None
     noise: Difference | None = None
     last_bit: Difference | None = None
+    fed: float | None = None  # the part of a step as written until its batch is there
     reads_before: float | None = None
     reads_after: float | None = None
     predicted: Ratio | None = None
@@ -138,6 +140,11 @@ class Verification:
     def drifts(self) -> bool:
         """Whether equal versions surely differ: steps change by themselves, and a gain may be hidden in that."""
         return self.same is not None and (self.same.gains or self.same.loses)
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether most of a step passes until its batch is there."""
+        return self.fed is not None and self.fed > HUNGRY
 
     @property
     def decided(self) -> bool:
@@ -194,6 +201,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         **{f"same_{name}": value for name, value in _ratio(found.same).items()},
         "step_ms_before": None if found.before is None else found.before / 1e6,
         "step_ms_after": None if found.after is None else found.after / 1e6,
+        "fed": None if found.fed is None else round(found.fed, 3),
         "difference": None if difference is None else _number(difference.largest),
         "noise": None if found.noise is None else _number(found.noise.largest),
         "last_bit": None if found.last_bit is None else _number(found.last_bit.largest),

@@ -63,6 +63,7 @@ class Runs:
     more_steps: bool = False  # whether a run that is timed is to make more of them, as many as the next one tells
     in_one: bool = False  # whether versions take turns inside of one process
     foreseen: Sequence[Set] = ()  # versions that may be timed, of which the first has all changes
+    aside: Callable[[], None] = lambda: None  # called before versions go apart; may raise, where some of them need not
 
     def __post_init__(self) -> None:
         self.failed: dict[Set, RunFailedError] = {}
@@ -116,6 +117,7 @@ class Runs:
 
     def go_apart(self, why: CannotTakeTurnsError) -> None:
         """From now on each version has a process of its own."""
+        self.aside()
         self.in_one, self.found.way, self.found.why_way = False, PROCESSES, str(why)
 
     def begin_anew(self, foreseen: Sequence[Set]) -> None:

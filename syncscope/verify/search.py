@@ -56,6 +56,7 @@ class Search:
         self._in_one = Turns((AS_WRITTEN, AGAIN))  # turns in one process, which are not mixed with others
         self._in_processes = Turns((AS_WRITTEN, AGAIN))
         self._worked = Turns((AS_WRITTEN, AGAIN))  # the same in one process, of the processors
+        self._fed: list[float] = []  # of blocks as written in one process, the part until batches were there
         self._is_over = False  # the time is up: nothing will be looked at again
         self._beside = True  # whether versions run side by side; two may not, for want of memory or of a port
         self._draw = random.Random(runs.settings.seed)
@@ -75,6 +76,8 @@ class Search:
             try:
                 turn = self._in_one_process(self._drawn(versions))
                 self._worked.add(turn.work)
+                self._fed += [turn.fed[one] / turn.times[one] for one in (AS_WRITTEN, AGAIN) if one in turn.fed]
+                self.found.fed = median(self._fed) if self._fed else None
                 self._note_turn(self._in_one, turn.times)
                 return
             except CannotTakeTurnsError as why:

@@ -6,27 +6,28 @@ import os
 from collections.abc import Sequence
 
 from syncscope.errors import UserError
-from syncscope.model.finding import Adds, Finding, Safety
-from syncscope.model.source import Place
+from syncscope.model.finding import Finding, Safety
 from syncscope.model.trace import Trace
 from syncscope.tracers.places import LIBRARY, kind_of_file
-from syncscope.verify.foretold import foretold
+from syncscope.verify.foretold import foretold, lines_without_rows
 from syncscope.verify.nothing import nothing_to_try
 from syncscope.verify.of_libraries import waited_in
 from syncscope.verify.one_process import why_apart
 from syncscope.verify.plan import Plan
-from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix, by_hand, listed
+from syncscope.verify.results import CHANGED, EQUAL, WITHIN, TriedFix, by_hand, listed
 from syncscope.verify.search import Search
+from syncscope.verify.set_aside import SetAsideError, set_aside
 from syncscope.verify.spent import READING
-from syncscope.verify.timing import FEWEST, Ratio
+from syncscope.verify.timing import FEWEST
 from syncscope.verify.values import Difference
-from syncscope.verify.versions import AS_WRITTEN, Set
-from syncscope.verify.why_kept import is_timed, why_it_goes, why_it_stays
+from syncscope.verify.versions import Set
+from syncscope.verify.why_kept import is_timed, why_it_is_left, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
 FIRST = 0.6  # part of the budget in which all together are timed by themselves, as long as they are open
 EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
+LONG = 0.1  # of what is left of the budget, that a run takes before its first step has ended
 NONE: Set = frozenset()
 
 
@@ -38,6 +39,7 @@ class Fixes:
         self.runs, self.compared, self.found = search.runs, search.compared, search.found
         self.tried: dict[int, TriedFix] = {}
         self._equal: Set = NONE  # all together, where these change no bit
+        self._beside = False  # whether that is known of the same steps in one process, and not of a whole run
 
     def run(self, recording: Trace | None) -> None:
         """Tries all there is; `search.found` grows meanwhile.
@@ -58,16 +60,24 @@ class Fixes:
         only, rules = self.runs.settings.only, self.runs.settings.rules
         libraries = self.compared.libraries
         with self.runs.processes.spent.on(READING):
-            self.plan = self.runs.plan = Plan(sorted(named) or files, only, rules, self._read, self._ran, libraries)
+            self.plan = self.runs.plan = Plan(
+                sorted(named) or files, only, rules, self.compared.read_at, self.compared.ran_at, libraries
+            )
             self._offer()
             self._set_aside()
         search.turned = self._refresh
         search.told = self._cut_short
-        self._foresee([number for number, fix in self.tried.items() if not fix.why])
+        self._foresee(self._open())
         recording = recording or self.runs.recording()  # before versions take turns, so that these go on in one process
-        if good := self._good():
-            self._note_values(self.plan.closed(good))
-            self.choose(good, recording)
+        self.runs.aside = self._set_aside_what_is_not_begun
+        while True:
+            try:
+                if good := self._good():
+                    self._note_values(self.plan.closed(good))
+                    self.choose(good, recording)
+                break
+            except SetAsideError:
+                self._foresee(self._open())
         self._tell()
 
     def choose(self, good: Sequence[int], recording: Trace | None) -> None:
@@ -113,26 +123,25 @@ class Fixes:
         """What changes a line that runs once would have each version begin in a process of its own, the others, too."""
         if not self.runs.in_one:
             return
-        open_ = [number for number, fix in self.tried.items() if not fix.why]
-        once = {number: why for number in open_ if (why := why_apart(self.plan.before, self._alone(number)))}
-        for number, why in once.items() if len(once) < len(open_) else ():
-            self.tried[number].why = f"{why}: --apart tries it, as does --line by itself"
+        before = self.plan.before
+        set_aside(self.tried, self.plan.closed, lambda alone: why_apart(before, self.plan.version(alone)))
 
-    def _alone(self, number: int) -> dict[str, bytes]:
-        return self.plan.version(self.plan.closed({number}))
+    def _set_aside_what_is_not_begun(self) -> None:
+        """The same of what changes a function that goes on around the steps, which is known once these are made.
+
+        Raises:
+            SetAsideError: there are others.
+        """
+        if set_aside(self.tried, self.plan.closed, self.runs.one_process().once):
+            raise SetAsideError
+
+    def _open(self) -> list[int]:
+        return [number for number, fix in self.tried.items() if not fix.why]
 
     def _waits(self, finding: Finding) -> bool:
         path, lines = os.path.realpath(finding.place.path), range(finding.place.line, finding.end_line + 1)
         in_library = any(place.path == path and place.line in lines for place in self.plan.libraries)
-        return in_library or self._read(path, lines)
-
-    def _read(self, path: str, lines: range) -> bool:
-        counts = self.compared.values[AS_WRITTEN].counts
-        return any(place.path == path and place.line in lines for place, _ in counts)
-
-    def _ran(self, path: str, lines: range) -> bool:
-        started = self.compared.started
-        return started is None or not started.get(path, set()).isdisjoint(lines)
+        return in_library or self.compared.read_at(path, lines)
 
     # what they compute
 
@@ -141,7 +150,7 @@ class Fixes:
         good: list[int] = []
         if equal := self._equal_together():
             return equal
-        self.compared.compare([self.plan.closed({number}) for number, fix in self.tried.items() if not fix.why])
+        self.compared.compare([self.plan.closed({number}) for number in self._open()])
         for candidate in self.plan.candidates:
             fix = self.tried[candidate.number]
             if fix.why:
@@ -167,19 +176,27 @@ class Fixes:
 
         None, where that is not so: then each is asked for by itself.
         """
-        open_ = [number for number, fix in self.tried.items() if not fix.why]
+        open_ = self._open()
         together = self.plan.closed(open_)
         made = self.plan.version(together)
         if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
         self.runs.tell("what all fixes together compute")
-        if not self.compared.is_equal(together):
+        may = self.compared.is_whole and (together < self._equal or self._begins_long())
+        self._beside = may and self.compared.is_equal_beside(together)
+        if not self._beside and not self.compared.is_equal(together):
             return []
-        _, _, apart = self._judge(together)
+        apart = self.compared.beside[together] if self._beside else self._judge(together)[2]
         self._equal = together
         for number in open_:
             self.tried[number].values, self.tried[number].difference = EQUAL, apart
         return open_
+
+    def _begins_long(self) -> bool:
+        """Whether another run would take much of what is left before its first step has ended: then values are compared in the
+        process in which versions take turns, which is begun anyway, and not in a whole run first."""
+        starting = self.runs.processes.starting  # of the one run there was so far
+        return self.runs.in_one and starting > LONG * self.runs.processes.left()
 
     def _judge(self, chosen: Set) -> tuple[str, str, Difference | None]:
         members = [self.plan.candidates[number] for number in chosen]
@@ -189,15 +206,15 @@ class Fixes:
     def _note_values(self, chosen: Set) -> None:
         """What these compute is said from now on, unless it is why they will not stay."""
         self.runs.tell("what all good fixes together compute")
+        if self._is_equal_beside(chosen):
+            return
         values, _, apart = self._judge(chosen)
         if values != CHANGED:
             self.found.values, self.found.difference = values, apart
 
     def _harmless(self, kept: Set) -> Set:
         """The set without those that together change what each alone does not."""
-        if kept < self._equal and self.compared.is_equal_beside(kept):  # together with others it is in a whole run
-            self.found.values, self.found.difference = EQUAL, self.compared.beside[kept]
-            self.found.compared_steps = self.compared.alongside[kept][0].steps
+        if self._is_equal_beside(kept):
             return kept
         while kept:
             values, why, apart = self._judge(kept)
@@ -211,6 +228,15 @@ class Fixes:
             kept = kept - {worst}
         self.found.values = self.found.difference = None
         return kept
+
+    def _is_equal_beside(self, chosen: Set) -> bool:
+        """Whether that is said of a part of what is equal together, by the same steps of one process."""
+        is_part = chosen < self._equal or (self._beside and chosen == self._equal)  # else it has had a whole run
+        if not (is_part and chosen and self.compared.is_equal_beside(chosen)):
+            return False
+        self.found.values, self.found.difference = EQUAL, self.compared.beside[chosen]
+        self.found.compared_steps = self.compared.alongside[chosen][0].steps
+        return True
 
     def _apart(self, number: int) -> float:
         apart = self.tried[number].difference
@@ -255,7 +281,7 @@ class Fixes:
         sure = [n for n, ratio in alone.items() if ratio is not None and self.found.is_gain(ratio.one_of(len(alone)))]
         gaining = self.plan.closed(sure)
         start = kept = self._best_of(together, gaining)
-        leaves = sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n)))
+        leaves = sorted(self._leaves(kept), key=lambda n: -ratio.ratio if (ratio := alone.get(n)) else -1.0)
         for at, number in enumerate(leaves):
             rest = kept - {number}
             if not rest:
@@ -352,18 +378,11 @@ class Fixes:
         """The ratios that are known by now, and why the others do not stay."""
         self._refresh()
         whole = self.search.ratio(self.search.best) if self.search.best else None
+        gains = self.found.is_gain(whole)
         for number, fix in self.tried.items():
-            if (
-                whole
-                and not fix.kept
-                and not fix.why
-                and fix.ratio is None
-                and is_timed(whole)
-                and not self.found.is_gain(whole)
-            ):
-                fix.why = "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
             if not fix.kept and not fix.why:
-                fix.why = why_it_goes(fix.ratio, fix.values, self.runs.failed.get(self.plan.closed({number})))
+                failed = self.runs.failed.get(self.plan.closed({number}))
+                fix.why = why_it_is_left(fix.ratio, fix.values, failed, whole, gains)
         if self.search.best is not None:
             self.search.note(self.search.best)
             if self.found.ratio is not None and not self.found.gains:
@@ -374,15 +393,5 @@ class Fixes:
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or (chosen not in self.compared.values and chosen not in self.compared.alongside):
             return
-        members = [self.plan.candidates[number] for number in chosen]
-        plain = {
-            Place(one.path, line)
-            for one in members
-            for line in range(one.line, one.end_line + 1)
-            if one.fix.adds is not Adds.ROWS
-        }
+        plain = lines_without_rows(self.plan.candidates[number] for number in chosen)
         self.found.promise(foretold(recording, *self.compared.both(chosen), plain))
-
-
-def _worth(ratio: Ratio | None) -> float:
-    return 1.0 if ratio is None else ratio.ratio

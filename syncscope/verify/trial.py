@@ -224,7 +224,7 @@ class Observed:
             return
         own = imported.own_files(self._main)
         said = {"steps": self.count, "code": code, "files": own, "device": device_of(self.optimizers), **self.found()}
-        said["room"] = room()
+        said["room"], said["optimizers"] = room(), len(self.optimizers)
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
         wanted = {name for name in LIBRARIES if name in sys.modules and not imported.is_own(sys.modules[name])}

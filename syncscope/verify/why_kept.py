@@ -21,6 +21,15 @@ def why_it_stays(ratio: Ratio | None) -> str:
     return "whether the step is longer without it is open"
 
 
+def why_it_is_left(
+    ratio: Ratio | None, values: str | None, failed: RunFailedError | None, whole: Ratio | None, gains: bool
+) -> str:
+    """As `why_it_goes`; of one that was not timed by itself by what is known of all together, which gain or not."""
+    if ratio is None and whole is not None and is_timed(whole) and not gains:
+        return "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
+    return why_it_goes(ratio, values, failed)
+
+
 def why_it_goes(ratio: Ratio | None, values: str | None, failed: RunFailedError | None) -> str:
     """Why a fix does not stay; `failed`: its version does not run."""
     if values is None:

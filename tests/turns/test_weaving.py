@@ -99,6 +99,34 @@ def test_loops_and_functions_around_what_differs_tell_that_they_begin(selector: 
     assert len(woven.passages) == 2
 
 
+def test_a_change_to_the_head_of_a_function_leaves_the_others_its_loops(selector: Selector) -> None:
+    before = """
+    found = []
+    def main(turn):
+        first = 10
+        while len(found) < 6:
+            for x in range(3):
+                found.append(first + x)
+                turn(x)
+    """
+    head, loop = before.replace("first = 10", "first = 20"), before.replace("append(first + x)", "append(first - x)")
+    both = head.replace("append(first + x)", "append(first - x)")
+    woven = weave("train.py", code(before), {1: code(both), 2: code(head), 3: code(loop)})
+    assert {name: versions for name, _, versions in woven.passages.values()} == {
+        "main()": {1, 2},
+        "a loop of main()": {3},
+    }
+    for version, (one, other) in enumerate([(10, 1), (20, -1), (20, 1), (10, -1)]):
+        selector.version = version
+        names = run(before, both, head, loop)
+        names["main"](lambda x: None)
+        assert names["found"] == [one + other * x for x in (0, 1, 2)] * 2
+    selector.version = 0
+    names = run(before, both, head, loop)
+    names["main"](lambda x: setattr(selector, "version", 3 if x == 1 else 0))
+    assert names["found"] == [10, 11, 8, 10, 11, 8]  # between two rounds
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_each_version_does_what_it_says(selector: Selector, version: int) -> None:
     before = '''

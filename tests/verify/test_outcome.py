@@ -27,7 +27,7 @@ FEW = Ratio(0.9, 0.85, 0.95, 2)
         (SURE, EQUAL, False, 0, "The step is 10.0% (8.0% to 12.0%) shorter"),
         (SURE, EQUAL, True, 1, "The step is 10.0%"),
         (SURE, CHANGED, False, 1, "The values changed"),
-        (SLIGHT, EQUAL, False, 1, "No gain of more than 2.0%: "),
+        (SLIGHT, EQUAL, False, 1, "No gain of more than 3.0%: "),
         (LONGER, EQUAL, False, 1, "The step is longer"),
         (OPEN, EQUAL, False, 3, "Nothing is decided: rewritten the step is 0.960 (0.880 to 1.050) times as long."),
         (OPEN, EQUAL, True, 1, "A fix was refused, and of the others nothing is decided"),
