@@ -139,7 +139,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     if found.way:
         why = f": {visible(found.why_way)}" if found.why_way else ""
         turns = f"{found.ratio.turns}, " if found.ratio else ""
-        rows.append(("turns", f"{turns}{IN_ONE_SAID if found.way == IN_ONE else EACH_SAID}{why}"))
+        copies = f", {found.copies} of them at a time" if found.copies > 1 else ""
+        rows.append(("turns", f"{turns}{IN_ONE_SAID if found.way == IN_ONE else EACH_SAID + copies}{why}"))
     if found.same:
         rows.append(("same version twice", interval(found.same)))
     if not found.stale:

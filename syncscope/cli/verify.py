@@ -89,6 +89,12 @@ class Percent(click.ParamType[Any]):
     "--seed", default=0, show_default=True, metavar="N", help="Seeds random, numpy and torch before the program does."
 )
 @click.option("--apart", is_flag=True, help="Time each version in a process of its own, also where one could hold all.")
+@click.option(
+    "--copies",
+    type=click.Choice(["1", "2", "4"]),
+    default="4",
+    help="Copies of the program in memory at once, where each version has a process. Default: 4, or what memory holds.",
+)
 @click.option("--trace", metavar="FILE", help="Predict from this recording instead of a short one that is made.")
 @click.option("--write", is_flag=True, help="Write what is kept into the files.")
 @click.option(
@@ -204,7 +210,14 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
     settings = Settings(
-        budget, said["precision"], said["steps"], said["seed"], places, tuple(said["rules"]), said["apart"]
+        budget,
+        said["precision"],
+        said["steps"],
+        said["seed"],
+        places,
+        tuple(said["rules"]),
+        said["apart"],
+        int(said["copies"]),
     )
     named = f"{program} and {other.target}" if other else str(program)
     found = Verification(named)

@@ -62,7 +62,7 @@ class Compared:
         self.is_whole = (
             True  # whether nothing of a backward pass is still to come where a step ends, as between two optimizers
         )
-        self.room = ENOUGH  # how many processes of the program the device holds at once
+        self.room = ENOUGH  # how many processes of the program may be in memory at once
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
         self.beside: dict[Set, Difference] = {}  # of these two
@@ -90,7 +90,7 @@ class Compared:
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
-        self.room = run.found["room"] or ENOUGH
+        self.room = min(run.found["room"] or ENOUGH, self.runs.settings.copies)
         self.is_whole = run.found["optimizers"] <= 1
         if self.runs.program.device == "ocl" and self.found.device == "cpu":
             self.found.notes.append(ELSEWHERE)

@@ -75,6 +75,7 @@ class Verification:
     spent: dict[str, float] = field(default_factory=dict)  # s of the whole command, by what they went to: `spent`
     way: str = ""  # how versions took turns: IN_ONE process, or each in a process of its own
     why_way: str = ""  # why not in one
+    copies: int = 1  # of the program that were in memory at once
     compared_steps: int = 0  # that were compared in one process, from one snapshot
     fewer_steps: int = 0  # of a run that are compared, where two as written drift apart
     why_values: str = ""  # why values were not compared so
@@ -213,6 +214,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "starting": round(found.starting, 1),
         "spent": {what: round(seconds, 2) for what, seconds in found.spent.items()},
         "way": found.way or None,
+        "copies": found.copies,
         "why_processes": found.why_way or None,
         "compared_steps": found.compared_steps or found.fewer_steps or found.steps,
         "why_compared_apart": found.why_values or None,

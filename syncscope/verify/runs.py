@@ -45,6 +45,7 @@ class Settings:
     only: tuple[Place, ...] = ()
     rules: tuple[str, ...] = ()
     apart: bool = False  # each version in a process of its own
+    copies: int = 4  # processes of the program that are in memory at once, if that holds them
 
 
 @dataclass

@@ -115,7 +115,9 @@ class Search:
     def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
         """ns of a step of each version, as far as it ran."""
         times: dict[Set, float] = {}
-        if self._beside and self.compared.room > 1:
+        beside = self._beside and self.compared.room > 1
+        self.found.copies = max(self.found.copies, len(order) if beside else 1)
+        if beside:
             self.runs.tell("in turns: " + ", ".join(sorted({self.runs.words(chosen) for chosen in order})))
             try:
                 for chosen, run in zip(order, self.runs.run_together(order), strict=True):

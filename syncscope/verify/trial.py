@@ -28,10 +28,10 @@ from syncscope.verify import clearing, deterministic, imported, notified
 from syncscope.verify.journal import Journal
 from syncscope.verify.notified import Ears
 from syncscope.verify.request import HEARD_BY, KERNEL, OUTPUT, PYTHON, READY, RESULT, STEPPED, TRACE, WITHIN, Request
+from syncscope.verify.room import room
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
-CONTEXT = 600 << 20  # bytes that CUDA takes of a device for each process
 LONGEST = 70  # letters of a folder in which `pymp-********/listener-********` may lie: a socket's name has at most 103
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
@@ -230,17 +230,6 @@ class Observed:
         wanted = {name for name in LIBRARIES if name in sys.modules and not imported.is_own(sys.modules[name])}
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in wanted]
         (self.folder / RESULT).write_text(json.dumps(said))
-
-
-def room() -> int | None:
-    """How many processes such as this one the GPU holds beside what else lies there; None where there is none."""
-    torch: Any = sys.modules.get("torch")
-    if not getattr(getattr(torch, "cuda", None), "_initialized", False):
-        return None
-    with contextlib.suppress(Exception):  # whatever is wrong with it: then it is not known
-        free, _ = torch.cuda.mem_get_info()
-        return 1 + int(free // (torch.cuda.max_memory_reserved() + CONTEXT))
-    return None
 
 
 def device_of(optimizers: Mapping[int, Any]) -> str:
