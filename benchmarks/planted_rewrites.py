@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -359,15 +360,17 @@ def main() -> int:
     options = parser.parse_args()
     chosen = [rewrite for rewrite in REWRITES if options.only in rewrite.says]
     missed = 0
-    counts = {WRONG: 0, RIGHT: 0}
+    counts, ways = {WRONG: 0, RIGHT: 0}, Counter[str]()
     for rewrite, values, why in judged(chosen, options.seed, options.in_one, options.varying):
         is_told = (values != CHANGED) == rewrite.is_right
         missed += not is_told
         counts[rewrite.is_right] += is_told
+        ways["in one process" if why.startswith("in one process") else "in runs of their own"] += 1
         kind = "right" if rewrite.is_right else "wrong"
         print(f"{'  ' if is_told else '! '}{kind} {values:8} {rewrite.program}: {rewrite.says}  {why}", flush=True)
     wrong, right = (sum(rewrite.is_right == kind for rewrite in chosen) for kind in (WRONG, RIGHT))
     print(f"refused: {counts[WRONG]} of {wrong} wrong rewrites; passed: {counts[RIGHT]} of {right} right ones")
+    print("values were compared", "; ".join(f"{way} {count} times" for way, count in ways.most_common()))
     return min(missed, 1)
 
 

@@ -22,7 +22,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -326,6 +327,28 @@ def verified(program: Program, options: argparse.Namespace, memory: DeviceMemory
     )
 
 
+def ways(outcomes: Sequence[Outcome]) -> list[str]:
+    """How often each way was taken, for turns and for values, and what was set aside so that the others could take turns."""
+
+    def told(counts: Counter[str]) -> str:
+        return "; ".join(f"{way} {count}" for way, count in counts.most_common())
+
+    turns = Counter(
+        (one.way + (f" ({one.why})" if one.why else ""))
+        or ("none after a run" if one.said.get("runs") else "nothing was run")
+        for one in outcomes
+    )
+    compared = [one.said for one in outcomes if one.values]
+    values = Counter(
+        f"runs of their own ({said['why_compared_apart']})" if said["why_compared_apart"]
+        else "one process" if said["compared_steps"] != said["steps"] else "whole runs"
+        for said in compared
+    )  # fmt: skip
+    fixes = [fix for one in outcomes for fix in one.said.get("fixes", []) if fix["safety"] != "suggest"]
+    aside = sum("--apart tries it" in fix["why"] for fix in fixes)
+    return [f"turns: {told(turns)}", f"values: {told(values)}", f"set aside: {aside} of {len(fixes)} fixes"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="of programs; all without one")
@@ -364,6 +387,7 @@ def main() -> None:
         print(outcomes[-1].row(), flush=True)
         if options.output:
             options.output.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    print(*ways(outcomes), sep="\n")
 
 
 if __name__ == "__main__":

@@ -235,8 +235,9 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
                     found.notes.append(f"the budget does not hold the turns that decide: {search.budget.shortage()}")
             except TimeIsUpError:
                 search.close()
-                found.notes.append(f"the budget was spent before everything was tried: {search.budget.shortage()}")
                 search.told()
+                if not found.decided:
+                    found.notes.append(f"the budget was spent before everything was tried: {search.budget.shortage()}")
             except KeyboardInterrupt:
                 found.interrupted = True
                 search.told()

@@ -55,6 +55,15 @@ def around_a_loop(tree: ast.Module, line: int, names: Collection[str]) -> bool:
     return any(isinstance(one, ast.For | ast.While) and may_step(one, names) for one in inside)
 
 
+def runs_once(tree: ast.Module, line: int) -> bool:
+    """Whether the function that begins at this line is called in one place only, which the file itself comes to once."""
+    name = next((node.name for node in tree.body if isinstance(node, FUNCTIONS[:2]) and node.lineno == line), None)
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    outside = [node for node in _own(tree.body) if isinstance(node, ast.Call) and node.func in named]
+    loops = [node for node in _own(tree.body) if isinstance(node, ast.For | ast.While)]
+    return len(named) == len(outside) == 1 and not any(outside[0] in ast.walk(loop) for loop in loops)
+
+
 def may_step(loop: ast.For | ast.While, names: Collection[str]) -> bool:
     """Whether one of these names is called in it. Not where it is suspended in its middle: whoever goes on then is not led."""
     inside = list(_own(loop.body))

@@ -8,6 +8,7 @@ import time
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP
 from syncscope.verify.runs import Runs
+from syncscope.verify.spent import TURNS
 
 
 class Budget:
@@ -31,6 +32,9 @@ class Budget:
             if not self.runs.processes.stepped:
                 return f"{spent}, and the first run had not ended a single step by then: {STEP}{last}"
             return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer{last}"
+        if self.runs.in_one and found.ratio is not None and found.ratio.turns >= timing.FEWEST:
+            turns = found.spent.get(TURNS, 0.0)
+            return f"{turns:.0f} s of it went to turns; four times as many make an interval about half as wide"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
         if runs >= self.least:
             return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"

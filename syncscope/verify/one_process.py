@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from syncscope.turns.loops import runs_once
 from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.in_turns import woven
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
@@ -144,9 +146,13 @@ class OneProcess:
 def why_apart(before: Mapping[str, bytes], rewritten: Mapping[str, bytes]) -> str:
     """Why a version cannot take turns with the program as written, as far as its files tell; "" where it may."""
     try:
-        woven(before, {1: rewritten})
+        files = woven(before, {1: rewritten})
     except CannotTakeTurnsError as error:
         return str(error)
+    for path, one in files.items():
+        for name, line, _ in one.passages.values():
+            if runs_once(ast.parse(before[path]), line):
+                return f"{name} (line {line}) runs once"
     return ""
 
 

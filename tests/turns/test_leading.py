@@ -6,7 +6,7 @@ import random
 import pytest
 
 from syncscope.turns.leading import LeftError, Loops
-from syncscope.turns.loops import led, stepping
+from syncscope.turns.loops import around_a_loop, led, runs_once, stepping
 from syncscope.turns.selector import NAME, Selector
 
 SOURCES = {
@@ -168,3 +168,50 @@ def test_a_next_of_ones_own_stays() -> None:
     own = "def next(x):\n    return x\nnext(3)\n"
     assert f"{NAME}.given" not in ast.unparse(led(ast.parse(own), {"step"}))
     assert f"{NAME}.given(x, 0)" in ast.unparse(led(ast.parse("y = next(x, 0)"), {"step"}))
+
+
+CALLED = """
+def main():
+    for x in range(3):
+        epoch(x)
+
+def epoch(x):
+    while x:
+        step()
+
+def step():
+    for micro in range(2):
+        micro.backward()
+
+def again(): ...
+def named(): ...
+
+class Trainer:
+    def run(self): ...
+
+again() or again()
+for _ in range(2):
+    epoch(1)
+if __name__ == "__main__":
+    main()
+    callback = named
+    callback()
+"""
+
+
+def test_what_runs_once_is_called_in_one_place_that_the_file_comes_to_once() -> None:
+    tree = ast.parse(CALLED)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in functions if runs_once(tree, node.lineno)] == ["main"]
+    assert not runs_once(tree, 99)
+
+
+def test_what_goes_on_around_the_loop_that_makes_the_steps_is_told_by_names() -> None:
+    tree = ast.parse(CALLED)
+    names = stepping([tree], {"step"})
+    around = {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.For) and around_a_loop(tree, node.lineno, names)
+    }
+    assert around == {2, 6}  # main() and epoch(); of what step() does a part is no step

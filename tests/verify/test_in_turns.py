@@ -4,6 +4,7 @@ and what cannot run so is tried as before.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -305,6 +306,25 @@ def test_a_fix_that_changes_what_runs_once_leaves_the_others_in_one_process(proj
     assert all(fix["ratio"] for fix in others)
     assert others
     assert found["way"] == "one process"
+
+
+@pytest.mark.parametrize(
+    ("called", "why"), [("main()", "runs once"), ("m = main\nm()", "is not begun anew in each step")]
+)
+def test_so_it_does_in_the_head_of_a_function_around_the_loop(project: Path, called: str, why: str) -> None:
+    head, _, rest = TRAIN.partition("torch.manual_seed(0)")
+    body = rest.replace("loader = [torch.randn(5, 4) for _ in range(400)]", LOADER.replace("400", "9000"))
+    body = body.replace("loss = model(x)", "loss = model(x.to(device))").replace("\n\n", "\n").partition("def train(")
+    loop = body[2].partition("\n")[2].partition("    return total")[0]
+    main = textwrap.indent(body[0], "    ") + loop
+    (project / "train.py").write_text(f"{head}\n\ndef main():{main}\n\n{called}\n")
+    _, found = verified("--precision=30%")
+    once, *others = sorted(found["fixes"], key=lambda fix: fix["rule"])
+    assert once["rule"] == "blocking-upload"
+    assert re.match(rf"main\(\) \(line \d+\) {why}: --apart tries it", once["why"])
+    assert all(fix["ratio"] for fix in others)
+    assert others
+    assert (found["way"], found["values"]) == ("one process", "equal")
 
 
 def test_what_is_open_is_told_with_the_time_that_it_will_take() -> None:
