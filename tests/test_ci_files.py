@@ -2,12 +2,20 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from cli.test_report import MS, recording
+
+from syncscope import kineto
+from syncscope.cli import commands
+from syncscope.model.trace import Kind, Trace
 
 ROOT = Path(__file__).parents[1]
 WAITS = "import torch\n\n\ndef forward(x: torch.Tensor):\n    return x.exp()[x > 0]\n"
@@ -82,3 +90,52 @@ def test_the_hooks_for_pre_commit_are_commands_of_ours(machine):
     for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()):
         code, said = machine(f"{hook['entry']} src/train.py", WAITS)
         assert code == 1, said
+
+
+def workflow(named: str) -> list[dict[str, object]]:
+    """The steps of a workflow that docs/how-do-i.md shows."""
+    blocks = re.findall(r"^```yaml\n(.+?)^```", (ROOT / "docs" / "how-do-i.md").read_text(), re.MULTILINE | re.DOTALL)
+    found = next(yaml.safe_load(block) for block in blocks if f"workflows/{named}" in block)
+    (job,) = found["jobs"].values()
+    return [step for step in job["steps"] if "run" in step]
+
+
+def test_the_workflow_that_lints_stops_a_new_sync(machine):
+    _, said = machine("syncscope lint --write-baseline syncscope-baseline.json src", "import torch\n")
+    install, lint = workflow("syncs.yml")
+    assert install["run"] == "pip install syncscope"
+    assert machine(lint["run"], "import torch\n")[0] == 0, said
+    code, said = machine(lint["run"], WAITS)
+    assert code == 1
+    assert "::warning file=src/train.py,line=5" in said
+
+
+@pytest.mark.parametrize(("syncs", "ends"), [(3, 0), (4, 1)])
+def test_the_workflow_that_records_a_step_stops_a_new_sync(machine, syncs, ends):
+    install, record, summary, gate = workflow("step.yml")
+    assert install["run"] == "pip install 'syncscope[trace]'"
+    program, *args = shlex.split(record["run"])
+    assert program == "syncscope"
+    run = commands.get_command(None, args[0])
+    assert (
+        run.make_context("run", args[1:]).params["output"] == "runs"
+    )  # what it takes; that it records is tested elsewhere
+    kept = recording("src/train.py", 5)
+    waits = [event for event in kept if event.kind is not Kind.STEP]
+    steps = [event for event in kept if event.kind is Kind.STEP]
+    shrunk = [
+        replace(event, start=event.start // 8 + 10 * MS * step_of(event) * 7 // 8 + part * 2 * MS, duration=event.duration // 8,
+                correlation=event.correlation + 1000 * part)
+        for part in range(syncs) for event in waits
+    ]  # fmt: skip
+    kineto.save(Trace.of([*steps, *shrunk]), machine.project / "runs" / "run.pt.trace.json.gz")
+    code, said = machine(summary["run"], WAITS, GITHUB_STEP_SUMMARY="summary.md")
+    assert code == 0, said
+    assert f"| `src/train.py:5` | `item` | {syncs} |" in (machine.project / "summary.md").read_text()
+    code, said = machine(gate["run"], WAITS)
+    assert code == ends, said
+    assert ("::error file=src/train.py,line=5" in said) == bool(ends)
+
+
+def step_of(event) -> int:
+    return int(event.start // (10 * MS))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.fidelity import GATE
-from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine
+from syncscope.analysis.joint_replay import LATE_START, JointReplay, Meet, RankLine
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
 from syncscope.analysis.rank import Rank
@@ -217,14 +217,33 @@ def _verdict(
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
             f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
+    if slow.imposed > 0 and slow.cause == LATE_START:
+        told += (
+            " Its recording begins later than those of the others, and what made it late lies before: record from an "
+        )
+        told += "earlier step."
+    if saving is not None and slow.imposed / max(1, len(rows) - 1) > max(
+        0.0, saving
+    ):  # who is late matters more than any sync
+        return f"{told.strip()} {_of_syncs(step, saving, between, error, doubtful, rows)}".strip()
+    return f"{_of_syncs(step, saving, between, error, doubtful, rows)}{told}"
+
+
+def _of_syncs(
+    step: float,
+    saving: float | None,
+    between: tuple[float, float] | None,
+    error: float,
+    doubtful: Sequence[Rank],
+    rows: tuple[RankLine, ...],
+) -> str:
+    """What the job saves without its syncs, and how many of these only wait for others."""
     if saving is None and doubtful:
         worst = max(doubtful, key=lambda rank: rank.error or 0.0)
         others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
-        return (
-            f"No savings: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason.{told}"
-        )
+        return f"No savings: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason."
     if saving is None:
-        return f"No savings: the joint replay ends {error:.1%} away from the recording.{told}"
+        return f"No savings: the joint replay ends {error:.1%} away from the recording."
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
     because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
     surely = "surely " * (between is not None and between[1] > WORTH * step)
@@ -235,6 +254,6 @@ def _verdict(
     )
     if saving <= WORTH * step or (between is not None and between[0] <= 0):
         gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter ({known})"
-        return f"No sync is {surely}worth fixing: {gain}.{because}{told}"
+        return f"No sync is {surely}worth fixing: {gain}.{because}"
     gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
-    return f"Without its syncs the job {gain}.{because}{told}"
+    return f"Without its syncs the job {gain}.{because}"

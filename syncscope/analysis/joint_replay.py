@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.replay import Meeting, Times, walk
 
-CAUSES = ("waits in syncs", "launches", "host work", "device work", "a late start")
+LATE_START = "a late start"
+CAUSES = ("waits in syncs", "launches", "host work", "device work", LATE_START)
 
 
 @dataclass(frozen=True, slots=True)

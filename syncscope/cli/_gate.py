@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
+from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Report
+from syncscope.model.source import Place, Span
+
+LIMIT = "limit"
+"""The rule of what is told of a limit where only findings are shown."""
 
 
 def broken(report: Report, most_reads: float | None, most_price: float | None) -> Iterator[str]:
@@ -48,6 +53,29 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
                 yield f"  {where(line)}: {known.figure} of a step"
+
+
+def held(
+    report: Report, most_reads: float | None, most_price: float | None
+) -> tuple[tuple[str, ...], UserError | None]:
+    """What is broken, as `broken` tells it, and why a limit cannot be judged."""
+    try:
+        return tuple(broken(report, most_reads, most_price)), None
+    except UserError as error:
+        return (), error
+
+
+def as_findings(report: Report, path: str, told: Sequence[str], unjudged: UserError | None) -> tuple[Finding, ...]:
+    """The same for formats that show findings only: an error, at the line that waits most, else at the recording."""
+    said = [f"{unjudged.message}: {unjudged.hint}"] if unjudged is not None else [_sentence(told)] if told else []
+    first = max((line for line in report.lines if line.place), key=lambda line: line.count, default=None)
+    place = first.place if told and first is not None and first.place else Place(path, 1)
+    return tuple(Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), words, 3, severity="error") for words in said)
+
+
+def _sentence(told: Sequence[str]) -> str:
+    """The lines of `broken` as one."""
+    return f"{told[0]} {'; '.join(line.strip() for line in told[1:])}".strip()
 
 
 def where(line: Line) -> str:

@@ -33,7 +33,7 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
 
-    The prediction is a replay of BEFORE without the reads that AFTER no longer makes. A change of anything else between the
+    The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. A change of anything else between the
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
     chance as much as they do are said to be within noise.
     """

@@ -43,7 +43,8 @@ def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str
     """Who waits for whom in a job, and what a line costs all of it.
 
     FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
-    waits for another one in a collective gains nothing by making no read: the price of a line here is what the job gains.
+    waits for another one in a collective gains nothing by not waiting for its device: what a line saves here is what the job
+    gains. Recordings that cannot be of one job are refused: exit status 2.
 
     \b
     syncscope ranks traces/                       a table for people

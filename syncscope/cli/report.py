@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +57,13 @@ class Share(click.ParamType[Any]):
 
 @click.command(short_help="What each line costs, from a recording.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
-@click.option("--format", "format_", metavar="NAME", help="terminal (default), json, html, tensorboard, sarif, ...")
+@click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    help="terminal (default), json, html, markdown, tensorboard, speedscope, collapsed; of findings and limits: sarif, "
+    "github, gitlab, junit, concise.",
+)
 @click.option(
     "-o", "--output", metavar="OUT", help="Write there; the suffix chooses the format. A folder for many files."
 )
@@ -123,8 +131,10 @@ def command(
     syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
     syncscope report run.json.gz --max-syncs-per-step 3 --max-saving 2%   a gate for CI: exits 1
 
-    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
+    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read or a limit not be judged.
     """
+    from dataclasses import replace
+
     from syncscope import api
     from syncscope.analysis.measured import with_measured
     from syncscope.cli import _gate, _left_behind, _traces
@@ -163,6 +173,10 @@ def command(
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
                 raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
+            told, unjudged = _gate.held(report, max_reads_per_step, max_price)
+            if {"findings"} == exporter.TAKES:
+                _say_if_nothing_was_linted(report, path)
+                report = replace(report, findings=(*_gate.as_findings(report, path, told, unjudged), *report.findings))
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:
@@ -173,8 +187,9 @@ def command(
                 show(report, exporter, name)
             else:
                 keep(report, exporter, target(Path(output), path, exporter, written if len(paths) > 1 else None))
-            broken = list(_gate.broken(report, max_reads_per_step, max_price))
-            over += [f"{visible(path)}: {broken[0]}", *broken[1:]] if broken and len(paths) > 1 else broken
+            over += [f"{visible(path)}: {told[0]}", *told[1:]] if told and len(paths) > 1 else told
+            if unjudged is not None:
+                raise unjudged
         except UserError as error:
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
@@ -183,6 +198,16 @@ def command(
     for line in over:
         echo(line, err=True)
     return 2 if failed else 1 if over else 0
+
+
+def _say_if_nothing_was_linted(report: Report, path: str) -> None:
+    """That a format which shows findings has none, where that is so because no source was there."""
+    if report.sources:
+        return
+    names = report.trace is not None and bool(report.trace.places)
+    why = "none of the source files that it names is here" if names else "it names no source file"
+    hint = "--source DIR says where they lie" if names else "`syncscope run` records lines"
+    echo(f"{visible(path)}: nothing was linted, for {why}: {hint}", err=True)
 
 
 def _as_job(name: str, output: str | None) -> bool:
@@ -248,6 +273,9 @@ def read(
             most=most,
             pinned=pinned,
         )
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.stat(path).st_mode) and not path.startswith(("/dev/", "/proc/")):
+            echo(f"{visible(path)} is a pipe: waiting for what another program writes to it", err=True)
     if (
         path.endswith(".records")
         or "://" in path
@@ -291,6 +319,8 @@ def keep(report: Report, exporter: ModuleType, out: Path) -> None:
         echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
         return
     text = exporter.export(report)
+    if not out.parent.is_dir() and not out.parent.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent}", "make it, or choose another place with -o")
     files.write(out, text.encode() if isinstance(text, str) else text)
     echo(f"wrote {out}", err=True)
 

@@ -29,7 +29,11 @@ def export(report: Report) -> str:
             suite.append(case(finding, report.sources))
     if not by_path:
         suite = ET.SubElement(root, "testsuite", name="syncscope", tests="1", failures="0")
-        ET.SubElement(suite, "testcase", name="no findings", classname="syncscope")
+        linted = report.trace is None or bool(report.sources)
+        name = "no findings" if linted else "nothing was linted"
+        only = ET.SubElement(suite, "testcase", name=name, classname="syncscope")
+        if not linted:
+            ET.SubElement(only, "skipped", message="no source file of the recording is here")
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

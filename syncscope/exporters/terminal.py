@@ -358,6 +358,10 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
         grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
     if any(line.price and line.answer and line.answer.low is not None for line in report.lines):
         grid.add_row("between", "what of a step the share lies between in four of five recordings like this one")
+    if report.lean_step is not None and report.lean_saving is not None:
+        grid.add_row(
+            "lean", "the replay without the host's time for noting events: what a step takes without the recorder"
+        )
     if any(line.answer for line in report.lines):
         grid.add_row("fix, try, leave", "worth it; measure it with `syncscope verify`; not worth it")
     if report.lines and not any(line.place for line in report.lines):

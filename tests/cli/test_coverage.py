@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -164,3 +166,53 @@ def test_it_says_what_is_missing_and_how_to_record_it(folder):  # noqa: F811
     assert lacks["steps"] == "end each with `prof.step()` or `trace.step()`"
     assert lacks["memory"] == "`profile_memory=True`"
     assert "lines" not in lacks
+
+
+FINDINGS = ("github", "gitlab", "junit", "sarif", "concise")
+
+
+@pytest.mark.parametrize("format_", FINDINGS)
+def test_a_limit_is_told_in_formats_that_show_findings(lacking, format_):
+    path, why = lacking
+    broken = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", format_)
+    assert broken[0] == 1
+    assert "1 syncs per step are more than the 0.5 allowed" in broken[1]
+    unjudged = outcome(path, *CALM, "--format", format_)
+    assert unjudged[0] == 2
+    assert why in unjudged[1].replace("%2C", ",")
+
+
+def test_an_annotation_stands_at_the_line_that_waits_most(folder):  # noqa: F811
+    _, out, _ = outcome(
+        "run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "github", "--source", "project"
+    )
+    assert out.startswith("::error file=project/train.py,line=7,")
+
+
+def test_it_is_said_where_nothing_was_linted(folder):  # noqa: F811
+    code, out, err = outcome("run.pt.trace.json.gz", "--format", "junit")
+    assert code == 0
+    assert "nothing was linted, for none of the source files that it names is here: --source DIR" in err
+    assert "skipped" in out
+    code, out, err = outcome("run.pt.trace.json.gz", "--format", "junit", "--source", "project")
+    assert (code, err) == (0, "")
+    assert "skipped" not in out
+
+
+def test_no_tree_of_folders_is_made_for_a_file(folder):  # noqa: F811
+    code, _, err = outcome("run.pt.trace.json.gz", "-o", "no/such/place.html")
+    assert code == 2
+    assert "there is no folder no/such" in err
+    assert not (folder / "no").exists()
+
+
+def test_a_pipe_is_waited_for_with_a_word(folder):  # noqa: F811
+    os.mkfifo("pipe.json")
+    whole = gzip.decompress((folder / "run.pt.trace.json.gz").read_bytes())
+    writer = threading.Thread(target=lambda: (folder / "pipe.json").write_bytes(whole))
+    writer.start()
+    code, out, err = outcome("pipe.json")
+    writer.join()
+    assert code == 0
+    assert "train.py:7" in out
+    assert err == "pipe.json is a pipe: waiting for what another program writes to it\n"

@@ -54,7 +54,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_one_for_findings_is_offered_by_lint_and_by_report(run, tmp_path):
     assert run("lint", "--isolated", "--no-cache", "--format", "count", "train.py").output == "1 findings\n"
-    assert run("report", "--format", "count", "run.json").output == "0 findings\n"
+    assert run("report", "--format", "count", "run.json").stdout == "0 findings\n"
     run("lint", "--isolated", "--no-cache", "-o", "found.count", "train.py")
     assert (tmp_path / "found.count").read_text() == "1 findings\n"
 
