@@ -79,7 +79,7 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
 def nowhere(report: Report) -> Text:
     """What is said of a report without a line: all is well, or the recording cannot know."""
     if report.coverage is not None and report.coverage.refusal:
-        return Text(f"Where the host waits cannot be told from this recording: {report.coverage.refusal}.", "yellow")
+        return Text(f"This recording cannot show where the host waits: {report.coverage.refusal}.", "yellow")
     return Text("The host waited for the device nowhere in this recording.", "green")
 
 

@@ -18,7 +18,7 @@ export function lines(model, goToWait) {
   const per = model.steps.length ? "step" : "recording";
   const box = section("lines", "Lines that wait", model.lines.length ? `ms a ${per}; a line opens with its source, what it saves and its rewrite` : null);
   if (!model.lines.length) {
-    box.append(make("p", {}, model.coverage?.why_not ? `Where the host waits cannot be told from this recording: ${model.coverage.why_not}.` : "The host waited for the device nowhere in this recording."));
+    box.append(make("p", {}, (model.coverage ? !model.coverage.enough : model.fidelity === null) ? `This recording cannot show where the host waits: ${model.coverage?.why_not ?? "nothing is known of it"}.` : "The host waited for the device nowhere in this recording."));
     return Object.assign(box, {open: () => {}});
   }
   const priced = model.lines.some(line => line.share_ms !== null);
