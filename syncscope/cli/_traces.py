@@ -51,6 +51,14 @@ def below(folder: str) -> tuple[list[str], list[str]]:
     return taken, [path for path in named if path not in set(taken)]
 
 
+def jobs(paths: Sequence[str]) -> dict[str, int]:
+    """The folders among those of these files that hold the ranks of one job, and how many."""
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folders.setdefault(os.path.dirname(path) or ".", []).append(path)
+    return {where: count for where, own in folders.items() if (count := ranks(own))}
+
+
 def ranks(paths: Sequence[str]) -> int:
     """How many ranks of one job these files are; 0 where they are not clearly that: each another rank of as many."""
     from syncscope.kineto import header

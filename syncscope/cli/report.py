@@ -156,6 +156,9 @@ def command(
             folders = {os.path.dirname(path) or "." for path in paths}
             where = folders.pop() if len(folders) == 1 else "with all of them"
             echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
+    elif name == "terminal" and output is None:
+        for where, ranks in _traces.jobs(paths).items():
+            echo(f"{ranks} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}")
     one_file = output is not None and Path(output).suffix and not hasattr(exporter, "write")
     if output is not None and one_file and len(paths) > 1 and not Path(output).is_dir():
         folder = f"--format {name} -o {Path(output).with_suffix('')}/"

@@ -49,8 +49,9 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "recorded", terminal.recorded(report.trace)
     if report.coverage is not None:
         yield "trace", report.coverage.words
-    if (step := figures.step(report)) is not None:
-        yield "a step", f"{figures.time(step)} ({len(report.steps)} recorded)"
+    if (step := figures.measured_step(report)) is not None:
+        recorded = f" ({len(report.steps)} recorded)" if report.steps else ""
+        yield "a step" if report.steps else "the recording", f"{figures.time(step)}{recorded}"
     if report.device_busy is not None:
         yield "device busy", f"{figures.percent(report.device_busy)} of the steps"
     if report.uses is not None:
@@ -64,7 +65,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 
 def lines(report: Report, per: str) -> Iterator[str]:
     """The lines that wait, in the order of the report."""
-    step = figures.step(report)
+    step = figures.saving_step(report)
     yield f"| the host waits at | by | syncs a {per} | saves | what to do |"
     yield "| --- | --- | ---: | ---: | --- |"
     for line in report.lines[:MOST_LINES]:
@@ -84,7 +85,7 @@ def advice(line: Line) -> str:
 
 def ifs(report: Report, per: str) -> Iterator[str]:
     """What would help most."""
-    step = figures.step(report)
+    step = figures.saving_step(report)
     yield f"| what would help | saves of a {per} | how |"
     yield "| --- | ---: | --- |"
     for one in report.what_if[:MOST_IFS]:

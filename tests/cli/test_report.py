@@ -322,6 +322,15 @@ def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
         assert f"job/worker{rank}.pt.trace.json: 1 syncs per step are more than the 0.5 allowed:" in err
 
 
+def test_a_job_beside_other_traces_is_pointed_to(folder):
+    ranks(folder / "runs" / "job")
+    kineto.save(recording("other.py"), folder / "runs" / "other.json")
+    code, out, _ = outcome("runs")
+    assert code == 0
+    assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks runs/job\n")
+    assert out.count("enough for syncs and savings") == 3
+
+
 def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
     ranks(folder / "job")
     kineto.save(recording("other.py"), folder / "job" / "other.pt.trace.json")

@@ -8,7 +8,7 @@ export function whatIf(model) {
   const rows = model.what_if.map((one, number) => {
     const [low, high] = [Math.max(0, one.low_ms), Math.max(0, one.high_ms)], at = ms => `${100 * Math.min(1, Math.max(0, ms) / most)}%`;
     const told = `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, between ${msTime(low)} and ${msTime(high)}, at most ${msTime(one.bound_ms)}`;
-    return make("li", {class: number ? null : "most"},
+    return make("li", {class: number || one.bought ? null : "most"},
       make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, percent(one.saving_ms / step)), make("span", {class: "ms"}, `${fixed(one.saving_ms)} ms`)),
       make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), make("i", {class: "saves", style: {width: at(one.saving_ms)}}), make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
       make("p", {class: "advice"}, prose(one.advice)),
