@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
+import sys
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -23,6 +25,9 @@ def fingerprint(rule: str, source: SourceFile, line: int, end_line: int) -> str:
     return hashlib.blake2b(b"\0".join([rule.encode(), *code.split()]), digest_size=8).hexdigest()
 
 
+_OF_3_12 = re.compile(rb"\s*(?:(?:(?:async\s+)?def|class)\s+\w+\[|type\s+\w)")  # `class Kept[T]:`, `type Rows = ...`
+
+
 def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
     """A file that is no Python (any more): Python 2, a merge that was not finished, a broken edit."""
     line = min(max(error.lineno or 1, 1), len(source.starts))
@@ -32,6 +37,8 @@ def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
         message = "a merge conflict that is not resolved"
     elif "Missing parentheses in call to 'print'" in message or "multiple exception types must be" in message:
         message = f"Python 2? {message}"
+    elif sys.version_info < (3, 12) and _OF_3_12.match(row):
+        message = f"Python 3.12? {message} in {sys.version_info.major}.{sys.version_info.minor}, which runs syncscope"
     start = source.starts[line - 1]
     end = start + len(row.rstrip())
     column = min(max(error.offset or 1, 1), len(row.decode("utf-8", "replace")) + 1)

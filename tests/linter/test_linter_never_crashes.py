@@ -192,3 +192,12 @@ def test_what_fuzzing_found_stays_mended(code):
     import fuzz_lint
 
     assert fuzz_lint.check(code.encode()) != "broken"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads it")
+@pytest.mark.parametrize("line", ["class Kept[T]:", "async def first[T](rows: list[T]):", "type Rows = list[int]"])
+def test_what_a_newer_python_reads_is_said_to_be_that(door, line):
+    door.write("new.py", f"import torch\n{line}\n    pass\n".encode())
+    out = door("lint", "new.py").out
+    assert "Python 3.12? " in out
+    assert "in 3.11, which runs syncscope" in out

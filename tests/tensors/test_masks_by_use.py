@@ -30,6 +30,12 @@ CASES = {
             third = x[[i * i for i in range(n)]]  # waits: index_list
             return first, second, third, x[tuple(range(n))]
     """,
+    "a tuple of numbers beside other parts of an index": """
+        def spread(x: torch.Tensor, y: torch.Tensor, k):
+            i, j = (1, 2, 3, 2, 3, 3), (0, 1)
+            first = x[..., i, :] - x[..., j]  # waits: index_list
+            return first, y[:, (5, 8)], x[j], x[(0, 1)], x[0, k], x[y.shape]  # waits: index_list
+    """,
     "positions of a matching index what lies under a key, or in a list of tensors": """
         class ImageLoss(torch.nn.Module):
             def loss_labels(self, outputs, targets, indices):

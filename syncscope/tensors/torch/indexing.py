@@ -182,7 +182,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 istensor
                 and (fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp)
                 and not _same_numbers(part)
-            ):
+            ) or (istensor and len(parts) > 1 and _numbers(fact)):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
             elif istensor and kind is ast.Name and isinstance(fact.ref, Items):
                 each = element(fact).kind
@@ -225,6 +225,11 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     if base.kind is NOTHING_KNOWN and any(evaluate(frame, part).kind is ARRAY for part in parts if name_of(part)):
         return Indexed(None, None, PICKED)
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _numbers(fact: Fact) -> bool:
+    """Whether it is a tuple or a list of numbers that are written out."""
+    return fact.ref is Tag.NUMBERS or (bool(fact.elements) and all(each.kind is SCALAR for each in fact.elements))
 
 
 def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
