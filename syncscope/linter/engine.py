@@ -20,6 +20,7 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.formatting import width
+from syncscope.linter.meant import is_meant
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.source import (
@@ -344,6 +345,9 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding
+    if fix.safety is not Safety.SUGGEST and is_meant(source, site.span, fix):
+        said = "; ".join(filter(None, ("a comment here says that the wait is meant", fix.changes)))
+        fix = replace(fix, safety=Safety.SUGGEST, changes=said)
     also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
     return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
 

@@ -112,3 +112,21 @@ def test_a_scaler_is_told_of_where_its_optimizer_could_be_fused(made: str, rewri
     found = [f for f in findings(HEAD + code, "grad-scaler") if f.fix is not None]
     assert [f.fix.rewrite for f in found] == ([rewrite] if rewrite else [])
     assert all(f.hot and not f.short for f in found)
+
+
+@pytest.mark.parametrize(
+    ("comment", "meant"),
+    [
+        ("force a sync, so that the clock is right", True),
+        ("wait for the kernels", True),
+        ("TODO: this syncs, remove it", False),
+        ("does not wait", False),
+        ("the mean of all", False),
+        ("syncscope: the same twice", False),
+    ],
+)
+def test_no_command_takes_away_a_wait_that_a_comment_wants(comment: str, meant: bool) -> None:
+    code = "def f(x: torch.Tensor, log):\n    loss = x.mean()\n    log(loss.item()){}\n    {}log(loss.item())\n"
+    for written in (code.format(f"  # {comment}", ""), code.format("", f"# {comment}\n    ")):
+        fixes = [f.fix for f in findings(HEAD + written, "host-read") if f.fix is not None]
+        assert {fix.safety is Safety.SUGGEST and "is meant" in fix.changes for fix in fixes} == {meant}

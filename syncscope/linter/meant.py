@@ -1,0 +1,43 @@
+"""Waits that a comment wants: no command takes them away."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+from syncscope.linter.source import SourceFile
+from syncscope.model.finding import Fix
+from syncscope.model.source import Span, line_starts
+
+_WAITS = re.compile(r"\b(sync(s|ed|ing)?|synchroni[sz]\w*|wait(s|ed|ing)?|block until)\b", re.IGNORECASE)
+_UNMEANT = re.compile(
+    r"\b(no|not|non|never|avoid\w*|without|don't|doesn't|prevent\w*|async\w*|instead|todo|fixme|slow\w*|expensive|needless\w*|"
+    r"unnecessar\w*|syncscope)\b",
+    re.IGNORECASE,
+)
+
+
+def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
+    """Whether a comment says that the host is to wait where a fix changes code: `x.item()  # force a sync`, or above it."""
+    if not (lines := _lines(source.code)):
+        return False
+    starts = line_starts(source.code)
+    changed = [site, *(edit.span for edit in fix.edits)]
+    said = set()
+    for span in changed:
+        first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end) - 1
+        said |= {_comment(line) for line in lines[first : last + 1]}
+        said |= {_comment(line) for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")}
+    return any(_WAITS.search(each) and not _UNMEANT.search(each) for each in said)
+
+
+@lru_cache(maxsize=8)
+def _lines(code: bytes) -> list[bytes]:
+    """The lines of a file; none where no comment of it speaks of waiting."""
+    lines = code.splitlines()
+    return lines if any(b"#" in line and _WAITS.search(_comment(line)) for line in lines) else []
+
+
+def _comment(line: bytes) -> str:
+    return line.partition(b"#")[2].decode(errors="replace")
