@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER, is_list, waits_around
+from syncscope.codemod.together import together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -126,6 +127,41 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    fix, statement = of_call(site, function), function.statement(site.node)
+    if fix is None or statement is None or fix.safety is Safety.SUGGEST:
+        return fix
+    run = beside(function, statement)
+    found = [
+        other
+        for each in run
+        for s in function.sites_in(each)
+        if s.op is site.op and isinstance(s.node, ast.Call) and (other := of_call(s, function)) is not None
+    ]
+    fixes = [each for each in found if each.safety is fix.safety]
+    return function.once(f"sent, {site.op}", run[0], lambda: together(fixes)) if len(fixes) > 1 else fix
+
+
+def beside(function: Function, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements around one, one after the other, that each send something."""
+    block = function.block(statement)
+    if statement not in block:
+        return [statement]
+    start = end = block.index(statement)
+    while start > 0 and sends(function, block[start - 1]):
+        start -= 1
+    while end + 1 < len(block) and sends(function, block[end + 1]):
+        end += 1
+    return block[start : end + 1]
+
+
+def sends(function: Function, statement: ast.stmt) -> bool:
+    """Whether a statement names what it makes on the host and sends."""
+    named = isinstance(statement, (ast.Assign, ast.AnnAssign))
+    return named and any(of_call(s, function) is not None for s in function.sites_in(statement))
+
+
+def of_call(site: Site, function: Function) -> Fix | None:
+    """The fix for one call."""
     call = site.node
     if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords) or is_cached(function):
         return None

@@ -1,7 +1,7 @@
 """A Python list that is sent where its tensor is made: by command, where nothing but a list it can be."""
 
 import pytest
-from rules.driver import findings
+from rules.driver import HEAD, findings
 
 from syncscope.model.finding import Safety
 
@@ -75,3 +75,14 @@ def f(x: torch.Tensor, array: np.ndarray):
     return x.sum() + labels.to(x.device)
 """
     assert {f.fix.safety for f in findings(code, "blocking-upload") if f.fix is not None} == {safety}
+
+
+def test_lists_that_are_sent_one_after_the_other_are_one_fix() -> None:
+    code = (
+        "def f(x: torch.Tensor, sentences):\n    rows = torch.tensor([len(s) for s in sentences]).to(x.device)\n"
+        "    ends = torch.tensor([s[-1] for s in sentences]).to(x.device)\n    x = x * 2\n"
+        "    heads = torch.tensor([s[0] for s in sentences]).to(x.device)\n    return x + rows + ends + heads\n"
+    )
+    fixes = [f.fix for f in findings(HEAD + code, "created-on-host") if f.fix is not None]
+    assert [len(fix.edits) for fix in fixes] == [2, 2, 1]
+    assert fixes[0] == fixes[1]
