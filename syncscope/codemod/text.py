@@ -137,7 +137,7 @@ class Text:
                 todo += held(node)
         return meanings(found)
 
-    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
+    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.ExceptHandler) -> Span:
         """The bytes of a node, without parentheses around it."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None

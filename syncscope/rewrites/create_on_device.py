@@ -15,6 +15,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 ALIKE = {"torch.zeros", "torch.ones", "torch.eye"}  # of every dtype they hold the same
+NEW = {"torch.zeros": "zeros", "torch.ones": "ones"}
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
@@ -308,7 +309,11 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     said = converted or any(k.arg == "dtype" for k in made.keywords)
     kind: dict[str, Part] = {"dtype": draft.part("{x}.dtype", x=other)} if other is not None else {}
     at_once = name in ALIKE and not said
-    there = draft.swapped(move.func.value, {made: draft.call(made, {}, **(kind if at_once else {}), device=place)})
+    if other is not None and at_once and name in NEW and not function.file.other_layouts:
+        new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
+    else:
+        new = draft.call(made, {}, **(kind if at_once else {}), device=place)
+    there = draft.swapped(move.func.value, {made: new})
     if other is None or at_once:
         draft.replace(move, "{there}", there=there)
     else:

@@ -20,6 +20,28 @@ EXAMPLES = (
         """
         import torch
 
+        def corners(scores: torch.Tensor, count: int):
+            kept = scores.new_zeros(scores.shape, dtype=torch.bool)
+            for row in range(len(kept)):
+                kept[row, scores[row].topk(count).indices] = True  # !
+            return kept
+        """,
+        """
+        import torch
+
+        def corners(scores: torch.Tensor, count: int):
+            kept = scores.new_zeros(scores.shape, dtype=torch.bool)
+            for row in range(len(kept)):
+                kept[row].index_fill_(0, scores[row].topk(count).indices, True)
+            return kept
+        """,
+        Safety.UNSAFE,
+        "scores: float[n + 1, 3]; count: count",
+    ),
+    Example(
+        """
+        import torch
+
         def targets(scores: torch.Tensor, label: torch.LongTensor):
             goal = torch.zeros_like(scores)
             row = torch.arange(len(label), device=label.device)
@@ -209,6 +231,14 @@ def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.ex
             len(found) == 2 and function.fact(target.value).ndim in (None, 2) and counted(function, rows)
         ):
             code = "{x}.scatter_(1, {i}[:, None], {value})"
+        case [*rows_before, index] if (
+            rows_before
+            and found[: len(rows_before)] == rows_before
+            and all(function.fact(row).kind is Value.SCALAR for row in rows_before)
+            and all(named(row) or isinstance(row, ast.Constant) for row in rows_before)
+        ):
+            place = ", ".join(map(function.file.text, rows_before))
+            code = f"{{x}}[{place}].index_fill_({found.index(index) - len(rows_before)}, {{i}}, {{value}})"
         case _:
             return None
     fact = function.fact(index)

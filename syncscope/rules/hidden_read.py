@@ -14,12 +14,17 @@ What to do
 - `torch.histc(x, bins, low, high)` with a range that is known does not ask for it.
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
+- torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
 
 When a fix pays
 ---------------
 Where it runs in every step and the function has a form that is told what it would read. Not for one call per epoch, and for
 `LBFGS` not at all: its line search needs the numbers.
+
+Fix safety
+----------
+Unsafe, because `data.num_graphs` is what torch_geometric's loader gives, and counts graphs without nodes, too.
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ SEEN_AS = (
     "aten::_to_copy",
     "aten::copy_",
 )
+REWRITES = ("pass_number_of_graphs",)
 READ = {  # last word of the call: what it needs
     "histc": "the smallest and the largest value for its range",
     "cov": "whether there are enough observations",
@@ -58,6 +64,7 @@ READ = {  # last word of the call: what it needs
     "gaussian_nll_loss": "whether a variance is negative",
     "normal": "whether a deviation is negative",
     "ctc_loss": "lengths and offsets on the device, copied from the host",
+    **dict.fromkeys(("global_add_pool", "global_mean_pool", "global_max_pool"), "the largest number of a graph"),
     "normalize": "mean and deviation on the device, copied from the host",
 }
 EXAMPLES = (
