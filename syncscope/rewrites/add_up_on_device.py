@@ -301,6 +301,8 @@ EXAMPLES = (
     ),
 )
 
+FEW = 2  # reads of the sum inside of the loop: with more of them it is a tensor that is a number almost everywhere
+
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     tensor, read = number_of(function, site.node)
@@ -359,7 +361,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
     if factor is not None and not python_number(function, factor):
         more += f"; {function.file.text(factor)} must be a number of Python"
-    return draft.fix(title, Safety.UNSAFE, f"{total} is {where}{more}")
+    tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
+    return draft.fix(title, tier, f"{total} is {where}{more}")
 
 
 def goes_round_devices(function: Function, loop: ast.AST) -> bool:

@@ -284,9 +284,10 @@ def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count
     draft = Draft(function)
     size = f"({function.file.text(count)},)"
     draft.replace(call, "{call}", call=filling(draft, call, number, size))
-    changes = f"{function.file.text(number)} must be a number"
+    musts = [] if function.constant(number) is not None else [f"{function.file.text(number)} must be a number"]
     if not any(k.arg == "dtype" for k in call.keywords):
-        changes = f"{changes}; where there are none, the dtype is its own"
+        musts.append("where there are none, the dtype is its own")
+    changes = "; ".join(musts) or "a number that does not fit the dtype is reported in other words"
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 
@@ -295,6 +296,11 @@ def of_range(function: Function, call: ast.Call) -> Fix | None:
     counted = call.args[0]
     if isinstance(counted, ast.Call) and function.dotted(counted.func) == "list" and len(counted.args) == 1:
         counted = counted.args[0]
+    match counted:
+        case ast.ListComp(
+            elt=ast.Name(id=each), generators=[ast.comprehension(target=ast.Name(id=name), iter=inner, ifs=[])]
+        ) if each == name:  # `[i for i in range(n)]`
+            counted = inner
     if not isinstance(counted, ast.Call) or function.dotted(counted.func) != "range" or counted.keywords:
         return None
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not counted.args:
