@@ -101,10 +101,10 @@ def test_a_tensor_with_device_in_its_name_is_no_device():
         "        return x + torch.zeros(3).to(self.device)\n"
     )
     fixed_code = after(code, Safety.SAFE)
-    assert "device=on_device_logits.device" in fixed_code
-    assert "device=first_device.device" in fixed_code
-    assert "device=self.one_device.device" in fixed_code
-    assert "device=self.on_device.device" in fixed_code
+    assert "on_device_logits.new_zeros(3)" in fixed_code
+    assert "first_device.new_zeros(3)" in fixed_code
+    assert "self.one_device.new_zeros(3)" in fixed_code
+    assert "self.on_device.new_zeros(3)" in fixed_code
     assert "torch.zeros(3, device=self.device)" in fixed_code
 
 
