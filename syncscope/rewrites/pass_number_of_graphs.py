@@ -141,7 +141,9 @@ def by_the_caller(function: Function, batch: str) -> Fix | None:
         ):
             draft.replace(each.node, "{call}", call=draft.call(each.node, {}, size=size))
     last = listed.defaults[-1] if listed.defaults else listed.args[-1]
-    ends = [(file.span(last).end, f", {size}=None")]
+    begin = file.code[file.starts[listed.args[-1].lineno - 1] : file.span(listed.args[-1]).start].decode()
+    gap = f"\n{begin}" if begin.isspace() else " "  # one parameter a line
+    ends = [(file.span(last).end, f",{gap}{size}=None")]
     for call, of in calls:
         behind = call.keywords[-1].value if call.keywords else call.args[-1]
         ends.append((file.span(behind).end, f", {size}={of}.num_graphs"))

@@ -130,3 +130,37 @@ def test_no_command_takes_away_a_wait_that_a_comment_wants(comment: str, meant: 
     for written in (code.format(f"  # {comment}", ""), code.format("", f"# {comment}\n    ")):
         fixes = [f.fix for f in findings(HEAD + written, "host-read") if f.fix is not None]
         assert {fix.safety is Safety.SUGGEST and "is meant" in fix.changes for fix in fixes} == {meant}
+
+
+GRAPHS = """from torch_geometric.nn import global_add_pool
+
+
+class Net(torch.nn.Module):
+    def forward(
+        self,
+        x,
+        batch,
+    ):
+        return global_add_pool(x, batch)
+
+
+def train(loader, device):
+    model = Net().to(device)
+    for data in loader:
+        model(data.x, data.batch).mean().backward()
+"""
+
+
+def test_a_model_is_told_how_many_graphs_there_are_by_the_loop_that_knows() -> None:
+    after = fixed(HEAD + GRAPHS, allowed=FIXES)
+    assert "        batch,\n        batch_size=None,\n    ):" in after
+    assert "global_add_pool(x, batch, size=batch_size)" in after
+    assert "model(data.x, data.batch, batch_size=data.num_graphs)" in after
+    assert "size=" not in fixed(
+        HEAD + GRAPHS.replace("model(data.x, data.batch)", "model(data.x, data.rows)"), allowed=FIXES
+    )
+    assert "size=num_graphs)" in fixed(
+        HEAD + GRAPHS.replace("batch,\n    )", "batch,\n        num_graphs,\n    )"), allowed=FIXES
+    )
+    told = GRAPHS.replace("global_add_pool(x, batch)", "global_add_pool(x, batch, 8)")
+    assert not findings(HEAD + told, "hidden-read")
