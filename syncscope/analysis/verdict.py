@@ -10,6 +10,7 @@ from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
+from syncscope.model.finding import Safety
 from syncscope.model.report import Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
@@ -115,10 +116,21 @@ def _settles(report: Report) -> str:
     """What settles whether to fix the first line that is to be tried, and how long that takes."""
     whole = report.answer is not None and report.answer.decision is Decision.TRY
     planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
-    line = next((line for line in (*report.lines, *planned) if _tried(line) or line in planned), None)
+    lines = [line for line in (*report.lines, *planned) if _tried(line) or line in planned]
+    line = next((line for line in lines if not _by_hand(line)), next(iter(lines), None))
     if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried
         return ""
+    if _by_hand(line):
+        return (
+            f" No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
+            f"`syncscope verify --stale PROGRAM` tells what a step without its wait takes."
+        )
     return f" `syncscope verify --budget {BUDGET} --line {line.place} PROGRAM` settles it in {BUDGET}."
+
+
+def _by_hand(line: Line) -> bool:
+    """Whether the linter knows the line, and has nothing for it that a command makes."""
+    return line.finding is not None and (line.finding.fix is None or line.finding.fix.safety is Safety.SUGGEST)
 
 
 def _tried(line: Line) -> bool:

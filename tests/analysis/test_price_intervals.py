@@ -18,6 +18,7 @@ from syncscope.analysis.summary import summarize
 from syncscope.cli._verified import summary
 from syncscope.cli.diff import sentence
 from syncscope.model.answer import Decision
+from syncscope.model.finding import Finding, Fix, Safety, Span
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.verify.foretold import foretold
@@ -91,6 +92,23 @@ def test_what_may_be_noise_is_to_be_tried():
     assert [line.answer.decision for line in report.lines] == [Decision.TRY]
     assert report.answer.low < report.answer.share <= report.answer.high <= report.answer.bound
     assert "--line" in report.verdict  # what settles it
+
+
+@pytest.mark.parametrize(
+    ("safety", "command"),
+    [(None, "verify --stale"), (Safety.SUGGEST, "verify --stale"), (Safety.UNSAFE, "--line"), (Safety.SAFE, "--line")],
+)
+def test_what_settles_a_line_is_a_command_that_can_try_it(safety, command):
+    """Of what no command rewrites `verify --line` has nothing to try."""
+    program = [[("launch", 0, 100 * US), ("read", 57, 0), ("work", 5 * MS)] for _ in range(10)]
+    program[4] = [("launch", 0, 7 * MS), ("read", 57, 0), ("work", 5 * MS)]
+    trace = Device().run(program)[0]
+    (line,) = summarize(trace).lines
+    fix = Fix("", (), safety) if safety else None
+    found = Finding("host-read", line.place, 0, 57, 9, Span(0, 1), "", 3, fix=fix)
+    said = summarize(trace, [found]).verdict
+    assert command in said
+    assert ("explain host-read" in said) == ("--stale" in command)
 
 
 def test_something_may_be_launched_in_the_place_of_a_value():
