@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 from syncscope.model.source import Place
 from syncscope.tracers import places
-from syncscope.tracers.guard import dry_if
+from syncscope.tracers.guard import dry_if, has_device
 from syncscope.tracers.hooks import listening, reads
 from syncscope.tracers.hooks.listeners import Listener, Record
+
+NO_DEVICE = (
+    "nothing could be counted: no tensor here lives on a device; watch(dry=True) takes those of the CPU for a device's"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,13 @@ class WatchedLine:
 
 
 class Watch:
-    """Counts reads by line. Reading it is safe at any time, also from another thread."""
+    """Counts reads by line. Reading it is safe at any time, also from another thread.
 
-    def __init__(self) -> None:
+    `judges` is whether any tensor of the process can make it wait: one of a device, or in a dry run of the CPU.
+    """
+
+    def __init__(self, judges: bool = True) -> None:
+        self._judges = judges
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
         self._thread = threading.get_native_id()
@@ -83,7 +91,8 @@ class Watch:
             self._totals.clear()
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.lines)) or "no line has synced"
+        nothing = "no line has synced" if self._judges else NO_DEVICE
+        return "\n".join(map(str, self.lines)) or nothing
 
 
 _watching: ContextVar[tuple[Watch, ...]] = ContextVar("syncscope watches", default=())
@@ -92,7 +101,7 @@ _watching: ContextVar[tuple[Watch, ...]] = ContextVar("syncscope watches", defau
 @contextlib.contextmanager
 def watch(*, dry: bool | None = False) -> Iterator[Watch]:
     """Inside, reads are counted by line; `dry` as in `forbid_syncs`."""
-    found = Watch()
+    found = Watch(judges=dry is not False or has_device())
     token = _watching.set((*_watching.get(), found))
     try:
         with listening(Listener(read=found.add)), dry_if(dry):

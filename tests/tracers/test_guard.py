@@ -130,6 +130,13 @@ def test_watch_counts_by_line(x: Any) -> None:
     assert str(watch) == "no line has synced"
 
 
+def test_a_watch_that_can_count_nothing_says_so(monkeypatch: pytest.MonkeyPatch, x: Any) -> None:
+    monkeypatch.setattr("syncscope.tracers.watch.has_device", lambda: False)
+    with syncscope.watch() as watch:
+        x.sum().item()
+    assert "watch(dry=True)" in str(watch)
+
+
 def test_nothing_is_left_in_place(x: Any) -> None:
     with pytest.raises(SyncError), syncscope.forbid_syncs(dry=True), syncscope.watch(dry=True):
         x.sum().item()
