@@ -225,8 +225,7 @@ def _closed(
     """What is reached from functions, and from what else is spoken of."""
     reached = set(reached)
     waiting = defined.keys() - reached
-    as_attribute = {b"." + word: word for word in waiting}  # `ops.sized` speaks of a function, too
-    spoken = set(spoken)
+    as_attribute, spoken = said.as_attribute, set(spoken)
     while todo or spoken:
         for each in todo:
             spoken.update(said.by(each))
