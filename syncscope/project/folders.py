@@ -42,9 +42,21 @@ def roots(folder: Path) -> Iterator[Path]:
         if any((above / name).exists() for name in MARKS):
             yield above
             break
+        if _is_apart(str(above.parent), above.name):
+            break
         above = above.parent
     if (package / "__init__.py").is_file():
         yield package
+
+
+def _is_apart(folder: str, name: str) -> bool:
+    """Whether what stands in a folder was built or installed there, and is none of the project around it: `build/lib`.
+
+    A package may be called so, too, but for the folders that installers make.
+    """
+    if name not in NEVER:
+        return False
+    return name in _PASSED_BY or not os.path.isfile(os.path.join(folder, name, "__init__.py"))
 
 
 def files(root: Path) -> dict[str, tuple[int, int]]:
@@ -52,7 +64,7 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     size = number = 0
     for folder, below, names in os.walk(root):
-        below[:] = sorted(each for each in below if not each.startswith(".") and each not in _PASSED_BY)
+        below[:] = sorted(each for each in below if not (each.startswith(".") or _is_apart(folder, each)))
         number += len(names)
         for name in sorted(names):
             if name.endswith(".py"):

@@ -130,10 +130,23 @@ def test_the_root_is_the_folder_that_is_marked_or_the_outermost_package(package:
 
 
 def test_what_is_installed_beside_the_project_and_hidden_folders_are_not_gone_through(package: Path) -> None:
-    for folder in (".venv/lib", "venv/site-packages/other"):
+    for folder in (".venv/lib", "venv/site-packages/other", "build/lib/other"):
         (package / folder).mkdir(parents=True)
         (package / folder / "x.py").touch()
     assert sorted(Path(path).name for path in files(package)) == ["__init__.py", "mixins.py", "model.py", "ops.py"]
+
+
+def test_a_package_in_a_folder_of_what_was_built_is_none_of_the_project_around_it(package: Path) -> None:
+    (package.parent / "setup.py").touch()
+    copied = package.parent / "build" / "lib" / "other"
+    copied.mkdir(parents=True)
+    (copied / "__init__.py").touch()
+    assert [*roots(copied)] == [copied]
+    own = package / "build"
+    own.mkdir()
+    (own / "__init__.py").touch()
+    assert [*roots(own)] == [package.parent, package]
+    assert str(own / "__init__.py") in files(package)
 
 
 def test_text_that_is_no_python_is_gone_through_all_the_same(tmp_path: Path) -> None:
