@@ -17,6 +17,7 @@ from syncscope.analysis.fidelity import added_unknown, bounds, came_true, fideli
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
+from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
@@ -24,7 +25,7 @@ from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
-from syncscope.model.trace import Meta, Trace
+from syncscope.model.trace import Kind, Meta, Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
 BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for so much longer or shorter is as good as the same
@@ -76,7 +77,20 @@ class Comparison:
     renamed: tuple[Place, Place] | None = (
         None  # a read in a file of the first alone, and such a one in a file of the second alone
     )
+    devices: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # the names of those of either
+    strangers: bool = False  # no kernel and no line that waits is in both
     as_recorded: str = ""  # why a step is another here than in the report of one of them
+
+    @property
+    def of_others(self) -> str:
+        """Why what differs is no change of one program: other devices, or other programs; "" where it may be one."""
+        one, other = self.devices
+        if one and other and set(one) != set(other):
+            named = f"{' and '.join(one)} and {' and '.join(other)}"
+            return f"two different machines, {named}: what differs is no change of the program alone"
+        if self.strangers:
+            return "no kernel and no line that waits is in both, so they seem to be of two programs"
+        return ""
 
     @property
     def noise(self) -> float | None:
@@ -126,7 +140,12 @@ def compare(before: Trace, after: Trace) -> Comparison:
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
     renamed = _renamed(pairs)
-    whole = not any(report.coverage and report.coverage.refusal for report in (one, other))
+    devices, kernels = (device_names(before), device_names(after)), (_kernels(before), _kernels(after))
+    others = bool(devices[0] and devices[1] and set(devices[0]) != set(devices[1]))
+    strangers = bool(kernels[0] and kernels[1] and kernels[0].isdisjoint(kernels[1])) and not both
+    whole = (
+        not others and not strangers and not any(report.coverage and report.coverage.refusal for report in (one, other))
+    )
     told = _foretold(event_graphs[0], before, pairs) if whole and fidelities[0].enough and not renamed else None
     predicted, likely, freed, wide = told or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
@@ -152,7 +171,14 @@ def compare(before: Trace, after: Trace) -> Comparison:
         drift=_drift(before.meta, after.meta),
         renamed=renamed,
         as_recorded=_one_timed(timed),
+        devices=devices,
+        strangers=strangers,
     )
+
+
+def _kernels(trace: Trace) -> set[str]:
+    """The names of the kernels that ran."""
+    return {trace.names[code] for code in np.unique(trace.name[trace.rows(Kind.KERNEL)]).tolist()}
 
 
 def _replayed(report: Report, timed: float | None) -> Report:

@@ -7,16 +7,21 @@ wait is seen, and a report without waits would be a false one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from syncscope.analysis.steps import counted_time, warming_part
 from syncscope.analysis.waits import Launches, launches
 from syncscope.errors import UserError
 from syncscope.model.coverage import Coverage
+from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
 
 # Calls that give the device work each time: a fill may be none, and what a graph launches has the number of its launch.
 LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange|MemcpyAsync")
+WARM = 0.2  # the part of the counted steps that may be spent on what is done once
 CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 FEW = 0.05  # the part of the launches whose work may be missing: what ran when the recording ended
 UNLAUNCHED = (
@@ -56,6 +61,20 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
         hint=hint,
         whole=whole,
         empty=not kinds - {int(Kind.OTHER)},
+    )
+
+
+def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Coverage:
+    """The same, refused where the steps that are counted are those in which the program warmed up, for there are no others."""
+    first, last, _ = counted_time(steps) if steps else (0, 0, [])
+    part = warming_part(trace, first, last)
+    if found.refusal or part <= WARM:
+        return found
+    enough = 2 * (1 + max(step.index for step in steps))
+    return replace(
+        found,
+        refusal=f"for {part:.0%} of the counted steps kernels were compiled or loaded, or the driver was asked for memory",
+        hint=f"run {enough} steps or more, so that some follow in which that is done",
     )
 
 

@@ -90,9 +90,9 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan = plan_of(value, count, saving, priced)[0] if saving >= WORTH * value.step else ()
     elif trusted:
         saving = 0.0
-    steps = max(1, len(ranks[0].graph.steps))
-    lines = [_line(key, rows, ranks, steps, price) for (key, rows), price in zip(members.items(), found, strict=True)]
-    lines += [replace(_line(key, rows, ranks, steps, None), unforeseen=True) for key, rows in unforeseen.items()]
+    of = [rank.counted() for rank in ranks]
+    lines = [_line(key, rows, ranks, of, price) for (key, rows), price in zip(members.items(), found, strict=True)]
+    lines += [replace(_line(key, rows, ranks, of, None), unforeseen=True) for key, rows in unforeseen.items()]
 
     def dear(i: int) -> tuple[float, float]:
         price = lines[i].price
@@ -185,18 +185,23 @@ def _unforeseen(lines: Sequence[JobLine]) -> str:
     return f" {unforeseen_told(named)}" if named else ""
 
 
-def _line(key: Key, members: list[tuple[int, int]], ranks: Sequence[Rank], steps: int, price: Price | None) -> JobLine:
+def _line(
+    key: Key,
+    members: list[tuple[int, int]],
+    ranks: Sequence[Rank],
+    counted: Sequence[tuple[frozenset[int], int]],
+    price: Price | None,
+) -> JobLine:
     op, place, module, function, *_ = key
-    own = [ranks[r].graph.reads[number] for r, number in members]
-    share = steps * len(ranks)
+    own = [(ranks[r].graph.reads[number], counted[r][1]) for r, number in members if number in counted[r][0]]
     return JobLine(
         op=op,
         place=place,
         function=function,
-        module=module or own[0].module,
+        module=module or ranks[members[0][0]].graph.reads[members[0][1]].module,
         ranks=len({r for r, _ in members}),
-        count=len(own) / share,
-        blocked=sum(read.blocked for read in own) / share,
+        count=sum(1 / steps for _, steps in own) / len(ranks),
+        blocked=sum(read.blocked / steps for read, steps in own) / len(ranks),
         price=price,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,8 @@ class Meet:
 
 @dataclass(frozen=True, slots=True)
 class RankLine:
-    """A rank's part in the job. Times are ns: `symptom` is what its reads waited because other ranks were late."""
+    """A rank's part in the job. Times are ns: a step's are `blocked` and `symptom`, what its reads waited because other ranks
+    were late; of the whole recording are how often it was `late`, and what others waited for it then (`imposed`)."""
 
     number: int
     name: str
@@ -158,6 +159,7 @@ class JointReplay:
         found = []
         for r, rank in enumerate(self.ranks):
             own = late[rank.number]
+            reads, steps = rank.counted()
             causes: Counter[str] = Counter()
             for meet in own:
                 causes[meet.cause] += int(meet.imposed)
@@ -166,8 +168,8 @@ class JointReplay:
                     number=rank.number,
                     name=rank.name,
                     length=rank.graph.end,
-                    blocked=float(sum(read.blocked for read in rank.graph.reads)),
-                    symptom=self._symptom(r, arrivals),
+                    blocked=sum(rank.graph.reads[n].blocked for n in reads) / steps,
+                    symptom=self._symptom(r, arrivals, reads) / steps,
                     late=len(own),
                     imposed=sum(meet.imposed for meet in own),
                     cause=causes.most_common(1)[0][0] if causes else "",
@@ -177,13 +179,13 @@ class JointReplay:
             )
         return tuple(found)
 
-    def _symptom(self, r: int, arrivals: dict[str, float]) -> float:
-        """How long the reads of a rank were blocked while one of its collectives waited for another rank."""
+    def _symptom(self, r: int, arrivals: dict[str, float], reads: Collection[int]) -> float:
+        """How long these reads of a rank were blocked while one of its collectives waited for another rank."""
         rank, begin = self.ranks[r], self.begins[r]
         waits = [(c.start, max(c.start, arrivals[c.key] - begin)) for c in rank.collectives]
         zero = rank.graph.origin
         total = 0.0
-        for read in rank.graph.reads:
+        for read in (rank.graph.reads[n] for n in reads):
             since, until = read.start - zero, read.start - zero + read.blocked
             total += sum(max(0.0, min(until, end) - max(since, start)) for start, end in waits)
         return total

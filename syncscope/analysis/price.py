@@ -274,7 +274,7 @@ def _with_modes(graph: Graph, members: Sequence[int], value: _SetFunction, price
         for ordinal, position in enumerate(holds):
             moved[position] = before[ordinal] if ordinal < len(before) else ()
         before = [_targets(graph, p) for p in holds]
-    deferred = saved(replay(graph, moved=moved))
+    deferred = saved(replay(graph, moved=moved)) if graph.steps else None  # there is no step before
     merged = saved(replay(graph, freed={m for step in by_step.values() for m in step[:-1]})) if graph.steps else None
     marks = {step.index: number for number, step in enumerate(graph.steps)}
     at_end: dict[int, tuple[int, ...]] = {}

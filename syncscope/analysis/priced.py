@@ -38,6 +38,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
 WORK = 0.1  # the part of a step that the host works on what it copied, from which that may go along
+MORE = 0.005  # the part of a step that loops must save beyond the waits in them to be spoken of
 SINGLE = 512  # reads up to which each is priced by itself
 
 
@@ -151,8 +152,9 @@ def _with_more(alone: Saving, ground: Ground, every: Collection[int], copied: fl
     words, found = [], alone
     if loops := [one for one in joined(ground) if not one.network(ground)]:
         likely, most = (saved / ground.step for saved in saved_at_once(ground, loops, every))
-        words.append(f"the passes of {' and of '.join(f'the loop at {one.where}' for one in loops)} made at once")
-        found = replace(found, at_once=likely, most=most)
+        if likely >= alone.waits + MORE:
+            words.append(f"the passes of {' and of '.join(f'the loop at {one.where}' for one in loops)} made at once")
+            found = replace(found, at_once=likely, most=most)
     if copied >= WORK:
         words.append("the host's work on what it copied")
         found = replace(found, copied=copied)

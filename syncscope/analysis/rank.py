@@ -11,6 +11,7 @@ from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.start_causes import COLLECTIVE
+from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
 from syncscope.analysis.waits import Launches
 from syncscope.model.report import Read, Step
@@ -50,6 +51,13 @@ class Rank:
     unforeseen: frozenset[int] = frozenset()
     devices: tuple[str, ...] = ()  # the names of those that its recording knows
 
+    def counted(self) -> tuple[frozenset[int], int]:
+        """The reads (by number) of the steps that a report counts, too, and how many steps these are; all without steps."""
+        steps = self.graph.steps
+        chosen = {steps[n].index for n in alike(steps) or range(len(steps))}
+        reads = frozenset(n for n, read in enumerate(self.graph.reads) if not steps or read.step in chosen)
+        return reads, max(1, len(chosen))
+
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
@@ -61,7 +69,6 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     unforeseen = unforeseen_lines(event_graph, event_graph.graph(), members) if event_graph.selections else ()
     if number is None:
         number = int(trace.meta.get("rank", -1))
-    devices = trace.meta.get("devices") or []
     return Rank(
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
@@ -71,8 +78,14 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         name=name,
         world=int(trace.meta.get("world_size", 0)),
         unforeseen=frozenset(read for line in unforeseen for read in members[line]),
-        devices=tuple(dict.fromkeys(str(one["name"]) for one in devices if isinstance(one, dict) and one.get("name"))),
+        devices=device_names(trace),
     )
+
+
+def device_names(trace: Trace) -> tuple[str, ...]:
+    """The names of the devices that a recording knows, each once."""
+    known = trace.meta.get("devices") or []
+    return tuple(dict.fromkeys(str(one["name"]) for one in known if isinstance(one, dict) and one.get("name")))
 
 
 def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> tuple[list[int], list[str]]:

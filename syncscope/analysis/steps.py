@@ -71,6 +71,13 @@ def _warming(trace: Trace) -> NDArray[np.intp]:
     return found
 
 
+def warming_part(trace: Trace, first: int, last: int) -> float:
+    """The part of a time (ns of the trace) in which kernels were compiled or loaded, or the driver was asked for memory."""
+    rows = _warming(trace)
+    spent = covered(union(trace.start[rows], trace.end[rows]), np.array([first]), np.array([last]))
+    return float(spent[0]) / (last - first) if last > first else 0.0
+
+
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 

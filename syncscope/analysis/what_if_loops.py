@@ -24,6 +24,7 @@ import numpy as np
 from syncscope.analysis.changes import Changes
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.price import unpriced
+from syncscope.analysis.steps import alike
 from syncscope.analysis.what_if_ground import Ground, Truths
 from syncscope.model.source import Place, shortly
 from syncscope.model.what_if import WhatIf
@@ -62,8 +63,8 @@ def joined(ground: Ground) -> list[LoopApart]:
     for place, line in ground.loops.items():
         of[place.path, line].append(place)
     loops = []
-    for (path, line), places in of.items():
-        found = [one for place in places if (one := _passes(ground, place)) is not None]
+    for (path, line), places in sorted(of.items()):
+        found = [one for place in sorted(places, key=lambda at: at.line) if (one := _passes(ground, place)) is not None]
         if found:
             stretches, passes = min(found, key=lambda one: one[1])  # a line may wait several times in a pass
             loops.append(_joined(ground, f"{shortly(path)}:{line}", stretches, passes))
@@ -92,12 +93,15 @@ def saved_at_once(ground: Ground, loops: Sequence[LoopApart], freed: Collection[
 
 
 def _passes(ground: Ground, place: Place) -> tuple[list[Stretch], int] | None:
-    """All passes but the first of each step, from wait to wait, and how many a step makes; None where they are few."""
+    """All passes but the first of each step, from wait to wait, and how many a counted step makes; None where they are few, as
+    of a loop that runs once an epoch."""
     of: dict[int, list[int]] = defaultdict(list)
     for read in ground.event_graph.reads:
         if read.place == place and read.step >= 0 and read.calls:
             of[read.step].append(int(ground.lines.item_of(np.array(read.calls[:1], np.intp))[0]))
-    passes = int(median(len(items) for items in of.values())) if of else 0
+    steps = ground.event_graph.steps
+    counted = [steps[n].index for n in alike(steps) or range(len(steps))]
+    passes = int(median(len(of.get(step, ())) for step in counted)) if counted else 0
     if passes < PASSES:
         return None
     stretches = [(since + 1, until + 1) for items in of.values() for since, until in pairwise(items)]

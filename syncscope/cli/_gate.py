@@ -14,10 +14,13 @@ LIMIT = "limit"
 """The rule of what is told of a limit where only findings are shown."""
 
 
-def broken(report: Report, most_reads: float | None, most_price: float | None) -> Iterator[str]:
+def broken(
+    report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
+) -> Iterator[str]:
     """What to print where a limit is broken, with the lines that break it; nothing where all is well.
 
-    `most_price` is a share of the step, which the lower end of what the reads likely cost must not exceed.
+    `most_price` is a share of the step, which the lower end of what the reads likely cost must not exceed: by the recording
+    alone, for what rewrites are known depends on the folder in which the command runs. `pinned` is as in `summarize`.
     What the device's fallbacks read is no read of the user's.
 
     Raises:
@@ -36,7 +39,8 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         yield f"{reads:.3g} syncs per step are more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
-        found = report.of_waits or report.answer
+        judged = _by_recording(report, pinned)
+        found = judged.of_waits or judged.answer
         if found is None or found.share is None or found.low is None:
             from syncscope.analysis.verdict import without_savings
 
@@ -49,18 +53,31 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
                 + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
         if found.low > most_price:
-            yield f"the syncs cost {found.figure} of a step, more than the {100 * most_price:.2g} % allowed:"
+            said = f"by the recording alone the syncs cost {found.figure} of a step"
+            yield f"{said}, more than the {100 * most_price:.2g} % allowed:"
+            own = [line for line in judged.lines if not line.fallback]
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
                 yield f"  {where(line)}: {known.figure} of a step"
+            if not priced:  # no replay can be trusted to split it
+                yield from (f"  {where(line)}: {line.count:.3g} per step" for line in own)
+
+
+def _by_recording(report: Report, pinned: float | None) -> Report:
+    """The report as it is where no source is at hand."""
+    from syncscope.analysis.summary import summarize
+
+    if report.trace is None or not report.sources or report.answer is None or report.saving_step is None:
+        return report
+    return summarize(report.trace, (), report.hazards, pinned=pinned)
 
 
 def held(
-    report: Report, most_reads: float | None, most_price: float | None
+    report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
 ) -> tuple[tuple[str, ...], UserError | None]:
     """What is broken, as `broken` tells it, and why a limit cannot be judged."""
     try:
-        return tuple(broken(report, most_reads, most_price)), None
+        return tuple(broken(report, most_reads, most_price, pinned)), None
     except UserError as error:
         return (), error
 

@@ -57,6 +57,13 @@ def unlike(found: Comparison) -> str:
         for which, report in (("first", found.before), ("second", found.after))
         if report.coverage is not None and report.coverage.refusal
     ]
+    steps = [bool(report.steps) for report in (found.before, found.after)]
+    if steps[0] != steps[1]:
+        which, whole = ("first", "second") if steps[1] else ("second", "first")
+        told.append(
+            f"no step is marked in the {which} recording, so it is one length, and the {whole} has another for each step: "
+            "end each with `prof.step()` or `trace.step()`"
+        )
     return "; ".join(told)
 
 
@@ -133,13 +140,19 @@ def show(found: Comparison, before: str, after: str) -> None:
     from syncscope.cli._console import console
     from syncscope.cli._places import here
     from syncscope.exporters._figures import shortened
+    from syncscope.model.words import visible
 
     out = console()
     totals = Table(box=None, padding=(0, 2, 0, 0))
+    names = [shortened(visible(name), max(12, out.width // 3)) for name in (before, after)]
+    out.print(f"before  {names[0]}, on {' and '.join(found.devices[0]) or 'an unknown device'}", highlight=False)
+    out.print(f"after   {names[1]}, on {' and '.join(found.devices[1]) or 'an unknown device'}\n", highlight=False)
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
     one, other = found.before, found.after
     change = _change(one.step, other.step) + (", within noise" if found.within_noise else "")
+    if bool(one.steps) != bool(other.steps):
+        change = ""
     length = "step, ms" if one.steps and other.steps else "step or recording, ms"
     totals.add_row(length, _number(one.step, 1e6), _number(other.step, 1e6), change)
     if found.spread:
@@ -189,6 +202,8 @@ def sentence(found: Comparison) -> str:
 
     if told := unlike(found):
         return f"Nothing is said of what changed: {told}."
+    if other := found.of_others:
+        return f"Nothing is predicted: {other}.{_besides(found, 'a step of the first and of the second')}"
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = (

@@ -160,7 +160,7 @@ def show(found: JobReport) -> None:
         "blocked",
         "of it for others",
         "comes last",
-        "others wait",
+        "others wait, in all",
         "mostly by",
         "saved if only it never syncs",
     )
@@ -195,7 +195,11 @@ def show(found: JobReport) -> None:
     console.print(f"\n{found.verdict}")
     for note in found.notes:
         console.print(f"note  {note}", style="dim")
-    console.print("\nms per step; lines: on the mean rank, and what the whole job gains", style="dim")
+    console.print(
+        "\nms per step, but how often a rank comes last, what others wait for it then, and each collective: of the whole "
+        "recording; lines: on the mean rank, and what the whole job gains",
+        style="dim",
+    )
 
 
 def _named(key: str) -> tuple[str, str]:

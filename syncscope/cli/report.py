@@ -176,7 +176,7 @@ def command(
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
                 raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
-            told, unjudged = _gate.held(report, max_reads_per_step, max_price)
+            told, unjudged = _gate.held(report, max_reads_per_step, max_price, pinned)
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path)
                 report = replace(report, findings=(*_gate.as_findings(report, path, told, unjudged), *report.findings))

@@ -37,8 +37,10 @@ def rows(report: Report, width: int) -> Iterator[Text]:
         columns = more if sum(size for _, size, _ in more) <= width - ROOM else columns
     room = width - sum(size for _, size, _ in columns)
     unit, scale = ("us", 1e3) if found.step < 1e6 else ("ms", 1e6)
-    title = f"Where a step goes, by line, {unit}"
-    heads = "".join(name.rjust(size) for name, size, _ in columns)
+    title = f"Where {'a step' if report.steps else 'the recording'} goes, by line, {unit}"
+    heads = "".join(
+        (name if report.steps else name.replace("of step", "of it")).rjust(size) for name, size, _ in columns
+    )
     yield Text.assemble((title.ljust(room), "bold"), (heads, "dim"), no_wrap=True)
     known = [one for one in found.lines if one.place]
     shown, rest = known[:ROWS], known[ROWS:]

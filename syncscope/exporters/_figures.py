@@ -25,6 +25,11 @@ def measured_step(report: Report) -> float | None:
     return report.step or (report.uses.step if report.uses else None)
 
 
+def per(report: Report) -> str:
+    """What times are of: a step, or all of a recording without steps."""
+    return "per step" if report.steps else "in the recording"
+
+
 def saving_step(report: Report) -> float | None:
     """What savings are parts of, ns: a step as it is replayed."""
     return report.saving_step or measured_step(report)

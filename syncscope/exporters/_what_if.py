@@ -29,7 +29,11 @@ def first(report: Report) -> Text | None:
         return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     return Text.assemble(
-        (f"if {one.name}, a step is {figures.time(one.saving)}{share} shorter", "bold"), f": {one.advice}"
+        (
+            f"if {one.name}, {'a step' if report.steps else 'the recording'} is {figures.time(one.saving)}{share} shorter",
+            "bold",
+        ),
+        f": {one.advice}",
     )
 
 
@@ -39,16 +43,19 @@ def rows(report: Report, width: int) -> Iterator[Text]:
         return
     step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
-    columns = COLUMNS if width >= 80 else (COLUMNS[0], COLUMNS[3])
+    last = COLUMNS[3] if report.steps else ("of it", COLUMNS[3][1])
+    columns = (*COLUMNS[:3], last) if width >= 80 else (COLUMNS[0], last)
     room = width - sum(size for _, size in columns)
     heads = "".join(name.rjust(size) for name, size in columns)
-    yield Text.assemble((f"What would help, {unit} per step".ljust(room), "bold"), (heads, "dim"), no_wrap=True)
+    yield Text.assemble(
+        (f"What would help, {unit} {figures.per(report)}".ljust(room), "bold"), (heads, "dim"), no_wrap=True
+    )
     for number, one in enumerate(report.what_if[:ROWS]):
         cells = {
             "saves": figures.fixed(one.saving / scale),
             "between": f"{figures.fixed(max(0.0, one.low) / scale)}-{figures.fixed(one.high / scale)}",
             "at most": figures.fixed(one.bound / scale),
-            "of step": figures.percent(one.saving / step if step else None),
+            columns[-1][0]: figures.percent(one.saving / step if step else None),
         }
         text = Text(f"if {one.name}", "bold" if not number else "", no_wrap=True)
         text.truncate(room - 1, overflow="ellipsis")

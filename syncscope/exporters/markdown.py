@@ -52,6 +52,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     if (step := figures.measured_step(report)) is not None:
         recorded = f" ({len(report.steps)} recorded)" if report.steps else ""
         yield "a step" if report.steps else "the recording", f"{figures.time(step)}{recorded}"
+    if report.saving_step is not None:
+        yield "savings", terminal.savings_are_of(report)
     if report.device_busy is not None:
         yield "device busy", f"{figures.percent(report.device_busy)} of the steps"
     if report.uses is not None:

@@ -95,6 +95,11 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         yield "trace", Text(report.coverage.words, "yellow" if report.coverage.refusal else "dim")
     if report.steps:
         yield "steps", Text.assemble(*steps(report, width))
+    elif report.trace is not None and report.uses is not None:
+        told = (
+            "none is marked, so all figures are of the whole recording: end each with `prof.step()` or `trace.step()`"
+        )
+        yield "steps", Text(told, "yellow")
     if report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
         median = figures.time(bare["median_ns"])
@@ -229,10 +234,13 @@ def table(report: Report, width: int) -> Iterator[Text]:
     room = width - sum(size for _, size, _ in columns)
     step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
-    title = f"Where the host waits, {unit} {per(report)}"
+    title = f"Where the host waits, {unit} {figures.per(report)}"
     over = "saved if fixed" if "alone" in [name for name, _, _ in columns] else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
-    yield Text(" " * room + "".join(name.rjust(size) for name, size, _ in columns), "dim", no_wrap=True)
+    heads = [name if report.steps else name.replace("of step", "of it") for name, _, _ in columns]
+    sizes = [size for _, size, _ in columns]
+    named = "".join(name.rjust(size) for name, size in zip(heads, sizes, strict=True))
+    yield Text(" " * room + named, "dim", no_wrap=True)
     margin = "      " if report.plan else "    "
     for index, line in enumerate(report.lines[:MOST_LINES]):
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
@@ -277,11 +285,6 @@ def table(report: Report, width: int) -> Iterator[Text]:
             yield text.append("".join(cells.get(name, "").rjust(size) for name, size, _ in columns))
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
-
-
-def per(report: Report) -> str:
-    """What figures are of: a step, or all of a recording without steps."""
-    return "per step" if report.steps else "in the recording"
 
 
 def between(line: Line) -> str:
@@ -346,6 +349,7 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(style="dim")
+    whole = "a step" if report.steps else "the recording"
     if report.plan:
         grid.add_row("1. 2. ...", "the order in which to fix them, for most of what can be had")
     if report.lines:
@@ -353,11 +357,12 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
         grid.add_row("idle after", "how long the device had nothing to do because the host had waited there")
     if any(line.price for line in report.lines):
         grid.add_row(
-            "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"
+            "alone, last",
+            f"{whole} is that much shorter if only this line is fixed; if it is fixed after all others",
         )
         grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
     if any(line.price and line.answer and line.answer.low is not None for line in report.lines):
-        grid.add_row("between", "what of a step the share lies between in four of five recordings like this one")
+        grid.add_row("between", f"what of {whole} the share lies between in four of five recordings like this one")
     if report.lean_step is not None and report.lean_saving is not None:
         grid.add_row(
             "lean", "the replay without the host's time for noting events: what a step takes without the recorder"

@@ -73,7 +73,7 @@ def test_ranks_meet_and_the_late_one_is_named():
 def test_a_blocked_read_on_a_fast_rank_is_a_symptom():
     found = job(ranks_of(0, 4 * MS, reads=[0]))
     fast = found.ranks[0]
-    assert fast.blocked > 10 * MS
+    assert fast.blocked > 4 * MS  # of each step
     assert 0.7 * fast.blocked < fast.symptom <= fast.blocked
     assert fast.saved_alone == pytest.approx(0, abs=10_000)
     (line,) = found.lines

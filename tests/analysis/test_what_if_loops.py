@@ -97,3 +97,24 @@ def test_passes_that_compute_a_network_are_batches_and_stay():
     )
     assert summarize(trace, loops=loops).answer.along
     assert not summarize(layers, loops=loops).answer.along
+
+
+OTHER = [("work", 40 * US), ("launch", 0, 20 * US), ("read", 91, 0)]
+
+
+def test_a_loop_that_runs_once_in_an_epoch_is_no_part_of_a_step():
+    steps = [[*NETWORK, ("read", 57, 0), *OTHER * (12 * (n == 4))] for n in range(12)]
+    trace = recorded(steps)
+    report = summarize(trace, loops={Place("train.py", 91): 90})
+    assert any(read.place == Place("train.py", 91) for read in report.reads), "it was recorded"
+    assert report.answer.along == ""
+    assert "made at once" not in report.verdict
+    assert not [one for one in report.what_if if "made at once" in one.name]
+
+
+def test_loops_are_named_in_the_order_of_their_lines_however_they_came():
+    trace = recorded([[*NETWORK, *PASS * 8, *OTHER * 8]] * 12)
+    loops = {Place("train.py", 91): 90, Place("train.py", 57): 50}
+    said = [summarize(trace, loops=dict(order)).answer.along for order in (loops.items(), reversed(loops.items()))]
+    assert said[0] == said[1]
+    assert said[0].index("train.py:50") < said[0].index("train.py:90")

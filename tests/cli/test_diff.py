@@ -1,11 +1,13 @@
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli.diff import command
+from syncscope.model.trace import Kind
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
@@ -46,3 +48,38 @@ def test_diff_says_what_else_was_changed_where_no_read_went(tmp_path):
     said = " ".join(done.output.split())
     assert "no sync went. What else was changed" in said
     assert "ms of the device's work 5.00 and 10.00." in said
+
+
+def compared(tmp_path, before, after):
+    paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
+    for path, trace in zip(paths, (before, after), strict=True):
+        kineto.save(trace, path)
+    done = CliRunner().invoke(command, paths, standalone_mode=False)
+    assert done.exception is None, done.output
+    return done.return_value, " ".join(done.output.split())
+
+
+def on(device, trace):
+    return replace(trace, meta={**trace.meta, "devices": [{"id": 0, "name": device}]})
+
+
+def test_two_machines_are_no_change_of_a_program(tmp_path):
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, [STEP[0], STEP[2]]))
+    code, said = compared(tmp_path, on("Tesla V100", before), on("NVIDIA A100", after))
+    assert code == 0
+    assert "before before.json.gz" in said.replace("…", "").replace(str(tmp_path) + "/", "").replace(
+        "/before.json", "before.json"
+    )
+    assert "Tesla V100" in said
+    assert "Nothing is predicted: two different machines, Tesla V100 and NVIDIA A100" in said
+    assert "came true" not in said
+    _, said = compared(tmp_path, on("NVIDIA A100", before), on("NVIDIA A100", after))
+    assert "came true" in said
+
+
+def test_a_recording_without_steps_is_not_compared_with_steps(tmp_path):
+    trace = Device().run([STEP] * 6)[0]
+    code, said = compared(tmp_path, trace, trace.take(trace.kind != Kind.STEP))
+    assert code == 2
+    assert "no step is marked in the second recording" in said
+    assert "%" not in said.partition("step or recording, ms")[2].partition("steps")[0], "no change of what is not alike"

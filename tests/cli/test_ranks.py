@@ -110,3 +110,15 @@ def test_real_recordings_that_have_nothing_in_common_are_no_job(shared, tmp_path
     error = run(str(tmp_path)).exception
     assert isinstance(error, UserError)
     assert "says nothing of one" in error.message
+
+
+def test_what_a_rank_is_blocked_for_is_of_a_step_as_in_its_own_report(folder):  # noqa: F811
+    ranks(folder / "job")
+    (rank,) = json.loads(run("job/worker0.pt.trace.json", "--format", "json").stdout)["ranks"]
+    own = CliRunner().invoke(
+        commands, ["report", "job/worker0.pt.trace.json", "--format", "json"], standalone_mode=False
+    )
+    told = json.loads(own.stdout)
+    assert rank["blocked"] / 1e6 == pytest.approx(sum(line["blocked_ms"] for line in told["lines"]))
+    assert rank["blocked"] / 1e6 < told["step_ms"]
+    assert rank["symptom"] <= rank["blocked"]

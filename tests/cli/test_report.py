@@ -276,7 +276,7 @@ def test_the_price_gate():
         "  a.py:3: item: 2 per step",
     ]
     assert list(_gate.broken(report, None, 0.039)) == [
-        "the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
+        "by the recording alone the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
         "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
     ]
     with pytest.raises(UserError, match="no saving is known"):
@@ -370,3 +370,46 @@ def test_many_recordings_do_not_become_a_folder_that_is_called_like_a_file(folde
     assert code == 2
     assert "`--format html -o page/`" in err
     assert not (folder / "page.html").exists()
+
+
+def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
+    limits = [("--max-saving", f"{percent}%") for percent in (0, 5, 10, 15, 20, 25, 30, 35, 40, 50)]
+    here = [outcome("run.pt.trace.json.gz", "--source", "project", *limit) for limit in limits]
+    elsewhere = [outcome("run.pt.trace.json.gz", *limit) for limit in limits]
+    assert [code for code, _, _ in here] == [code for code, _, _ in elsewhere]
+    assert {code for code, _, _ in here} == {0, 1}
+    code, _, said = here[0]
+    assert code == 1
+    assert "by the recording alone the syncs cost" in said
+    assert said.partition("allowed:")[2].strip(), "and by which lines"
+
+
+def test_a_recording_without_marks_speaks_of_no_step(folder):
+    trace = recording("/cluster/me/project/train.py")
+    kineto.save(trace.take(trace.kind != Kind.STEP), folder / "bare.json")
+    code, out, _ = outcome("bare.json")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "none is marked, so all figures are of the whole recording" in said
+    assert "are of the whole recording, " in said
+    for words in ("per step", "a step", "of step"):
+        assert words not in said
+    value = json.loads(report("bare.json", "--format", "json").stdout)
+    assert (value["step_ms"], value["step_range_ms"]) == (None, None)
+    assert value["saving_step_ms"] == pytest.approx(value["uses"]["step_ms"], rel=0.05)
+
+
+def test_steps_that_compile_say_how_many_more_are_wanted(folder):
+    trace = recording("/cluster/me/project/train.py")
+    host = Lane(1, 1, label="python")
+    built = [Event(Kind.COMPILE, "clBuildProgram", host, 10 * n * MS + 8 * MS, 2 * MS + MS // 2) for n in range(5)]
+    kineto.save(Trace.of([*trace, *built]), folder / "cold.json")
+    code, out, _ = outcome("cold.json")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "answer unknown" in said
+    assert "of the counted steps kernels were compiled" in said
+    assert "run 10 steps or more" in said
+    assert "What would help" not in said, "no saving of what is done once"
+    code, _, _ = outcome("cold.json", "--max-saving", "50%")
+    assert code == 2
