@@ -163,9 +163,11 @@ class Search:
             if ratio is not None and self.is_known(chosen):
                 said.append(f"{self.runs.words(chosen)} {ratio.ratio:.3f}")
                 continue
-            seconds = timing.turns_to_come(ratio) * each
-            about = f", {seconds:.0f} s more" if 0 < seconds <= self.runs.processes.left() else ""
-            about = ", more than the budget holds" if self.runs.processes.left() < seconds < math.inf else about
+            left, seconds = self.runs.processes.left(), timing.turns_to_come(ratio) * each
+            about = f", {seconds:.0f} s more" if 0 < seconds <= left else ""
+            if left < seconds < math.inf:
+                holds = timing.turns_to_come(ratio, timing.AT_LAST) * each <= left
+                about = ", to be told when the budget is spent" if holds else ", more than the budget holds"
             said.append(f"{self.runs.words(chosen)} is open{about}")
         return "; ".join(said)
 

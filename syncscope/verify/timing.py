@@ -17,6 +17,7 @@ ALIKE = 3  # such steps in a row, and it has warmed up
 LONGEST = 0.05  # the part of the steps that is left out: what a busy machine does to some
 OUTSIDE = 0.025  # of an interval's probability, on either side
 SLIGHT = 0.02  # of a step: what gives less is no gain
+AT_LAST = 0.68  # of an interval, about: what it is in the last look
 FEWEST = 3  # turns from which an interval is believed
 
 
@@ -99,13 +100,13 @@ def decides(found: Ratio | None) -> bool:
     return found is not None and found.turns >= FEWEST and (found.high < 1.0 or found.low > 1.0 - SLIGHT)
 
 
-def turns_to_come(found: Ratio | None) -> float:
+def turns_to_come(found: Ratio | None, part: float = 1.0) -> float:
     """About how many more turns decide, since an interval becomes half as wide by four times as many; inf where that is not
-    known."""
+    known. `part`: of the interval, where the last look is narrower."""
     if found is None or not math.isfinite(found.high):
         return math.inf
     apart = 1 - found.ratio if found.ratio < 1 - SLIGHT / 2 else found.ratio - (1 - SLIGHT)
-    return found.turns * max(0.0, (found.half / apart) ** 2 - 1)
+    return found.turns * max(0.0, (part * found.half / apart) ** 2 - 1)
 
 
 def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:

@@ -331,6 +331,7 @@ def test_what_is_open_is_told_with_the_time_that_it_will_take() -> None:
     near, far = Ratio(0.95, 0.92, 0.98, 10), Ratio(0.99, 0.85, 1.13, 10)
     assert turns_to_come(near) == 0
     assert turns_to_come(far) > turns_to_come(Ratio(0.9, 0.79, 1.01, 10)) > 0
+    assert turns_to_come(far, 0.68) < turns_to_come(far)
     assert turns_to_come(None) == turns_to_come(Ratio(1.0, 0.0, float("inf"), 2)) == float("inf")
     assert decides(near)
     assert not decides(far)
