@@ -59,9 +59,6 @@ class Compared:
         self.values: dict[Set, Values] = {}
         self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
         self.libraries: set[Place] = set()  # lines of installed packages that waited in steps
-        self.is_whole = (
-            True  # whether nothing of a backward pass is still to come where a step ends, as between two optimizers
-        )
         self.room = ENOUGH  # how many processes of the program may be in memory at once
         self.last_bit: Difference | None = None
         self.alongside: dict[Set, tuple[Values, Values]] = {}  # what was: as written, and the version
@@ -91,7 +88,6 @@ class Compared:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
         self.room = min(run.found["room"] or ENOUGH, self.runs.settings.copies)
-        self.is_whole = run.found["optimizers"] <= 1
         if self.runs.program.device == "ocl" and self.found.device == "cpu":
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]

@@ -73,6 +73,9 @@ class Conductor:
         assert request.talk is not None
         self._request, self._optimizers = request, optimizers
         self._comparison: SameSteps | None = None
+        self._waits: list[
+            int
+        ] = []  # versions that are to be compared from where the last of several optimizers has stepped
         self._ask, self._answer = request.talk
         self._name = request.folder  # what is left of another run's talk is none of ours
         before = {path: Path(path).read_bytes() for files in request.versions for path in files}
@@ -124,11 +127,8 @@ class Conductor:
 
     def boundary(self) -> bool:
         """A step has ended: another block may begin. Whether there is more to be run."""
-        if self._comparison is not None:
-            if self._comparison.boundary():
-                return True
-            self._comparison, self.selector.head = None, self._head
-            return self._next()
+        if self._waits or self._comparison is not None:
+            return self._last is not None or self._compared()
         if not self._long:
             self._ends.append(monotonic_ns())
             self._periods.step(self.selector.entered)
@@ -146,6 +146,37 @@ class Conductor:
         elif self._steps > 1:
             self._times.boundary()
         return self._steps <= self._long or self._end()
+
+    @property
+    def _last(self) -> Any:
+        """Of several optimizers that which steps last: between them a graph waits for its backward pass, which comes once."""
+        return [*self._optimizers.values()][-1] if len(self._optimizers) > 1 else None
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has stepped: where it is the last of several, the same steps end here, or begin."""
+        if optimizer is not self._last or os.getpid() != self._process:
+            return
+        versions, self._waits = self._waits, []
+        more = self._compare(versions) or self._next() if versions else self._comparison is None or self._compared()
+        if not more:
+            self.ended()
+
+    def _compared(self) -> bool:
+        """A step of a comparison has ended. Whether there is more to be run."""
+        assert self._comparison is not None
+        if self._comparison.boundary():
+            return True
+        self._comparison, self.selector.head = None, self._head
+        return self._next()
+
+    def _compare(self, versions: list[int]) -> bool:
+        """The same steps begin here; False where that cannot be, which is told."""
+        self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
+        self.selector.head = None
+        if self._comparison.begin(versions):
+            return True
+        self._comparison, self.selector.head = None, self._head
+        return False
 
     def _headed(self) -> None:
         """What differs is begun anew: a block ends where the next begins. More than once before a step is one time."""
@@ -264,12 +295,12 @@ class Conductor:
                 return False
             if "compare" in said and self._needed > 1:
                 self._say({"compared": None, "why": f"what differs is begun anew every {self._needed} steps only"})
+            elif "compare" in said and self._last is not None:
+                self._waits = said["compare"]
+                return True
             elif "compare" in said:
-                self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
-                self.selector.head = None
-                if self._comparison.begin(said["compare"]):
+                if self._compare(said["compare"]):
                     return True
-                self._comparison, self.selector.head = None, self._head
             else:
                 self._order = said["order"]
         self._chosen, self._steps = self._order.pop(0), 0

@@ -182,8 +182,8 @@ class Fixes:
         if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
             return []  # one of them may not be made beside the others
         self.runs.tell("what all fixes together compute")
-        may = self.compared.is_whole and (together < self._equal or self._begins_long())
-        self._beside = may and self.compared.is_equal_beside(together)
+        is_part = together < self._equal
+        self._beside = (is_part or self._begins_long()) and self.compared.is_equal_beside(together)
         if not self._beside and not self.compared.is_equal(together):
             return []
         apart = self.compared.beside[together] if self._beside else self._judge(together)[2]

@@ -173,8 +173,12 @@ class Observed:
     def _optimizers(self, module: ModuleType) -> None:
         def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
             self.optimizers.setdefault(id(optimizer), optimizer)
+            self.stepped(optimizer)
 
         module.register_optimizer_step_post_hook(stepped)
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made its step: the program's first one ends a step, others may follow in it."""
 
     def listen(self, stack: contextlib.ExitStack) -> None:
         """Says what is to be heard."""
@@ -224,7 +228,7 @@ class Observed:
             return
         own = imported.own_files(self._main)
         said = {"steps": self.count, "code": code, "files": own, "device": device_of(self.optimizers), **self.found()}
-        said["room"], said["optimizers"] = room(), len(self.optimizers)
+        said["room"] = room()
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
         wanted = {name for name in LIBRARIES if name in sys.modules and not imported.is_own(sys.modules[name])}
@@ -355,6 +359,10 @@ class InTurns(Observed):
         super().listen(stack)
         deterministic.own_workspace()
         self._conductor.listen()
+
+    def stepped(self, optimizer: Any) -> None:
+        """Values are compared from where the last one has stepped."""
+        self._conductor.stepped(optimizer)
 
     def boundary(self) -> None:
         """Another block may begin here, or nobody asks for more."""

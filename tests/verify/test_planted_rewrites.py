@@ -53,6 +53,14 @@ def test_where_sums_vary_the_same_steps_in_one_process_are_equal_nevertheless(mo
     assert found[wrong][:2] == (False, False)
 
 
+def test_between_two_optimizers_no_graph_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maker's backward pass is still to come where the critic has stepped: the same steps begin behind both."""
+    wrong, right = "one read stands for two", "detached before the call"
+    found = told(monkeypatch, (wrong, right), in_one=True)
+    assert found[right] == (True, True, "in one process")
+    assert found[wrong][:2] == (False, False)
+
+
 @pytest.mark.slow
 def test_all_wrong_rewrites_are_refused_and_all_right_ones_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     found = told(monkeypatch)
