@@ -34,8 +34,7 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
     """What a recording has and lacks, and why it cannot be judged if it cannot; `steps` is how many are marked in it."""
     kinds = set(np.unique(trace.kind).tolist())
     ours = trace.meta.get("recorder") == "syncscope"
-    placed = trace.place[trace.rows(Kind.CALL, Kind.READ, Kind.KERNEL)]
-    lines = bool((placed >= 0).any())
+    lines = bool(((trace.place >= 0) & (trace.kind != Kind.PYTHON)).any())
     facts = (
         (f"{steps} step{'s' * (steps > 1)}" if steps else "", "steps", "end each with `prof.step()` or `trace.step()`"),
         ("device work" if len(launched.row) else "", "device work", "`ProfilerActivity.CUDA`"),
