@@ -11,10 +11,11 @@ import torch
 from torch.types import Device
 
 from syncscope.errors import UserError
-from syncscope.kernels import generator, memory, queue, storage
+from syncscope.kernels import generator, memory_counts, queue, storage
 from syncscope.kernels.capture import Graph, capture
-from syncscope.kernels.device import info
+from syncscope.kernels.device import Info, info
 from syncscope.kernels.graphed import make_graphed_callables
+from syncscope.kernels.memory_counts import *  # noqa: F403 - its __all__: the functions of memory
 
 __all__ = ["Graph", "capture", "make_graphed_callables"]  # beside everything that is defined here
 default_generators = (generator.current(),)
@@ -76,24 +77,9 @@ def synchronize(device: Device = None) -> None:
     queue.finish()
 
 
-def empty_cache() -> None:
-    """Gives unused memory back to the driver."""
-    memory.empty_cache()
-
-
-def memory_allocated(device: Device = None) -> int:
-    """Bytes in live storages."""
-    return memory.in_use
-
-
-def max_memory_allocated(device: Device = None) -> int:
-    """The most bytes that were in live storages at once."""
-    return memory.peak
-
-
-def memory_reserved(device: Device = None) -> int:
-    """Bytes held from the driver, in use or pooled."""
-    return memory.held
+def get_device_properties(device: Device = None) -> Info:
+    """What the driver says of it."""
+    return info()
 
 
 def manual_seed(seed: int) -> None:
@@ -239,6 +225,15 @@ def current_stream(device: Device = None) -> Stream:
     return Stream()
 
 
+def default_stream(device: Device = None) -> Stream:
+    """The one queue."""
+    return Stream()
+
+
+def set_stream(stream: Stream) -> None:
+    """Nothing to do: one queue."""
+
+
 @contextlib.contextmanager
 def stream(which: Stream | None) -> Iterator[None]:
     """A region on a stream: there is only one."""
@@ -264,5 +259,6 @@ def _pin_memory(self: torch.Tensor, device: Device = None) -> torch.Tensor:
 def install() -> None:
     """The generic entry points that PyTorch would otherwise answer with its own stubs."""
     torch.accelerator.synchronize = synchronize
+    memory_counts.install()
     generator.install()
     generator.default.manual_seed(torch.initial_seed())

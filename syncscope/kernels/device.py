@@ -31,6 +31,16 @@ class Info:
     max_allocation: int  # bytes
     fp64: bool
 
+    @property
+    def total_memory(self) -> int:
+        """`memory`, as `torch.cuda.get_device_properties` calls it."""
+        return self.memory
+
+    @property
+    def multi_processor_count(self) -> int:
+        """`compute_units`, as CUDA calls them."""
+        return self.compute_units
+
 
 NO_DRIVER = "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU"
 

@@ -92,7 +92,7 @@ def apply(
         arguments: list[Any] = [None, 0]
     else:
         key = [op, torch.get_default_dtype(), dtype, out.dtype, out.shape, out.stride()]
-        arguments = [out.untyped_storage().lease.buffer, out.storage_offset()]
+        arguments = [storage.buffer(out), out.storage_offset()]
     values: list[tuple[int, Any]] = []
     for x in tensors:
         if isinstance(x, torch.Tensor):

@@ -117,7 +117,7 @@ def _to_device(value: Any, originals: dict[int, torch.Tensor]) -> Any:
         if id(value) in originals:
             return originals[id(value)]
         if value.layout != torch.strided:
-            return value
+            raise NotImplementedError("ocl has no sparse tensors: use x.cpu() first, or stay with dense ones")
         uploaded = storage.upload(value)
         if value.is_contiguous() or not value.numel():
             return uploaded

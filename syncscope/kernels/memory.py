@@ -31,6 +31,7 @@ _lock = threading.Lock()
 _next = 0
 _end = 0
 held = 0  # bytes of all blocks, in use or free
+most_held = 0
 in_use = 0  # bytes asked for by live storages
 peak = 0
 
@@ -142,7 +143,7 @@ def size_class(size: int) -> int:
 
 
 def _new(size: int) -> Block:
-    global held
+    global held, most_held
     for attempt in (1, 2):
         try:
             if size > device.max_mem_alloc_size:
@@ -161,6 +162,7 @@ def _new(size: int) -> Block:
                 f"at most {device.max_mem_alloc_size / 2**20:.0f} MiB in one piece"
             ) from error
         held += size
+        most_held = max(most_held, held)
         return block
     raise AssertionError("unreachable")
 

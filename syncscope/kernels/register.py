@@ -61,7 +61,13 @@ def register() -> None:
     def last_resort(op: Any, *args: Any, **kwargs: Any) -> Any:
         return fallback.on_cpu(op, *args, **kwargs)
 
+    def no_sparse(op: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"ocl has no sparse tensors, which {op} is asked for: stay on the CPU, or use x.to_dense()"
+        )
+
     everything.fallback(last_resort, "PrivateUse1")
+    everything.fallback(no_sparse, "SparsePrivateUse1")
     everything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     for key in ("Conjugate", "Negative"):
         # Else PyTorch would resolve the source first, by a copy, whose source it would resolve first...

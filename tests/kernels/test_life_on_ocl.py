@@ -202,3 +202,34 @@ b.requires_grad_().sum().backward()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_memory_is_counted_under_the_names_of_torch_cuda():
+    torch.ocl.empty_cache()
+    torch.ocl.reset_peak_memory_stats()
+    before = torch.ocl.memory_allocated()
+    x = torch.empty(3 << 20, device="ocl")
+    assert torch.ocl.max_memory_allocated() >= torch.ocl.memory_allocated() >= before + x.nbytes
+    assert torch.ocl.max_memory_reserved() >= torch.ocl.memory_reserved() >= x.nbytes
+    free, total = torch.ocl.mem_get_info()
+    assert total - free == torch.ocl.memory_reserved()
+    assert total == torch.ocl.get_device_properties().total_memory
+    del x
+    assert torch.ocl.max_memory_allocated() >= before + (12 << 20)
+    torch.ocl.reset_peak_memory_stats()
+    assert torch.ocl.max_memory_allocated() == torch.ocl.memory_allocated()
+
+
+def test_torch_accelerator_counts_memory_too():
+    x = torch.empty(1 << 20, device="ocl")
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
+        if hasattr(torch.accelerator, name):
+            assert getattr(torch.accelerator, name)() == getattr(torch.ocl, name)() >= x.nbytes
+    if hasattr(torch.accelerator, "memory_stats"):
+        assert torch.accelerator.memory_stats()["allocated_bytes.all.current"] == torch.ocl.memory_allocated()
+    torch.accelerator.empty_cache()
+
+
+def test_a_result_for_the_cpu_is_refused_in_pytorchs_words():
+    with pytest.raises(RuntimeError, match="at least two devices, ocl:0 and cpu"):
+        torch.add(torch.ones(3, device="ocl"), 1, out=torch.ones(3))

@@ -225,6 +225,21 @@ def vector_norm_out(
     return out
 
 
+@op("norm.out")
+def norm_out(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, out: Tensor) -> Tensor:
+    """Likewise, by its older name."""
+    return vector_norm_out(self, 2 if p is None else p, dim, keepdim, out=out)
+
+
+@op("aminmax.out")
+def aminmax_out(
+    self: Tensor, *, dim: int | None = None, keepdim: bool = False, min: Tensor, max: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Both extremes."""
+    dims = [] if dim is None else [dim]
+    return torch.amin(self, dims, keepdim, out=min), torch.amax(self, dims, keepdim, out=max)
+
+
 def _variance(self: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Variance and mean in two passes: the mean first, then the squares of what is left."""
     compute_dtype(self.dtype)
