@@ -409,6 +409,8 @@ def test_with_the_cpus_numbers_a_program_draws_what_it_draws_on_the_cpu(monkeypa
         torch.ocl.set_rng_state(saved)
         again = torch.randn(20, generator=torch.ocl.default_generators[0] if device == "ocl" else None, device=device)
         assert torch.equal(noise, again)
-        return [order.tolist(), x.tolist(), noise.tolist(), torch.rand(3).tolist()]
+        turned = torch.ones(5, 4, device=device).t()  # is filled as it lies
+        filled = [F.dropout(turned, 0.5), turned.clone().normal_(), torch.ones(9, 6, device=device)[::2, 1:].uniform_()]
+        return [order.tolist(), x.tolist(), noise.tolist(), torch.rand(3).tolist(), [y.tolist() for y in filled]]
 
     assert program("ocl") == program("cpu")

@@ -33,9 +33,8 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return torch.zeros_like(input), torch.zeros_like(input, dtype=torch.bool)
     ours = generators.of(None)
     if ours is None or not programs.floating(input.dtype):
-        kept = torch.empty(input.shape, dtype=torch.bool, device="cpu").bernoulli_(
-            1 - p, generator=generators.on_host(None)
-        )
+        kept = torch.empty_like(input, dtype=torch.bool, device="cpu")  # which is filled as it lies
+        kept.bernoulli_(1 - p, generator=generators.on_host(None))
         mask = storage.upload(kept)
         return input * mask * (1 / (1 - p)), mask
     x = input if dense(input) else input.contiguous()

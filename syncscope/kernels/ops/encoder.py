@@ -49,22 +49,22 @@ def attention(
     if query.dim() != 3 or not query.numel():
         raise NotNative
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
-    heads = [
+    asked, found, given = (
         F.linear(x, w, b).view(x.shape[0], x.shape[1], num_head, -1).transpose(1, 2)
         for x, w, b in zip((query, key, value), weights, biases, strict=True)
-    ]
+    )
     hidden = None
     if mask is not None:
         hidden = mask if mask.dtype == torch.bool else mask != 0
         hidden = hidden[:, None, None, :] if mask_type == _PADDING and hidden.dim() == 2 else hidden
     seen = query.new_empty(0)
     if need_weights:
-        scores = heads[0] @ heads[1].transpose(2, 3) / math.sqrt(embed_dim // num_head)
+        scores = asked @ found.transpose(2, 3) / math.sqrt(embed_dim // num_head)
         seen = (scores if hidden is None else scores.masked_fill(hidden, -math.inf)).softmax(-1)
-        made = seen @ heads[2]
+        made = seen @ given
         seen = seen.mean(1) if average_attn_weights else seen
     else:
-        made = F.scaled_dot_product_attention(*heads, attn_mask=None if hidden is None else ~hidden)
+        made = F.scaled_dot_product_attention(asked, found, given, attn_mask=None if hidden is None else ~hidden)
     return F.linear(made.transpose(1, 2).reshape(query.shape[0], query.shape[1], -1), proj_weight, proj_bias), seen
 
 

@@ -86,7 +86,7 @@ def _on_host(name: str) -> Callable[..., Tensor]:
     target = overload(name)
 
     def draw(self: Tensor, *args: float, generator: Generator | None = None) -> Tensor:
-        host = torch.empty(self.shape, dtype=self.dtype, device="cpu")
+        host = torch.empty_strided(self.shape, self.stride(), dtype=self.dtype, device="cpu")  # filled as it lies
         return self.copy_(target(host, *args, generator=generators.on_host(generator)))
 
     return draw

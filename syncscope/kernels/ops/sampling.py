@@ -30,7 +30,7 @@ def bernoulli_each(self: Tensor, p: Tensor, *, generator: Generator | None = Non
     ours = generators.of(generator)
     known = programs.supported(self.dtype) or self.dtype in programs.HALVES
     if ours is None or not known or p.device.type != storage.NAME:
-        host = torch.empty(self.shape, dtype=self.dtype, device="cpu")
+        host = torch.empty_strided(self.shape, self.stride(), dtype=self.dtype, device="cpu")
         return self.copy_(host.bernoulli_(p.cpu(), generator=generators.on_host(generator)))
     if not p.dtype.is_floating_point:
         raise RuntimeError(f"expected probabilities tensor to have floating type, got {p.dtype}")
