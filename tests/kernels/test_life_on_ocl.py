@@ -201,7 +201,8 @@ b = a @ a @ a
 b.requires_grad_().sum().backward()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("ocl: building kernels")]  # on a busy machine
+    assert (done.returncode, said) == (0, [])
 
 
 def test_memory_is_counted_under_the_names_of_torch_cuda():
@@ -233,3 +234,10 @@ def test_torch_accelerator_counts_memory_too():
 def test_a_result_for_the_cpu_is_refused_in_pytorchs_words():
     with pytest.raises(RuntimeError, match="at least two devices, ocl:0 and cpu"):
         torch.add(torch.ones(3, device="ocl"), 1, out=torch.ones(3))
+
+
+def test_words_on_the_cpu_are_refused_as_on_cuda():
+    rows = torch.nn.Embedding(3, 2, device="ocl")
+    with pytest.raises(RuntimeError, match="at least two devices, ocl:0 and cpu"):
+        rows(torch.tensor([1]))
+    assert rows.weight[torch.tensor([1])].shape == (1, 2)  # an index may come from there

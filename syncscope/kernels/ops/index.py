@@ -237,7 +237,9 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @op("index_select")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Rows of a dimension, by number."""
+    """Rows of a dimension, by number. As on CUDA, and other than in `x[index]`, the numbers must be on the device, too."""
+    if index.device != self.device:
+        raise storage.elsewhere(index)
     if not self.dim():
         raise NotNative
     return take(self, [None] * (dim % self.dim()) + [index.view(-1)])
