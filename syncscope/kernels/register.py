@@ -72,5 +72,8 @@ def register() -> None:
     for key in ("Conjugate", "Negative"):
         # Else PyTorch would resolve the source first, by a copy, whose source it would resolve first...
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
+    # Else `module.to("ocl")` would make new parameters instead of moving those there are: weights that two layers share would
+    # be two from then on, and an optimizer made before would go on with the old ones.
+    aten.impl("_has_compatible_shallow_copy_type", lambda mine, other: True, "PrivateUse1")
     for name in ("is_pinned", "_pin_memory"):
         aten.impl(name, getattr(backend, name), "CPU")

@@ -201,7 +201,9 @@ b = a @ a @ a
 b.requires_grad_().sum().backward()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    said = [line for line in done.stderr.splitlines() if not line.startswith("ocl: building kernels")]  # on a busy machine
+    said = [
+        line for line in done.stderr.splitlines() if not line.startswith("ocl: building kernels")
+    ]  # on a busy machine
     assert (done.returncode, said) == (0, [])
 
 
@@ -241,3 +243,21 @@ def test_words_on_the_cpu_are_refused_as_on_cuda():
     with pytest.raises(RuntimeError, match="at least two devices, ocl:0 and cpu"):
         rows(torch.tensor([1]))
     assert rows.weight[torch.tensor([1])].shape == (1, 2)  # an index may come from there
+
+
+def test_a_module_that_moves_keeps_its_parameters():
+    net = torch.nn.Sequential(torch.nn.Embedding(4, 3), torch.nn.Linear(3, 4, bias=False))
+    net[1].weight = net[0].weight  # as language models share it
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # made before the move
+    net(torch.tensor([1])).sum().backward()
+    shared = net[0].weight
+    for device in ("ocl", "cpu", "ocl"):
+        net.to(device)
+        assert net[0].weight is net[1].weight is shared is optimizer.param_groups[0]["params"][0]
+        assert (shared.device.type, shared.grad.device.type) == (device, device)
+        before = shared.detach().clone()
+        optimizer.zero_grad()
+        net(torch.tensor([1, 2], device=device)).sum().backward()
+        optimizer.step()
+        torch.testing.assert_close(shared.detach(), before - 0.1 * shared.grad)
+        assert shared.grad.abs().sum() > 0
