@@ -33,7 +33,7 @@ OTHERS = """
     nn.functional.interpolate nn.functional.logsigmoid nn.functional.scaled_dot_product_attention unique sort topk
     masked_select masked_scatter index_put __getitem__ softmax log_softmax var_mean std var count_nonzero norm
     linalg.vector_norm where masked_fill view_as_complex uniform normal bernoulli zeros ones full arange linspace
-    tril_indices triu_indices to clone contiguous nn.functional.pad nn.functional.unfold nn.functional.fold
+    tril_indices triu_indices to clone contiguous
 """
 
 # Integers are computed in kernels of their own: the operators for which that matters.
@@ -70,7 +70,7 @@ class Count:
 
 
 COUNT = Count()  # of this process
-# Reached by tests of their own: PyTorch has no samples of them, or skips them on the CPU.
+# Reached by tests of their own: PyTorch has no samples of them, skips them on the CPU, or has plainer ones first.
 ELSEWHERE = {
     "_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward",
     "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_copy_from_and_resize", "random_", "randperm",
@@ -80,6 +80,10 @@ ELSEWHERE = {
     "_weight_norm_interface", "_weight_norm_interface_backward", "_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa_backward",
     "_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa_backward", "_amp_update_scale_", "rrelu_with_noise",
     "_scaled_dot_product_fused_attention_overrideable",
+    "_native_multi_head_attention", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned",
+    "_transformer_encoder_layer_fwd", "adaptive_max_pool2d", "bucketize", "col2im", "im2col", "norm", "reflection_pad2d",
+    "reflection_pad2d_backward", "reflection_pad3d", "reflection_pad3d_backward", "replication_pad2d",
+    "replication_pad2d_backward", "replication_pad3d", "replication_pad3d_backward", "searchsorted",
     "_scaled_dot_product_fused_attention_overrideable_backward",
 }  # fmt: skip
 
