@@ -38,7 +38,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import Place, Span
-from syncscope.project.compiled import is_scripted
+from syncscope.project.compiled import is_scripted, says_it_is_scripted
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.syntax import statements
@@ -339,7 +339,8 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
     try:
         rule = ruleset(config.rules)[finding.rule]
         fix = mended(rule, site, function)
-        if fix is not None and is_scripted(finding.function, source.path, source.code):
+        scripted = is_scripted(finding.function, source.path, source.code)
+        if fix is not None and (scripted or says_it_is_scripted(site.function, source.code)):
             fix = mended(rule, site, function, compiles=True)
     except CannotRewrite:
         return finding

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from syncscope.files import regular
+from syncscope.model.source import line_starts
 from syncscope.project.folders import root_of
 from syncscope.project.references import (
     LARGEST,
@@ -45,6 +46,17 @@ def is_scripted(name: str, path: str, code: bytes) -> bool:
             return True
         name = name.rpartition(".")[0]
     return False
+
+
+_SAID = re.compile(rb"#[^\n]*\b(?:jit|torchscript|scriptable)\b", re.IGNORECASE)
+
+
+def says_it_is_scripted(function: ast.AST | None, code: bytes) -> bool:
+    """Whether a comment in a function says that TorchScript takes it, which others may ask of it: `# jit cannot do this`."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or b"#" not in code:
+        return False
+    starts, end = line_starts(code), function.end_lineno or 0
+    return _SAID.search(code, starts[function.lineno - 1], starts[end] if end < len(starts) else len(code)) is not None
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,7 @@
-"""`kept.append(x.cpu())` in a loop and `torch.cat(kept)` after it, as `torch.cat(kept).cpu()`."""
+"""`kept.append(x.cpu())` in a loop and `torch.cat(kept)` after it, as `torch.cat(kept).cpu()`.
+
+It waits for code like torchmetrics' `bert.py`; most loops that collect so are of an evaluation, and cold.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`goal[m, label[m]] = number` as `goal.masked_fill_(...)` where the column is the row's label. The site is either."""
+"""`goal[m, label[m]] = number` as `goal.masked_fill_(...)` where the column is the row's label. The site is either.
+
+It waits for code like torchvision's `fcos.py`: the goals of the anchors that have a class.
+"""
 
 from __future__ import annotations
 

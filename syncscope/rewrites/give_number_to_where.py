@@ -1,6 +1,7 @@
 """`torch.where(m, x, torch.tensor(0.0))` as `torch.where(m, x, 0.0)`.
 
-It waits for code like AllenNLP's `bias_metrics.py`: `torch.where(~gap.isinf(), gap, torch.tensor(float("nan")))`.
+It waits for code like AllenNLP's `bias_metrics.py`: `torch.where(~gap.isinf(), gap, torch.tensor(float("nan")))`,
+and NeMo's `sortformer_modules.py`, where the device of the mask is only guessed.
 """
 
 from __future__ import annotations

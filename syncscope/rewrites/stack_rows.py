@@ -1,4 +1,7 @@
-"""`x[[0, 2]]` as `torch.stack((x[0], x[2]))`."""
+"""`x[[0, 2]]` as `torch.stack((x[0], x[2]))`.
+
+It waits for code like ultralytics' `loss.py`: `x[[0, 1]]` of a few rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`rows = nonzero(m).squeeze(1)` that serve for counts and sums only: `x[rows].sum() / len(rows)` with the mask itself."""
+"""`rows = nonzero(m).squeeze(1)` that serve for counts and sums only: `x[rows].sum() / len(rows)` with the mask itself.
+
+It waits for code like mmdet's `ssd_head.py`, whose rows serve a count and sums; most that are looked for are needed as such.
+"""
 
 from __future__ import annotations
 

@@ -164,3 +164,12 @@ def test_a_model_is_told_how_many_graphs_there_are_by_the_loop_that_knows() -> N
     )
     told = GRAPHS.replace("global_add_pool(x, batch)", "global_add_pool(x, batch, 8)")
     assert not findings(HEAD + told, "hidden-read")
+
+
+def test_what_a_comment_says_is_scripted_is_written_so_that_it_can_be() -> None:
+    code = (
+        "def f(species: torch.LongTensor, names: dict[int, str]):\n    # {}\n    out = []\n    for x in species:\n"
+        "        out.append(names[x.item()])\n    return out\n"
+    )
+    assert "species.tolist()" in fixed(HEAD + code.format("in their order"), allowed=FIXES)
+    assert "tolist" not in fixed(HEAD + code.format("no comprehension, so that jit can compile it"), allowed=FIXES)
