@@ -19,12 +19,12 @@ from syncscope.verify.fewer_steps import IN_COMMON, steps_in_common
 from syncscope.verify.held import Name
 from syncscope.verify.of_libraries import real
 from syncscope.verify.one_process import NotComparedError
-from syncscope.verify.own_files import imported_by
+from syncscope.verify.own_files import imported_by, may_change_environment
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN
 from syncscope.verify.runs import Runs
-from syncscope.verify.trial import LIBRARIES
+from syncscope.verify.trial import LIBRARIES, TRAINERS
 from syncscope.verify.values import (
     LAST_BIT,
     Difference,
@@ -72,7 +72,8 @@ class Compared:
             UserError: it does not run, or makes no steps.
         """
         self.runs.tell("as written: does it run, and what does it compute")
-        self._import_before(imported_by(self.runs.program, LIBRARIES))
+        libraries = LIBRARIES if may_change_environment(self.runs.program) else (*LIBRARIES, *TRAINERS)
+        self._import_before(imported_by(self.runs.program, libraries))
         run = self.must_run(AS_WRITTEN, self.runs.program)
         self.found.steps = run.found["steps"]
         if self.found.steps < 2:
@@ -95,7 +96,7 @@ class Compared:
         self.runs.more_steps = run.found["cut"] and self.runs.settings.steps is None
         only = self.runs.settings.only
         self.libraries |= set() if only else real(Place(path, line) for path, line in run.found["libraries"])
-        self._import_before(run.found["imports"])
+        self._import_before([name for name in run.found["imports"] if name.partition(".")[0] in libraries])
         if twice:
             self.own_noise()
         return files

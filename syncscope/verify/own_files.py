@@ -23,6 +23,9 @@ UNSEEN = re.compile(
 """By which a program may run files that no import statement names, or look for those in other places than we do."""
 
 
+ENVIRONMENT = re.compile(rb"environ\b|putenv|dotenv")
+
+
 def own_files(program: Program) -> list[str] | None:
     """Absolute paths, links resolved, that of the program itself first; None where there may be more than can be seen so."""
     roots = [folder for folder in sys.path if os.path.isdir(folder) and _is_own(os.path.join(folder, "a.py"))]
@@ -63,6 +66,12 @@ def imported_by(program: Program, libraries: Collection[str]) -> list[str]:
             named = (name for name, level in _imported(ast.parse(Path(path).read_bytes())) if not level)
             found.update(dict.fromkeys(name for name in named if name.partition(".")[0] in {*libraries} - own))
     return [*found]
+
+
+def may_change_environment(program: Program) -> bool:
+    """Whether the program's own files speak of the environment, which a library may read when it is imported."""
+    files = own_files(program)
+    return files is None or any(ENVIRONMENT.search(Path(path).read_bytes()) for path in files)
 
 
 class _Walk:

@@ -35,6 +35,7 @@ FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
 LONGEST = 70  # letters of a folder in which `pymp-********/listener-********` may lie: a socket's name has at most 103
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
+TRAINERS = ("pytorch_lightning", "lightning", "torchmetrics", "transformers", "accelerate")  # begin none, but read it
 
 
 def serve() -> None:
@@ -231,7 +232,9 @@ class Observed:
         said["room"] = room()
         said["ready"] = self._ready  # s until the first step had ended
         said["cut"] = self._cut  # it would have gone on
-        wanted = {name for name in LIBRARIES if name in sys.modules and not imported.is_own(sys.modules[name])}
+        wanted = {
+            name for name in (*LIBRARIES, *TRAINERS) if name in sys.modules and not imported.is_own(sys.modules[name])
+        }
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in wanted]
         (self.folder / RESULT).write_text(json.dumps(said))
 
