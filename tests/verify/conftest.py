@@ -40,9 +40,8 @@ def warm_process() -> Iterator[socket.socket]:
         yield found
 
 
-@pytest.fixture
-def imported_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Runs are forked from a process that imported torch for the tests before, too."""
+def import_once(patch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """From now on runs are forked from a process that imported torch for the tests before, too."""
     if sys.platform != "linux":
         return
     found: socket.socket = request.getfixturevalue("warm_process")
@@ -50,4 +49,10 @@ def imported_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
     def serving(imports: str, kept: Sequence[int]) -> warm.Served:
         return warm.serving(found, {**processes.surroundings(), **os.environ, WITHIN: imports}, kept)
 
-    monkeypatch.setattr(processes, "_serving", serving)
+    patch.setattr(processes, "_serving", serving)
+
+
+@pytest.fixture
+def imported_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """As `import_once`, for a test."""
+    import_once(monkeypatch, request)

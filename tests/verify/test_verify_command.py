@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from click import ClickException
 from click.testing import CliRunner
+from verify.conftest import import_once
 from verify.programs import OFFERS
 from verify.slow_device import put_device
 
@@ -77,32 +78,47 @@ train(model, [torch.randn(5, 4) for _ in range(14)], torch.optim.SGD(model.param
 """
 
 
-def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
-    libraries = folder / "site-packages"  # so that its lines are not the program's
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of what runs in that folder."""
+    libraries, kept = folder / "site-packages", f"{folder}-runs"  # so that its lines are not the program's
     libraries.mkdir(exist_ok=True)
     put_device(libraries)
-    Path(f"{folder}-runs").mkdir(exist_ok=True)  # a folder of caches: elsewhere what a run writes is taken back
+    Path(kept).mkdir(exist_ok=True)  # a folder of caches: elsewhere what a run writes is taken back
+    return {"PYTHONPATH": str(libraries), "RUNS": f"{kept}/runs", "TORCH_HOME": kept}
+
+
+def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """It as a process, as a user starts it."""
     command = [sys.executable, "-m", "syncscope", "verify", *arguments]
-    return subprocess.Popen(
-        command, cwd=folder, text=True,
-        env=os.environ | {"PYTHONPATH": str(libraries), "RUNS": f"{folder}-runs/runs", "TORCH_HOME": f"{folder}-runs"},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, text=True, env=os.environ | surroundings(folder), **pipes)
 
 
-ONE_WORKER = pytest.mark.xdist_group("verify")  # the program is verified once, not once a worker
+def asked(patch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """The same in this process: its exit code, what it prints and what it says beside."""
+    patch.chdir(folder)
+    for name, value in surroundings(folder).items():
+        patch.setenv(name, value)
+    done = CliRunner().invoke(commands, ["verify", *arguments], standalone_mode=False)
+    if isinstance(done.exception, UserError):
+        return 2, done.stdout, f"{done.stderr}error: {done.exception.message}\n hint: {done.exception.hint}\n"
+    assert done.exception is None, done.output
+    return done.return_value, done.stdout, done.stderr
+
+
+ONE_WORKER = pytest.mark.xdist_group("runs of a program")  # the program is verified once, not once a worker
 
 
 @pytest.fixture(scope="module")
-def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, Any]]:
+def tried(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tuple[Path, int, dict[str, Any]]:
     """The program with four fixes, verified: its folder, the exit code, what was printed as JSON."""
     folder = tmp_path_factory.mktemp("verify")
     (folder / "train.py").write_text(TRAIN)
     options = ("--device=cpu", "--precision=30%", "--steps=12", "--format=json", "-o", "fixes.patch")
-    process = verify(folder, *options, "train.py", "7")
-    out, err = process.communicate(timeout=900)
-    assert "Traceback" not in err, err
-    return folder, process.returncode, json.loads(out)
+    with pytest.MonkeyPatch.context() as patch:
+        import_once(patch, request)
+        code, out, _ = asked(patch, folder, *options, "train.py", "7")
+    return folder, code, json.loads(out)
 
 
 def of_line(found: dict[str, Any], text: str) -> dict[str, Any]:
@@ -195,35 +211,40 @@ def test_where_torch_is_missing_that_is_said(tmp_path: Path, program: str, said:
     assert "KeyError" not in err
 
 
-def test_another_version_that_fails_cannot_be_run(tmp_path: Path) -> None:
+@ONE_WORKER
+@pytest.mark.usefixtures("imported_once")
+def test_another_version_that_fails_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "before.py").write_text(DRAWN)
     (tmp_path / "after.py").write_text(DRAWN.replace("loss.item()", "raise ValueError('not yet')"))
-    process = verify(tmp_path, "--steps=12", "before.py", "after.py")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 2
+    code, out, err = asked(monkeypatch, tmp_path, "--steps=12", "before.py", "after.py")
+    assert code == 2
     assert re.search(
         r"Traceback .*ValueError: not yet\nerror: after.py cannot be run: ValueError: not yet\n", err, re.DOTALL
     )
     assert not out
 
 
-def test_another_version_that_fails_when_it_is_timed_cannot_be_run(tmp_path: Path) -> None:
+@ONE_WORKER
+@pytest.mark.usefixtures("imported_once")
+def test_another_version_that_fails_when_it_is_timed_cannot_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     once = "import os\nmark = os.environ['RUNS'] + '-after'\nif os.path.exists(mark):\n    raise OSError('taken')\n"
     (tmp_path / "before.py").write_text(DRAWN)
     (tmp_path / "after.py").write_text(f"{once}open(mark, 'w').close()\n{DRAWN}")
-    process = verify(tmp_path, "--steps=12", "before.py", "after.py")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 2
+    code, out, err = asked(monkeypatch, tmp_path, "--steps=12", "before.py", "after.py")
+    assert code == 2
     assert "error: after.py cannot be run: OSError: taken\n" in err
     assert not out
 
 
-def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
+@ONE_WORKER
+@pytest.mark.usefixtures("imported_once")
+def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     once = "import os\nif os.path.exists(os.environ['RUNS']):\n    raise OSError('the port is taken')\n"
     (tmp_path / "train.py").write_text(f"{once}open(os.environ['RUNS'], 'w').close()\nimport torch\n{OFFERS}{TRAINED}")
-    process = verify(tmp_path, "--steps=12", "--device=cpu", "train.py")
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 2
+    code, _, err = asked(monkeypatch, tmp_path, "--steps=12", "--device=cpu", "train.py")
+    assert code == 2
     assert "cannot be run: OSError: the port is taken\n hint: it ran once, and fails the second time" in err
 
 
@@ -245,14 +266,13 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     assert not left_in(tmp_path)
 
 
+@ONE_WORKER
 @pytest.mark.usefixtures("imported_once")
 def test_a_budget_that_is_too_short_says_what_it_went_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("before", "after"):
         (tmp_path / f"{name}.py").write_text(DRAWN.replace("import drawn_clock", "").replace("0.004", "0.3"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
-    arguments = ["verify", "--budget=8s", "--steps=12", "before.py", "after.py"]
-    said = " ".join(CliRunner().invoke(commands, arguments, standalone_mode=False).stdout.split())
+    _, out, _ = asked(monkeypatch, tmp_path, "--budget=8s", "--steps=12", "before.py", "after.py")
+    said = " ".join(out.split())
     assert " s a first run that looks" in said
     assert re.search(
         r"spent before everything was tried: imports took \d+ s(, and the first| and a run \d+\.\d s, .* --budget \dm)",
