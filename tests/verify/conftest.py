@@ -1,9 +1,11 @@
 """A program to verify, in a folder of its own with what an earlier run of it left."""
 
+import functools
 import os
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,22 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def warm_process() -> Iterator[socket.socket]:
     with warm.process({**os.environ, **processes.surroundings()}) as found:
         yield found
+
+
+Python = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def in_a_process(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`python ARGUMENTS`."""
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=500)
+
+
+@pytest.fixture
+def python(request: pytest.FixtureRequest) -> Python:
+    """The same in a fork of a process that imported torch before."""
+    if sys.platform != "linux":
+        return in_a_process
+    return functools.partial(warm.ran, request.getfixturevalue("warm_process"))
 
 
 def import_once(patch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:

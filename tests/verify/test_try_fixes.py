@@ -1,12 +1,11 @@
 """`trace.try_fixes()`, called by programs: fixes are tried in the run, which goes on bit for bit as it would have."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from verify.conftest import Python, in_a_process
 
 from syncscope import kineto
 
@@ -130,11 +129,11 @@ INSIDE = """for number, x in enumerate(loader):
 """
 
 
-def run(program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[str, Any]], str]:
+def run(python: Python, program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[str, Any]], str]:
     """What a program prints, what it was told of its fixes, and all that is said beside it."""
     Path("losses.db").unlink(missing_ok=True)
     Path("train.py").write_text(program)
-    done = subprocess.run([sys.executable, "train.py", *arguments], capture_output=True, text=True, timeout=500)
+    done = python("train.py", *arguments)
     assert done.returncode == code, done.stderr
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     return done.stdout, told, done.stderr
@@ -149,10 +148,10 @@ def run(program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[st
         pytest.param(INSIDE, "history.append(found", id="inside", marks=pytest.mark.slow),
     ],
 )
-def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(body: str, line: str) -> None:
+def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(python: Python, body: str, line: str) -> None:
     program = TRAIN.replace("BODY", body)
-    expected, _, _ = run(program)
-    tried, told, _ = run(program, "asks")
+    expected, _, _ = run(python, program)
+    tried, told, _ = run(python, program, "asks")
     assert tried == expected
     number = next(at for at, text in enumerate(program.splitlines(), 1) if line in text)
     (row,) = [row for row in told[0]["fixes"] if row[:2] == [number, "host-read"]]
@@ -197,13 +196,13 @@ show(trace.try_fixes(lambda: trainer.step(x), **OPTIONS))
     ],
 )
 def test_what_cannot_be_made_again_is_an_error_that_says_what_it_wants(body: str, why: str) -> None:
-    _, _, said = run(TRAIN.replace("BODY", body), code=1)
+    _, _, said = run(in_a_process, TRAIN.replace("BODY", body), code=1)
     assert why in said
     assert "trace.try_fixes(lambda: train_step(batch))" in said
 
 
-def test_what_runs_may_not_be_what_its_file_holds_by_now() -> None:
-    _, told, _ = run(TRAIN.replace("BODY", CHANGED))
+def test_what_runs_may_not_be_what_its_file_holds_by_now(python: Python) -> None:
+    _, told, _ = run(python, TRAIN.replace("BODY", CHANGED))
     assert {row[-1] for row in told[0]["fixes"] if row[1] == "host-read" and row[2] == "safe"} <= {
         "what it changes is reached through no function that is alive: `syncscope run --try` tries it"
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from verify.conftest import in_a_process
 from verify.slow_device import DEVICE
 
 from syncscope import kineto
@@ -115,10 +116,8 @@ FORMS = {"for": OVER, "while": WHILE, "generator": GENERATOR}
 
 def run(*options: str, code: int = 0) -> tuple[str, str]:
     """What a run prints, and what is said beside it."""
-    for name in ("log.txt",):
-        Path(name).unlink(missing_ok=True)
-    command = [sys.executable, "-m", "syncscope", "run", "--device=cpu", *options, "train.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    Path("log.txt").unlink(missing_ok=True)
+    done = in_a_process("-m", "syncscope", "run", "--device=cpu", *options, "train.py")
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
 

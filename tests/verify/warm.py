@@ -4,16 +4,20 @@ To import torch and its compilers takes three seconds of a processor, and most o
 process is started for a user, and how it ends, is asked by `test_clearing.py`, `test_undo.py` and `test_verify_command.py`.
 """
 
+import atexit
 import contextlib
 import fcntl
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,6 +67,39 @@ def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int
     return Served(int(warm.recv(64)), open(ask, "wb", 0), open(answer, "rb", 0))
 
 
+def ran(warm: socket.socket, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A fork that runs what `python SCRIPT ...` would."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
+        answer, answered = os.pipe()
+        said = {"environment": {**os.environ}, "folder": os.getcwd(), "numbers": [0, 1, 2, answered], "ran": arguments}
+        socket.send_fds(warm, [json.dumps(said).encode()], [nothing.fileno(), out.fileno(), err.fileno(), answered])
+        os.close(answered)
+        warm.recv(64)
+        with open(answer) as told:
+            code = told.read()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, int(code or 70), out.read(), err.read())
+
+
+def _run(arguments: Sequence[str], answered: int) -> None:
+    """As Python does with its command line, up to the exit code."""
+    sys.argv[:] = arguments
+    sys.path[0] = str(Path(arguments[0]).resolve().parent)
+    code: Any = 0
+    try:
+        runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as left:
+        code = left.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(answered, str(code).encode())
+
+
 def _become(said: dict[str, Any], given: Sequence[int]) -> None:
     """In the fork: does not come back."""
     try:
@@ -80,6 +117,9 @@ def _become(said: dict[str, Any], given: Sequence[int]) -> None:
         own = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         sys.path[:] = [*([] if sys.flags.safe_path else [""]), *own, *(each for each in sys.path if each not in own)]
         sys.argv[:] = ["-c"]
+        if "ran" in said:
+            _run(said["ran"], said["numbers"][-1])
+            return
         from syncscope.verify.trial import serve
 
         serve()
