@@ -77,7 +77,7 @@ def is_as_it_was(folder: Path) -> bool:
 
 @linux
 def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None:
-    with Processes(time.monotonic() + 200) as runs:
+    with Processes(time.monotonic() + 500) as runs:
         for _ in range(2):
             runs.run(Request("time", Program("train.py", ("20",)), "", steps=15))
             assert sum("serve()" in line for line in running_in(project).values()) == 1  # the server alone
@@ -92,7 +92,7 @@ def test_what_a_loaders_workers_keep_in_the_temporary_folder_goes_with_the_run(
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")  # of verify's own: below a long name no socket may lie
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (project / "train.py").write_text(WORKERS)
-    with Processes(time.monotonic() + 200) as runs:
+    with Processes(time.monotonic() + 500) as runs:
         runs.run(Request("time", Program("train.py", ()), "", steps=15))
     assert not any(tmp_path.glob("pymp-*"))
 
@@ -197,7 +197,7 @@ def test_what_a_process_was_about_to_fork_is_there_when_it_is_looked_for(tmp_pat
 
 
 def until(holds: object) -> None:
-    end = time.monotonic() + 200
+    end = time.monotonic() + 500
     assert callable(holds)
     while not holds():
         assert time.monotonic() < end

@@ -45,7 +45,7 @@ def request(name: str, log: Path, fails: int = -1) -> Request:
 
 def test_runs_take_turns_of_five_steps_and_rest_whole_in_between(project: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with Processes(time.monotonic() + 200) as runs:
+    with Processes(time.monotonic() + 500) as runs:
         found = runs.side_by_side([(request("a", log), {}), (request("b", log), {})])
     assert [run.found["steps"] for run in found] == [15, 15]
     assert all(len(run.found["lengths"]) == 3 + 4 + 4 for run in found)  # the first step of a block does not count
@@ -59,7 +59,7 @@ def test_runs_take_turns_of_five_steps_and_rest_whole_in_between(project: Path, 
 
 def test_where_one_fails_all_end_and_nothing_is_left(project: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with Processes(time.monotonic() + 200) as runs, pytest.raises(RunFailedError) as failed:
+    with Processes(time.monotonic() + 500) as runs, pytest.raises(RunFailedError) as failed:
         runs.side_by_side([(request("a", log), {}), (request("b", log, fails=2), {})])
     assert failed.value.why == "ValueError: not beside another"
     assert (project / "checkpoint.pt").read_text() == "of yesterday"

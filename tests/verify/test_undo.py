@@ -280,6 +280,6 @@ def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
     monkeypatch.setattr(processes, "undo", interrupted)
     other = threading.Thread(target=time.sleep, args=(600,), daemon=True)
     other.start()
-    with Processes(time.monotonic() + 120) as runs, pytest.raises(KeyboardInterrupt):
+    with Processes(time.monotonic() + 500) as runs, pytest.raises(KeyboardInterrupt):
         runs.run(Request("time", Program("train.py"), ""))
     assert tree(project) == before

@@ -114,7 +114,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     """The program with four fixes, verified: its folder, the exit code, what was printed as JSON."""
     folder = tmp_path_factory.mktemp("verify")
     (folder / "train.py").write_text(TRAIN)
-    options = ("--device=cpu", "--precision=30%", "--steps=12", "--format=json", "-o", "fixes.patch")
+    options = ("--device=cpu", "--budget=60m", "--precision=30%", "--steps=12", "--format=json", "-o", "fixes.patch")
     with pytest.MonkeyPatch.context() as patch:
         import_once(patch, request)
         code, out, _ = asked(patch, folder, *options, "train.py", "7")

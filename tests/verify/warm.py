@@ -36,7 +36,7 @@ class Served:
     def communicate(self) -> None:
         with contextlib.suppress(BrokenPipeError):
             self.stdin.close()
-        end = time.monotonic() + 100
+        end = time.monotonic() + 500
         while Path(f"/proc/{self.pid}").exists() and time.monotonic() < end:
             time.sleep(0.005)
         self.stdout.close()
