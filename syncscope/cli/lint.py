@@ -80,7 +80,12 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")
-@click.option("-q", "--quiet", is_flag=True, help="The findings and nothing else: no counts, no hints.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="The findings alone: no counts, no hints, no `also waits`.",
+)
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: as many as CPUs.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -279,7 +284,8 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         from syncscope.exporters import _source_frame, concise
 
         shown, provenance = list(linted.shown), said["explain_finding"]
-        also = concise.text(linted.shown_also, color=output.color)
+        told = linted.shown_also if linted.tells_also and not said["quiet"] else ()
+        also = concise.text(told, color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
             output.write(concise.text(shown, color=output.color) + also)
         else:

@@ -6,7 +6,7 @@ import codecs
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
@@ -50,15 +50,21 @@ class Config:
 
     def wants(self, rule: str, families: Callable[[str], str] = lambda _: "") -> bool:
         """Whether this rule is on; names may be those of whole families, and ALL."""
-        names = {rule, families(rule), "ALL"} - {""}
-        return (not self.select or not names.isdisjoint(self.select)) and names.isdisjoint(self.ignore)
+        return (not self.select or names_one(self.select, rule, families)) and not names_one(
+            self.ignore, rule, families
+        )
 
     def ignored_in(self, path: str) -> frozenset[str]:
-        """Rules that `per-file-ignores` turns off in this file."""
+        """What `per-file-ignores` turns off in this file, as it is written there: rules, families, ALL."""
         if not self.per_file_ignores:
             return frozenset()
         relative = os.path.relpath(path, self.root or os.curdir)
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
+
+
+def names_one(names: Collection[str], rule: str, families: Callable[[str], str]) -> bool:
+    """Whether a rule is among these names, by its own, its family's, or ALL."""
+    return bool(names) and not ({rule, families(rule), "ALL"} - {""}).isdisjoint(names)
 
 
 KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file", "refused")}

@@ -17,7 +17,7 @@ from syncscope.files import regular
 from syncscope.heat.steps import Steps
 from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import LEAST, Config
+from syncscope.linter.config import LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.meant import is_meant
@@ -276,7 +276,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
     seen: set[tuple[str, Span]] = set()
     names = dotted(view.tree)
     for site, name in ((s, each) for s in found for each in claimed.get(s.op, ())):
-        if (name, site.span) in seen or name in off:
+        if (name, site.span) in seen or names_one(off, name, lambda each: family_slug(each, config.rules)):
             continue
         rule = rules[name]
         if site.op.family is Family.FALLBACK and config.backend != "ocl":

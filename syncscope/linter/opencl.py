@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from syncscope import opencl_c
 from syncscope.linter import suppressions
-from syncscope.linter.config import Config
+from syncscope.linter.config import Config, names_one
 from syncscope.linter.diagnostics import fingerprint, unparsable
+from syncscope.linter.rulesets import family_slug
 from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
 from syncscope.model.finding import Edit, Finding
@@ -69,7 +70,9 @@ def programs(source: SourceFile) -> Programs:
 def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Finding]:
     """What the rules that are on say of the programs of a file."""
     off = config.ignored_in(source.path)
-    on = {name: rule for name, rule in builtin().items() if name not in off}
+    on = {
+        name: rule for name, rule in builtin().items() if not names_one(off, name, lambda each: family_slug(each, ()))
+    }
     missed = [finding for each in held.units for finding in unread(source, each)]
     yield from missed[:1]
     programs = [KernelProgram(each) for each in held.units]

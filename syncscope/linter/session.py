@@ -41,6 +41,7 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     also: list[Found] = field(default_factory=list)  # as they are shown: what waits in a step, too, told in a line each
     known: int = 0  # findings that the baseline holds
+    tells_also: bool = True  # whether `also` is told in text: who asks a baseline wants what is new
     without_fix: int = 0  # findings that are left out for that
     is_stdin: bool = False
     in_files: bool = True
@@ -166,7 +167,8 @@ class Linted:
             where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         if self.also:
-            yield f"{len(self.also)} more {'waits' if len(self.also) == 1 else 'wait'} in a step, told in a line each"
+            told = "told in a line each" if self.tells_also else "told where no baseline is asked"
+            yield f"{len(self.also)} more {'waits' if len(self.also) == 1 else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):
@@ -284,6 +286,7 @@ def recall(linted: Linted) -> None:
     if path:
         known = baseline.load(path)
         new = {id(f) for f in baseline.unknown((f for _, f in linted.found), known, path)}
+        linted.tells_also = False
         linted.known = sum(id(f) not in new for _, f in linted.found)
         linted.found = [(s, f) for s, f in linted.found if id(f) in new]
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]

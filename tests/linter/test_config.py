@@ -108,6 +108,14 @@ def test_per_file_ignores_are_patterns_of_gitignore(door):
     assert door("lint").lines == [("src/train.py", 11, "host-read")]
 
 
+@pytest.mark.parametrize("name", ["ALL", "data-dependent-shape"])
+def test_per_file_ignores_take_families_and_all(door, name):
+    door.write("pyproject.toml", table(f'per-file-ignores = {{"tests/**" = ["{name}"]}}'))
+    for folder in ("tests", "src"):
+        door.write(f"{folder}/loss.py", MASKS.replace("nonzero", "unique"))
+    assert {path for path, _, _ in door("lint").lines} == {"src/loss.py"}
+
+
 def test_exclude_leaves_out_what_is_named_where_that_is_wanted(door):
     door.write("pyproject.toml", table('exclude = ["vendored"]'))
     for name in ("vendored/train.py", "train.py"):

@@ -42,6 +42,15 @@ def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door)
     assert "1 more waits in a step, told in a line each" in ran.err
 
 
+def test_who_asks_for_less_is_not_told_of_them(door):
+    door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
+    assert door("lint", "-q", "net.py").out == ""
+    door("lint", "--write-baseline", "known.json", "net.py")
+    ran = door("lint", "--baseline", "known.json", "net.py")
+    assert ran.out == ""
+    assert "1 more waits in a step, told where no baseline is asked" in ran.err
+
+
 def test_json_has_what_a_wait_is_worth_and_the_line_that_it_follows(door):
     door.write("loss.py", BESIDE)
     found = json.loads(door("lint", "--format", "json", "loss.py").out)
