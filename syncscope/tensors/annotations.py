@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import Class, Module
-from syncscope.project.names import lookup, member, named
+from syncscope.project.names import lookup, member
 from syncscope.project.syntax import each_of, name_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -16,6 +16,7 @@ from syncscope.tensors.facts import (
     LOADER,
     MODULE,
     NONE,
+    NP_ARRAY,
     NUMBER,
     OTHER,
     SIZE,
@@ -54,6 +55,8 @@ _LISTS = frozenset(
     """list List Sequence Iterable Iterator Collection set Set frozenset Generator deque MutableSequence""".split()
 )
 _DICTS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "DefaultDict"}
+_ARRAYS = {"ndarray", "NDArray", "ArrayLike"}
+_ANNOTATED_ARRAY = NP_ARRAY.but(confidence=2)  # `isinstance(x, Tensor)` is still asked where callers pass both
 _SAME = {"Optional", "Final", "Annotated", "Required", "NotRequired", "ClassVar", "Type"}
 
 
@@ -137,8 +140,8 @@ def _meaning(module: Module, target: Fact, why: str) -> Fact:
             )  # `DeviceMesh`, `Generator`: no tensor, whatever it is used like
     if word == "Tensor":
         return tensor(confidence=3, why=why or "annotated as a tensor")
-    if ref.startswith("numpy") and word in ("ndarray", "NDArray"):
-        return named("numpy.ndarray()")
+    if ref.startswith("numpy.") and word in _ARRAYS:
+        return _ANNOTATED_ARRAY
     if ref.startswith("builtins."):
         return Fact(OTHER, confidence=3, ref=ref + "()")
     return UNKNOWN
@@ -163,6 +166,8 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
         if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is ...:
             return items(annotated(module, inner[0], why))
         return sequence(*(annotated(module, each, why) for each in inner))
+    if word in _ARRAYS:
+        return _meaning(module, target, why)
     if word in _LISTS:
         return items(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:

@@ -177,6 +177,34 @@ CASES = {
             def _b(self, x, more=False):
                 return x if more else -x
     """,
+    "arrays of numpy by their annotation, and what is computed from them": """
+        import numpy as np
+        import numpy.typing as npt
+        from numpy.typing import ArrayLike
+
+        def kept_loss(pred: torch.Tensor, meta: np.ndarray):
+            meta = meta[meta[:, 0] > 0] + 1
+            w = float(meta.mean())
+            return (pred * w).mean() + meta.view(-1).size(0)
+
+        def typed_loss(pred: torch.Tensor, meta: npt.NDArray[np.float32], like: ArrayLike):
+            meta = abs(meta.mean(0)) * like[like[:, 0] > 0]
+            w = float(meta.mean()) + float(like.mean())
+            return (pred * w).mean() + meta.view(-1).size(0)
+
+        def either_loss(pred: torch.Tensor, meta: np.ndarray):
+            if isinstance(meta, torch.Tensor):
+                meta = meta.cpu().numpy()  # waits: cpu
+            return (pred * float(meta.mean())).mean()
+    """,
+    "what can be made an array, where no array is named": """
+        from numpy.typing import ArrayLike
+
+        def weighed_loss(pred: torch.Tensor, meta: ArrayLike):
+            meta = meta[meta[:, 0] > 0]
+            w = float(meta.mean())
+            return (pred * w).mean()
+    """,
     "what a model gives back, used as an array": """
         import numpy as np
 
