@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
 
 from syncscope.heat import arms, blocks
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
-from syncscope.project.syntax import walk
+from syncscope.tensors.asked import named, of_test
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, join
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
@@ -58,7 +57,7 @@ def branch(frame: Frame, node: ast.If) -> None:
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
-    asked = _asked(frame, test)
+    asked = named(frame, test)
     if frame.waits is not None:
         frame.around = Later(lambda: _of_body(frame, node, asked, said) or heat_of(before))
     if truth is not False:
@@ -105,7 +104,7 @@ def _doubt(start: Env, left: Env, right: Env) -> None:
 def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | None:
     """What the arm of an `if` says that is gone into where its test holds."""
     return (
-        arms.of_test(asked, partial(_number, frame))
+        of_test(frame, asked)
         or arms.of_arm(node.body)
         or arms.of_first(node)
         or arms.of_nothing(node)
@@ -124,37 +123,6 @@ def _of_last(frame: Frame, node: ast.If) -> Heat | None:
 def _of_rest(asked: ast.expr, before: Heat | None) -> Heat | None:
     """What is said of what stands behind an `if` that ends its block, and was said so before it."""
     return (arms.of_rest(asked) or before) if before is None or before.hot else before
-
-
-def _asked(frame: Frame, test: ast.expr) -> ast.expr:
-    """What a test asks, also where it was asked before and has a name: `every = step % 50 == 0`."""
-    if not isinstance(test, ast.Name):
-        return test
-    fact = frame.env.get(test.id)
-    return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
-
-
-def _number(frame: Frame, node: ast.expr) -> int | None:
-    """A whole number that stands here, or that its name is given once, in the function or at the top level of the file."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, int) else None
-    if not isinstance(node, ast.Name):
-        return None
-    function = frame.function.node if frame.function is not None else None
-    for scope in (function, frame.module.tree):
-        given = [each for each in walk(scope) if _binds(each, node.id)] if scope is not None else []
-        if given:
-            value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
-            return _number(frame, value) if isinstance(value, ast.Constant) else None
-    return None
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    """Whether this may give a name its value."""
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return any(isinstance(each, ast.Name) and each.id == name for target in targets for each in walk(target))
-    return isinstance(node, ast.arg) and node.arg == name
 
 
 def _main_guard(test: ast.expr) -> bool:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
+from syncscope.tensors.asked import behind
 from syncscope.tensors.facts import BOOL, COMPARED, TENSOR, TRUTH, tensor
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.narrowing import learnt, special
@@ -28,15 +29,17 @@ def condition(frame: Frame, node: ast.expr) -> Fact:
 
 def _all_asked(frame: Frame, node: ast.BoolOp) -> Fact:
     """The truth of `a and b`: the last operand is asked as well."""
-    env, guarded = frame.env, frame.guarded
+    env, guarded, around = frame.env, frame.guarded, frame.around
     for value in node.values:
         condition(frame, value)
+        if frame.waits is not None:
+            frame.around = behind(frame, value, node.op)
         frame.guarded = frame.guarded or special(value) or one_object(node, value)
         when, otherwise = learnt(frame, value)
         more = when if node.op.__class__ is ast.And else otherwise
         if more:
             frame.env = {**frame.env, **more}
-    frame.env, frame.guarded = env, guarded
+    frame.env, frame.guarded, frame.around = env, guarded, around
     return TRUTH
 
 

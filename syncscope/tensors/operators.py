@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.tensors.asked import behind
 from syncscope.tensors.conditions import condition, one_object
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -215,9 +216,11 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
     """`a and b` as a value: all operands but the last are asked for their truth."""
     *first, last = node.values
     result: Fact | None = None
-    env, guarded = frame.env, frame.guarded
+    env, guarded, around = frame.env, frame.guarded, frame.around
     for value in first:
         fact = condition(frame, value)
+        if frame.waits is not None:
+            frame.around = behind(frame, value, node.op)
         frame.guarded = frame.guarded or one_object(node, value)
         when, otherwise = learnt(frame, value)
         more = when if node.op.__class__ is ast.And else otherwise
@@ -225,5 +228,5 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
             frame.env = {**frame.env, **more}
         result = fact if result is None else join(result, fact)
     fact = evaluate(frame, last)
-    frame.env, frame.guarded = env, guarded
+    frame.env, frame.guarded, frame.around = env, guarded, around
     return join(result, fact) if result is not None else fact

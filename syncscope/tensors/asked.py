@@ -1,0 +1,55 @@
+"""What a test asks, with what its names stand for, and what that says of how often what it guards runs."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+
+from syncscope.heat import arms
+from syncscope.model.heat import Heat
+from syncscope.project.syntax import walk
+from syncscope.tensors.frame import Around, Frame, Later, heat_of
+
+
+def of_test(frame: Frame, test: ast.expr) -> Heat | None:
+    """What a test says of what runs where it holds."""
+    return arms.of_test(test, partial(_number, frame))
+
+
+def behind(frame: Frame, operand: ast.expr, op: ast.boolop) -> Around:
+    """What an operand of `and` or `or` says of those behind it, as the test of an `if` around them would."""
+    before, asked = frame.around, named(frame, operand)
+    if isinstance(op, ast.Or):
+        return Later(lambda: arms.of_rest(asked) or heat_of(before))
+    return Later(lambda: of_test(frame, asked) or heat_of(before))
+
+
+def named(frame: Frame, test: ast.expr) -> ast.expr:
+    """What a test asks, also where it was asked before and has a name: `every = step % 50 == 0`."""
+    if not isinstance(test, ast.Name):
+        return test
+    fact = frame.env.get(test.id)
+    return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
+
+
+def _number(frame: Frame, node: ast.expr) -> int | None:
+    """A whole number that stands here, or that its name is given once, in the function or at the top level of the file."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) else None
+    if not isinstance(node, ast.Name):
+        return None
+    function = frame.function.node if frame.function is not None else None
+    for scope in (function, frame.module.tree):
+        given = [each for each in walk(scope) if _binds(each, node.id)] if scope is not None else []
+        if given:
+            value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
+            return _number(frame, value) if isinstance(value, ast.Constant) else None
+    return None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    """Whether this may give a name its value."""
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(each, ast.Name) and each.id == name for target in targets for each in walk(target))
+    return isinstance(node, ast.arg) and node.arg == name
