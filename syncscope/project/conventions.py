@@ -45,6 +45,8 @@ _SELDOM = re.compile(
     r"record|summari[sz]e|display|monitor)(_|$)|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
 )
 
+_LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(return|with|log|collect)_info$")
+
 _LOADER = re.compile(
     r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
 )
@@ -80,6 +82,11 @@ def teaches(name: str) -> bool:
 def seldom(name: str) -> bool:
     """Whether people call so what they ask before something rare: a log, a picture, a look at what went wrong."""
     return bool(_SELDOM.search(name.lower()))
+
+
+def looks_closer(name: str) -> bool:
+    """Whether people call a flag so that asks for more than the result, to look at: `collect_stats`, `return_info`."""
+    return bool(_LOOKS_CLOSER.search(name.lower()))
 
 
 def are_names(name: str) -> bool:

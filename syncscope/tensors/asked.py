@@ -6,14 +6,16 @@ import ast
 from functools import partial
 
 from syncscope.heat import arms
-from syncscope.model.heat import Heat
-from syncscope.project.syntax import walk
+from syncscope.model.heat import Heat, Reason
+from syncscope.project import conventions
+from syncscope.project.syntax import dotted, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
 
 def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     """What a test says of what runs where it holds."""
-    return arms.of_test(test, partial(_number, frame))
+    said = arms.of_test(test, partial(_number, frame))
+    return said or (Reason.WHEN(ast.unparse(test)) if _is_off(frame, test) else None)
 
 
 def behind(frame: Frame, operand: ast.expr, op: ast.boolop) -> Around:
@@ -30,6 +32,47 @@ def named(frame: Frame, test: ast.expr) -> ast.expr:
         return test
     fact = frame.env.get(test.id)
     return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
+
+
+def _is_off(frame: Frame, test: ast.expr) -> bool:
+    """Whether a flag is off unless somebody turns it on to look: `STATS = False`, or `with_stats=False` as a default."""
+    cls, function = frame.cls, frame.function
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return any(_is_off(frame, part) for part in parts)
+        case ast.Name(id=name):
+            given = _default(function.node, name) if function is not None else None
+            return _says_off(frame, given, name) if given is not None else _number(frame, test) is False
+        case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
+            built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
+            kept = [each.value for each in walk(cls.node) if isinstance(each, ast.Assign) and _keeps(each, name)]
+            if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
+                return False
+            given = _default(built, kept[0].id) if isinstance(kept[0], ast.Name) else None
+            return _says_off(frame, given or kept[0], name)
+    return False
+
+
+def _says_off(frame: Frame, given: ast.expr, name: str) -> bool:
+    """Whether this is a constant of the file that is False, or `False` for a flag by which people ask for more to look at."""
+    if isinstance(given, ast.Constant):
+        return given.value is False and conventions.looks_closer(name)
+    return _number(frame, given) is False
+
+
+def _keeps(assign: ast.Assign, name: str) -> bool:
+    return any(dotted(target) == f"self.{name}" for target in assign.targets)
+
+
+def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+    """What a parameter is where nobody gives it."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args][::-1]
+    pairs = [
+        *zip(positional, arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((default for each, default in pairs if each.arg == name), None)
 
 
 def _number(frame: Frame, node: ast.expr) -> int | None:

@@ -1,0 +1,64 @@
+"""What stands behind a flag that is off, unless somebody turns it on to look at more, is cold."""
+
+import pytest
+from heat.hot_lines import heat
+
+SOURCE = """import torch
+from torch import nn
+
+COLLECT_STATS = False
+WEIGHED = True
+
+class Loss(nn.Module):
+    def __init__(self, collect=COLLECT_STATS, with_stats=False, smooth=False, weighed=WEIGHED, own_stats=True):
+        super().__init__()
+        self.collect = collect
+        self.with_stats = with_stats
+        self.kept = COLLECT_STATS
+        self.smooth = smooth
+        self.weighed = weighed
+        self.own_stats = own_stats
+        self.late_stats = with_stats
+
+    def turn_on(self):
+        self.late_stats = True
+
+    def forward(self, x: torch.Tensor, return_info=False, *, log_stats=False, scaled=False):
+        if self.collect:
+            self.a = x.min().item()  # cold
+        if self.with_stats and x.max() > 1:
+            self.b = x.max().item()  # cold
+        if self.kept:
+            self.c = x.sum().item()  # cold
+        if return_info:
+            self.d = x.std().item()  # cold
+        if log_stats:
+            self.e = x.var().item()  # cold
+        if COLLECT_STATS:
+            self.f = x.norm().item()  # cold
+        if self.smooth:
+            self.g = x.amin().item()  # hot
+        if self.weighed:
+            self.h = x.amax().item()  # hot
+        if self.own_stats:
+            self.i = x.mean().item()  # hot
+        if self.late_stats:
+            self.j = x.abs().sum().item()  # hot
+        if scaled:
+            self.k = x.exp().sum().item()  # hot
+        if WEIGHED:
+            self.l = x.log().sum().item()  # hot
+        return x.prod().item()  # hot
+"""
+LATER = "def turn_on():\n    global COLLECT_STATS\n    COLLECT_STATS = True\n"
+
+
+def test_flags_that_are_off_by_a_constant_or_as_a_default_are_cold() -> None:
+    rows = enumerate(SOURCE.splitlines(), 1)
+    assert heat(SOURCE.encode(), "losses.py") == {n: row.rpartition("# ")[2] for n, row in rows if "# " in row}
+
+
+@pytest.mark.parametrize(("more", "told"), [("", "cold"), (LATER, "hot")])
+def test_a_constant_that_the_file_sets_again_is_none(more: str, told: str) -> None:
+    line = next(n for n, row in enumerate(SOURCE.splitlines(), 1) if "norm" in row)
+    assert heat((SOURCE + more).encode(), "losses.py")[line] == told
