@@ -221,7 +221,8 @@ STEP_CALL = re.compile(
 )  # ... which holds a backward pass
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(
-    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
+    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
+    r"setup|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
@@ -369,7 +370,8 @@ def on_cpu(name: str) -> bool:
 CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
-    r"^_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|numpy|np|python|cpu|host|scipy\w*)$"
+    r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"
+    r"\w+(?<!from)_numpy)$"
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.

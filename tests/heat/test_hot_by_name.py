@@ -36,6 +36,13 @@ def test_what_runs_once_is_cold(name: str) -> None:
     assert [site.whole for site in found] == [False]
 
 
+@pytest.mark.parametrize("name", ["to_dict", "describe", "state_numpy", "__eq__"])
+def test_what_a_loss_is_asked_for_beside_its_steps_is_cold(name: str) -> None:
+    code = f"import torch\nclass OwnLoss(torch.nn.Module):\n    def {name}(self, x: torch.Tensor):\n        return x.item()\n"
+    assert heat(code.encode(), "losses.py") == {4: "cold"}
+    assert heat(code.replace(name, "weighed").encode(), "losses.py") == {4: "hot"}
+
+
 def test_what_is_only_known_of_a_loss_is_none() -> None:
     code = "import torch\ndef {}(x: torch.Tensor):\n    x.item()\n"
     said = {
