@@ -87,7 +87,7 @@ def test_a_recording_comes_through_a_pipe(folder):  # noqa: F811
 
 
 def test_a_report_of_no_findings_is_empty_and_text_is_the_terminals(folder):  # noqa: F811
-    assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "github"]).output == ""
+    assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "github"]).stdout == ""
     plain = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz"]).output
     assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "text"]).output == plain
 

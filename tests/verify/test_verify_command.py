@@ -132,7 +132,7 @@ def test_what_gains_stays_and_is_a_patch(tried: tuple[Path, int, dict[str, Any]]
     folder, _, found = tried
     made, read = of_line(found, "zeros(3)"), of_line(found, ".item()")
     assert (made["kept"], made["safety"], made["rule"], made["values"]) == (True, "safe", "created-on-host", "equal")
-    assert (read["kept"], read["safety"], read["values"]) == (True, "safe", "equal")
+    assert (read["kept"], read["safety"], read["values"]) == (True, "safe", "equal"), read
     for fix in (made, read):  # a third each of what the device takes and the program, by a clock that is drawn
         assert 0.64 < fix["low"] <= fix["ratio"] <= fix["high"] < 0.69
     assert 0.32 < found["ratio"] < 0.35
