@@ -307,4 +307,4 @@ def test_a_thread_that_exits_ends_the_program_at_once(tmp_path: Path) -> None:
     assert before.count("step") > 10
     assert after.count("step") < 200
     trace = recorded(tmp_path)
-    assert sum(event.kind == Kind.STEP for event in trace) > 0  # those until then, of which some only warm the recorder up
+    assert sum(event.kind == Kind.STEP for event in trace) > 0  # some warm the recorder up
