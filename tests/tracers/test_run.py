@@ -295,7 +295,7 @@ for step in range(10**9):
     optimizer.step()
     print("step", flush=True)
     time.sleep(0.005)
-    if step == 20: made.set()
+    if step == 100: made.set()  # of which some were not recorded
 """
 
 

@@ -111,6 +111,12 @@ class Trainer:
 trainer = Trainer()
 train = trainer.train
 """
+TRIES = (
+    "--try",
+    "--unsafe-fixes",
+    "--try-budget=300s",
+    "--active=8",
+)  # it is over after so many, however short they are
 FORMS = {"for": OVER, "while": WHILE, "generator": GENERATOR}
 
 
@@ -135,7 +141,7 @@ def result() -> dict[str, Any]:
 def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project: Path, form: str) -> None:
     (project / "train.py").write_text(TRAIN.replace("LOOP", FORMS[form].strip()))
     expected, _ = run()
-    tried, said = run("--try", "--unsafe-fixes", "--try-budget=300s")
+    tried, said = run(*TRIES)
     assert tried == expected
     found = result()
     (fix,) = [fix for fix in found["fixes"] if fix["rule"] == "host-read"]
@@ -152,7 +158,7 @@ def test_what_fails_when_rewritten_is_put_back_and_the_run_goes_on(project: Path
     )
     (project / "train.py").write_text(TRAIN.replace("LOOP", OVER.strip()))
     expected, _ = run()
-    tried, said = run("--try", "--unsafe-fixes", "--try-budget=300s")
+    tried, said = run(*TRIES)
     assert tried == expected
     (fix,) = [fix for fix in result()["fixes"] if fix["rule"] == "host-read"]
     assert (fix["values"], fix["kept"], fix["ratio"]) == ("changed", False, None)
@@ -187,7 +193,7 @@ def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: P
     )
     saving = saving.replace("480", "48000").replace("== 55", "== 5500")  # no loop ends meanwhile
     (project / "train.py").write_text(saving)
-    command = [sys.executable, "-m", "syncscope", "run", "--device=cpu", "--try", "--unsafe-fixes", "train.py"]
+    command = [sys.executable, "-m", "syncscope", "run", "--device=cpu", *TRIES, "train.py"]
     with open("out", "w") as out, open("err", "w") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
     end = time.monotonic() + 300
@@ -207,11 +213,11 @@ def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: P
 def test_what_cannot_be_tried_is_said(project: Path) -> None:
     plain = TRAIN.replace("LOOP", OVER.strip())
     (project / "train.py").write_text(plain)
-    _, said = run("--try")
+    _, said = run("--try", "--active=8")
     assert "nothing was tried: train.py:" in said
     assert "it is unsafe; --unsafe-fixes tries it" in said
     (project / "train.py").write_text(plain.replace("range(5)", "range(1)").replace("number == 55", "number == 9"))
-    _, said = run("--try", "--unsafe-fixes")
+    _, said = run("--try", "--unsafe-fixes", "--active=20")
     assert "nothing was tried: the program ended after 9 steps, before its recording was over" in said
 
 

@@ -100,23 +100,29 @@ def _run(arguments: Sequence[str], answered: int) -> None:
     os.write(answered, str(code).encode())
 
 
-def _become(said: dict[str, Any], given: Sequence[int]) -> None:
-    """In the fork: does not come back."""
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setsid()
-        os.chdir(said["folder"])
-        for number, one in zip(said["numbers"], [fcntl.fcntl(one, fcntl.F_DUPFD, FREE) for one in given], strict=True):
-            os.dup2(one, number)
+def _take_over(said: dict[str, Any], given: Sequence[int]) -> None:
+    """In the fork: its descriptors, environment and paths."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    os.chdir(said["folder"])
+    for number, one in zip(said["numbers"], [fcntl.fcntl(one, fcntl.F_DUPFD, FREE) for one in given], strict=True):
+        os.dup2(one, number)
+        os.close(one)
+    for one in given:
+        if one not in said["numbers"]:
             os.close(one)
-        for one in given:
-            if one not in said["numbers"]:
-                os.close(one)
-        os.environ.clear()
-        os.environ.update(said["environment"])
-        own = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-        sys.path[:] = [*([] if sys.flags.safe_path else [""]), *own, *(each for each in sys.path if each not in own)]
-        sys.argv[:] = ["-c"]
+    os.environ.clear()
+    os.environ.update(said["environment"])
+    own = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    sys.path[:] = [*([] if sys.flags.safe_path else [""]), *own, *(each for each in sys.path if each not in own)]
+    sys.argv[:] = ["-c"]
+
+
+def _become(said: dict[str, Any], given: Sequence[int]) -> None:
+    """In the fork: does not come back. Runs compare what names hold here and below, and numbers of descriptors differ."""
+    try:
+        _take_over(said, given)
+        given = ()
         if "ran" in said:
             _run(said["ran"], said["numbers"][-1])
             return
@@ -133,7 +139,8 @@ def _bury(number: int, frame: object) -> None:
             pass
 
 
-def _main(there: socket.socket) -> None:
+def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
+    """In each fork, what it is to be. The process itself ends in here, when nobody is there to ask."""
     sys.path[0] = str(ROOT)
     from syncscope.verify.trial import PRELOADED
 
@@ -144,15 +151,15 @@ def _main(there: socket.socket) -> None:
     while True:
         said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
         if not said:
-            return
+            sys.exit()
         child = os.fork()
         if child == 0:
             there.close()
-            _become(json.loads(said), given)
+            return json.loads(said), given
         for one in given:
             os.close(one)
         there.send(str(child).encode())
 
 
 if __name__ == "__main__":
-    _main(socket.socket(fileno=int(sys.argv[1])))
+    _become(*_asked_for(socket.socket(fileno=int(sys.argv[1]))))
