@@ -87,7 +87,10 @@ def proof(python: tuple[str, ...]) -> str:
         return f"undecided in the time that was left; without a limit: {full}"
     middle, low, high = (100 * (1 - found[end]) for end in ("ratio", "high", "low"))
     values = f"; values {found['values']}" if found.get("values") else ""
-    return f"with one of the rewrites a step is {middle:.0f} % shorter ({low:.0f} to {high:.0f} %), measured in turns{values}"
+    measured = f"{middle:.0f} % shorter ({low:.0f} to {high:.0f} %)"
+    if low <= 0 <= high:
+        return f"undecided in the time that was left, {measured} so far{values}; without a limit: {full}"
+    return f"with one of the rewrites a step is {measured}, measured in turns{values}"
 
 
 def waits_of(trace: Any) -> float:

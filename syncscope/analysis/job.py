@@ -223,13 +223,10 @@ def _verdict(
             f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
     if slow.imposed > 0 and slow.cause == LATE_START:
-        told += (
-            " Its recording begins later than those of the others, and what made it late lies before: record from an "
-        )
-        told += "earlier step."
-    if saving is not None and slow.imposed / max(1, len(rows) - 1) > max(
-        0.0, saving
-    ):  # who is late matters more than any sync
+        told += " Its recording begins later than those of the others, and what made it late lies before: "
+        told += "record from an earlier step."
+    each = slow.imposed / max(1, len(rows) - 1)
+    if saving is not None and each > max(0.0, saving):  # who is late matters more than any sync
         return f"{told.strip()} {_of_syncs(step, saving, between, error, doubtful, rows)}".strip()
     return f"{_of_syncs(step, saving, between, error, doubtful, rows)}{told}"
 
