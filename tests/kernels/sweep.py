@@ -101,13 +101,18 @@ def summary(parts: list[dict[str, Any]]) -> str:
     sets, samples, gradients = (sum(p[key] for p in parts) for key in ("sets", "samples", "gradients"))
     overloads = len(operators.native) + len(operators.views)
     return (
-        f"{len({n.strip('_') for n in native_names()})} native operators ({overloads} overloads); of PyTorch's "
+        f"{number_of_native()} native operators ({overloads} overloads); of PyTorch's "
         f"samples {samples} in {sets} sets agree with the CPU, and {gradients} gradients; {len(GAPS)} declared gaps"
     )
 
 
 def name(info: OpInfo) -> str:
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+def number_of_native() -> int:
+    """With in-place forms counted as their operator."""
+    return len({name.strip("_") for name in native_names()})
 
 
 def native_names() -> set[str]:

@@ -1,6 +1,8 @@
 """Every native operator on PyTorch's own samples against the CPU; the gaps are declared, and still gaps."""
 
 import copy
+import re
+from pathlib import Path
 
 import pytest
 import sweep
@@ -12,6 +14,9 @@ from syncscope.kernels import generator, plans, queue
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 CASES = sweep.chosen()
+
+
+DOCUMENTS = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -124,3 +129,9 @@ def test_images_are_resized_both_ways(mode, how, ran):
     torch.testing.assert_close(got.cpu(), expected, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-4, atol=1e-4)
     assert any("backward" in name for name in ran)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/device.md"])
+def test_documents_say_how_many_operators_are_native(document):
+    said = re.findall(r"(\d+)\soperators\s(?:have|in)\skernels", (DOCUMENTS / document).read_text())
+    assert said == [str(sweep.number_of_native())]
