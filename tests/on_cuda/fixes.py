@@ -2,6 +2,7 @@
 
 python tests/on_cuda/fixes.py > fixes.json
 python tests/on_cuda/fixes.py --table fixes.json > tests/rules/cuda_fixes.txt
+python tests/on_cuda/fixes.py read_dict_at_once     these alone; of torch_geometric only where it is installed
 """
 
 import copy
@@ -48,6 +49,14 @@ class Next(torch.nn.Module):
 class Divided(torch.nn.Module):
     def forward(self, scores, labels, avg_factor):
         return scores.sum() / avg_factor
+
+class Graphs:
+    x, edge_index, y = torch.randn(6, 5, device=d), None, torch.tensor([1, 0], device=d)
+    batch, num_graphs = torch.tensor([0, 0, 0, 1, 1, 1], device=d), 2
+
+def whole(model):
+    model.conv, model.head = (lambda x, edges: linear(x)), torch.nn.Identity()
+    return model
 """
 PAIRS = {  # what no example runs: as written, as fixed
     "check_comparison_on_device": (
@@ -89,6 +98,12 @@ RUNS = {  # examples that random inputs cannot start: rewrite, number of the exa
     ("ask_the_list", 0): "padded([x[0], x[1]], x)",
     ("ask_the_list", 1): "counted([x[0], x[1]], x)",
     ("drop_shortcut", 0): "loss(x, y, m.float())",
+    ("give_number_to_where", 0): "forward(x, m)",
+    ("give_number_to_where", 1): "sign(x)",
+    ("pass_number_of_graphs", 0): "whole(Net())(Graphs)",
+    ("pass_number_of_graphs", 1): "(whole(model), train([Graphs], stepping))",
+    ("read_dict_at_once", 1): "everywhere({'a': x.sum(), 'b': y.sum()}, lambda parts: parts)",
+    ("read_dict_at_once", 2): "values({'a': x.sum(), 'b': y.sum()})",
     ("fuse_optimizer", 0): "train(torch.nn.Linear(5, 5).to(d), [(x, y)] * 3)",
     ("hand_on_the_tensor", 0): "Head(Divided()).loss(x, x[:, 0].long())",
     ("keep_on_device", 2): "Margin(1.0).to(d)(x)",
@@ -151,12 +166,14 @@ def measured(example: Example) -> tuple[int, int] | None:
     return (max(one for one, _ in pairs), max(other for _, other in pairs)) if pairs else None
 
 
-def of_pairs() -> list[dict[str, Any]]:
+def of_pairs(names: set[str]) -> list[dict[str, Any]]:
     """The waits of what is written out above, in a second run: the first one builds what it needs."""
     space: dict[str, Any] = {}
     exec(MADE, space)
     rows = []
     for name, (before, after, safety) in PAIRS.items():
+        if name not in names:
+            continue
         counts = []
         for code in (before, after):
             compiled = compile(code, "<pair>", "exec")
@@ -168,16 +185,23 @@ def of_pairs() -> list[dict[str, Any]]:
     return rows
 
 
-def of_runs() -> list[dict[str, Any]]:
+def of_runs(names: set[str]) -> list[dict[str, Any]]:
     """The waits of examples that are called as written above, in a second run."""
     rows = []
     for (name, number), call in RUNS.items():
+        if name not in names:
+            continue
         example = syncscope.rewrites.named(name).EXAMPLES[number]
-        counts = []
+        counts: list[int | None] = []
         for code in (example.code, example.fixed or ""):
             space: dict[str, Any] = {}
             exec(MADE, space)
-            exec(inspect.cleandoc(code), space)
+            try:
+                exec(inspect.cleandoc(code), space)
+            except ImportError as error:  # of a library that is not installed here
+                print(f"{name}: {error}", file=sys.stderr)
+                counts.append(None)
+                continue
             twice = [waited(lambda space=space, call=call: eval(call, space), {}) for _ in range(2)]
             torch.autograd.set_detect_anomaly(False)
             counts.append(twice[1])
@@ -213,9 +237,11 @@ def main() -> None:
     warnings.showwarning = heard
     for word in COUNTED:
         setattr(torch.cuda, word, counting(getattr(torch.cuda, word)))
-    names = sorted(p.stem for p in Path(syncscope.rewrites.__file__).parent.glob("[!_]*.py"))
-    rows = of_runs()  # first: an example below imports `syncscope.kernels`, and with it no backward on CUDA goes
-    rows += of_pairs()
+    every = sorted(p.stem for p in Path(syncscope.rewrites.__file__).parent.glob("[!_]*.py"))
+    names = [name for name in every if not sys.argv[1:] or name in sys.argv[1:]]
+    # first what is called: an example below imports `syncscope.kernels`, and with it no backward on CUDA goes
+    rows = of_runs(set(names))
+    rows += of_pairs(set(names))
     for name in names:
         for number, example in enumerate(syncscope.rewrites.named(name).EXAMPLES):
             if not example.fixed or not example.inputs or "_assert_async" in example.fixed or (name, number) in RUNS:
