@@ -1,11 +1,12 @@
 """`syncscope verify` of programs of others, as they are: seconds to the decision, which way, and the device's memory it takes.
 
-    python benchmarks/verify_programs.py --from ~/others --budget 60s [--apart] [--alone] [--within 170] [NAME ...]
+    python benchmarks/verify_programs.py --from ~/others --budget 60s [--again 300s] [--apart] [--alone] [--within 170] [NAME]
 
 `--from` is a folder with a checkout of each repository in `PROGRAMS`, at that commit; `--list` prints them. What the programs
 would download is drawn at random there first: digits, words and pictures. Three have their trainer from a library, and two of
-these are our own (`trained_by_libraries/`). Memory is the most that the device has in use, above what it had before: of the
-program alone, which runs for some seconds, and of verify. `--within` begins no program for which no time is left.
+these are our own (`trained_by_libraries/`). Memory is the most that a process and all that it has started hold of the device at
+once: verify, and the program alone, which runs for some seconds. `--again` verifies those that were decided once more, with
+another budget. Both come after the others. `--within` begins no program for which no time is left.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 ALONE, STEADY = 25.0, 8.0  # s that a program runs by itself at most, and once its memory no longer grows
-RESTS = 1.5  # s in which no memory is given back
 SAMPLED = 0.05  # s between two looks at the device's memory
 LETTERS = "abcdefghijklmnopqrstuvwxyz \n"
 
@@ -91,23 +90,39 @@ class Outcome:
     high: float | None
     values: str
     memory: float | None
-    alone: float | None
     said: dict[str, Any]
+    alone: float | None = None
+    again: Outcome | None = None
 
     def row(self) -> str:
-        interval = "" if self.ratio is None else f"{self.ratio:.3f}"
-        if self.low is not None and self.high is not None:
-            interval += f" ({self.low:.3f} to {self.high:.3f})"
-        interval += " of processor time" * (self.said.get("ratio_of") == "processor time" and self.ratio is not None)
         memory = "" if not self.memory else f"{self.memory:.0f}" + (f" of {self.alone:.0f}" if self.alone else "")
         if self.memory and self.alone:
             memory += f" ({self.memory / self.alone:.2f})"
         way = self.way + (f": {self.why}" if self.why else "")
-        return f"| {self.name} | {self.seconds:.0f} | {way} | {self.decision} | {interval} | {self.values} | {memory} |"
+        again = ""
+        if self.again is not None:
+            again = (
+                f"{'the same' if self.again.decision == self.decision else self.again.decision} {self.again.interval()}"
+            )
+            again = f"{again.strip()}, {self.again.seconds:.0f} s"
+        return (
+            f"| {self.name} | {self.seconds:.0f} | {way} | {self.decision} | {self.interval()} | {self.values} | {memory} "
+            f"| {again} |"
+        )
+
+    def interval(self) -> str:
+        """The ratio, in words; "" where none is known."""
+        if self.ratio is None:
+            return ""
+        told = f"{self.ratio:.3f}"
+        if self.low is not None and self.high is not None:
+            told += f" ({self.low:.3f} to {self.high:.3f})"
+        return told + " of processor time" * (self.said.get("ratio_of") == "processor time")
 
 
-HEAD = """| program | s | turns | decision | ratio | values | memory, MiB, of its own |
-| --- | --- | --- | --- | --- | --- | --- |"""
+HEAD = """| program | s | turns | decision | ratio | values | memory, MiB, of its own | with the other budget |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
+DECIDED = ("gain", "no gain", "refused")
 
 
 def checkout(program: Program, others: Path) -> Path:
@@ -169,14 +184,34 @@ class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_uint64), ("free", ctypes.c_uint64), ("used", ctypes.c_uint64))
 
 
+class _Held(ctypes.Structure):
+    _fields_ = (
+        ("process", ctypes.c_uint),
+        ("used", ctypes.c_uint64),
+        ("instance", ctypes.c_uint),
+        ("computes", ctypes.c_uint),
+    )
+
+
+PROCESSES = 256  # on one GPU, at most
+UNKNOWN = 2**64 - 1  # what NVML says of a process of which it is not told
+
+
 def _first_visible() -> int:
     """NVML counts all GPUs of a machine, whatever CUDA is to see."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
     return int(named) if named.isdigit() else 0
 
 
+def _parent(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 class DeviceMemory:
-    """What all processes together have in use of the first GPU that is visible, by NVML; nothing where there is none."""
+    """What is in use of the first GPU that is visible, by NVML; nothing where there is none."""
 
     def __init__(self) -> None:
         self._handle = ctypes.c_void_p()
@@ -190,75 +225,117 @@ class DeviceMemory:
             self._library = None
 
     def used(self) -> float | None:
-        """MiB."""
+        """MiB, by all processes together."""
         told = _Memory()
         if self._library is None or self._library.nvmlDeviceGetMemoryInfo(self._handle, ctypes.byref(told)):
             return None
         return float(told.used) / 2**20
 
-    def at_rest(self) -> float | None:
-        """MiB, once that no longer shrinks: processes that were ended give theirs back a little later."""
-        least, until = self.used(), time.monotonic() + RESTS
-        while least is not None and time.monotonic() < until:
-            time.sleep(SAMPLED)
-            if (now := self.used() or 0.0) < least - 1:
-                least, until = now, time.monotonic() + RESTS
-        return least
-
-    @contextmanager
-    def most(self) -> Iterator[list[float]]:
-        """One number at the end: the most that was in use meanwhile, above what was before."""
-        found: list[float] = []
-        before, ended, seen = self.at_rest(), threading.Event(), [0.0]
-
-        def look() -> None:
-            while not ended.wait(SAMPLED):
-                seen.append((self.used() or 0.0) - (before or 0.0))
-
-        looking = threading.Thread(target=look, daemon=True)
-        looking.start()
+    def by_process(self) -> dict[int, float]:
+        """MiB that each process holds, as far as that is told."""
+        if self._library is None:
+            return {}
+        number, held = ctypes.c_uint(PROCESSES), (_Held * PROCESSES)()
         try:
-            yield found
-        finally:
-            ended.set()
-            looking.join()
-            if before is not None:
-                found.append(max(seen))
-
-    def most_alone(self, command: list[str], folder: Path, environment: dict[str, str]) -> float | None:
-        """MiB that a program takes, once that no longer grows; None without a device."""
-        if (before := self.at_rest()) is None:
-            return None
-        most, grown, until = 0.0, time.monotonic(), time.monotonic() + ALONE
-        silent: dict[str, Any] = {
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.DEVNULL,
-            "stdin": subprocess.DEVNULL,
-        }
-        with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **silent) as process:
-            while process.poll() is None and time.monotonic() < until:
-                if (now := (self.used() or 0.0) - before) > most:
-                    most, grown = now, time.monotonic()
-                if most and time.monotonic() - grown > STEADY:
-                    break
-                time.sleep(SAMPLED)
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        return most
+            if self._library.nvmlDeviceGetComputeRunningProcesses_v3(self._handle, ctypes.byref(number), held):
+                return {}
+        except AttributeError:  # an older driver
+            return {}
+        return {one.process: one.used / 2**20 for one in held[: number.value] if one.used != UNKNOWN}
 
 
-def run(command: list[str], folder: Path, environment: dict[str, str], seconds: float) -> tuple[str, str, int | None]:
-    """What it printed, its complaints, and its exit code; None where it was ended after these seconds."""
+class Taken:
+    """The most that a process and all that it has started hold of the device at once, looked at as it runs.
+
+    Where NVML tells of no process, it is what all together hold above what they did before: right where nothing else runs.
+    """
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self._memory, self._before = memory, memory.used()
+        self._known: set[int] = set()
+        self._own = self._all = 0.0
+        self._ended, self._looking = threading.Event(), threading.Thread()
+
+    @property
+    def most(self) -> float | None:
+        """MiB."""
+        return None if self._before is None else self._own or self._all
+
+    def look(self) -> None:
+        """Once."""
+        held = self._memory.by_process()
+        self._own = max(self._own, sum(used for process, used in held.items() if self._is_ours(process)))
+        self._all = max(self._all, (self._memory.used() or 0.0) - (self._before or 0.0))
+
+    def follow(self, process: int) -> None:
+        """From now on, and until `end()`."""
+        self._known.add(process)
+
+        def looks() -> None:
+            while not self._ended.wait(SAMPLED):
+                self.look()
+
+        self._looking = threading.Thread(target=looks, daemon=True)
+        self._looking.start()
+
+    def end(self) -> None:
+        """No more looks."""
+        self._ended.set()
+        self._looking.join()
+
+    def _is_ours(self, process: int) -> bool:
+        """One that has lost its parent meanwhile was seen before."""
+        line = []
+        while process > 1 and process not in self._known:
+            line.append(process)
+            process = _parent(process)
+        if process > 1:
+            self._known.update(line)
+        return process > 1
+
+
+def alone(command: list[str], folder: Path, environment: dict[str, str], memory: DeviceMemory) -> float | None:
+    """MiB that a program takes, once that no longer grows; None without a device."""
+    if memory.used() is None:
+        return None
+    most, grown, until = 0.0, time.monotonic(), time.monotonic() + ALONE
+    silent: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "stdin": subprocess.DEVNULL,
+    }
+    taken = Taken(memory)
+    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **silent) as process:
+        taken.follow(process.pid)
+        while process.poll() is None and time.monotonic() < until:
+            if (now := taken.most or 0.0) > most:
+                most, grown = now, time.monotonic()
+            if most and time.monotonic() - grown > STEADY:
+                break
+            time.sleep(SAMPLED)
+        taken.end()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    return taken.most
+
+
+def run(
+    command: list[str], folder: Path, environment: dict[str, str], seconds: float, memory: DeviceMemory
+) -> tuple[str, str, int | None, float | None]:
+    """What it printed, its complaints, its exit code, None where it was ended after these seconds, and MiB of the device."""
     pipes: dict[str, Any] = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
         "stdin": subprocess.DEVNULL,
         "text": True,
     }
+    taken = Taken(memory)
     with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes) as process:
+        taken.follow(process.pid)
+        code: int | None = None
         try:
             out, complaints = process.communicate(timeout=seconds)
-            return out, complaints, process.returncode
+            code = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGINT)
             try:
@@ -266,7 +343,8 @@ def run(command: list[str], folder: Path, environment: dict[str, str], seconds: 
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, complaints = process.communicate()
-            return out, complaints, None
+        taken.end()
+    return out, complaints, code, taken.most
 
 
 def environment_of(program: Program, others: Path) -> dict[str, str]:
@@ -294,25 +372,24 @@ def decision_of(said: dict[str, Any], code: int | None, complaints: str) -> str:
     return f"failed: {last[:150]}"
 
 
-def verified(program: Program, options: argparse.Namespace, memory: DeviceMemory, seconds: float) -> Outcome:
-    """One program: alone for some seconds, and verified."""
+def verified(
+    program: Program, options: argparse.Namespace, budget: str, memory: DeviceMemory, seconds: float
+) -> Outcome:
+    """One program, verified."""
     folder = checkout(program, options.others)
     command, environment = program.command.split(), environment_of(program, options.others)
-    how = ["--budget", options.budget, "--format=json", "--quiet", *options.how]
+    how = ["--budget", budget, "--format=json", "--quiet", *options.how]
     began = time.monotonic()
-    with memory.most() as most:
-        asked = [sys.executable, "-m", "syncscope", "verify", *how, *command]
-        out, complaints, code = run(asked, folder, environment, seconds)
+    asked = [sys.executable, "-m", "syncscope", "verify", *how, *command]
+    out, complaints, code, most = run(asked, folder, environment, seconds, memory)
     took = time.monotonic() - began
     try:
         said = json.loads(out)
     except ValueError:
         said = {}
-    is_known = not options.alone or not said.get("runs")  # where nothing ran there is nothing to compare
-    alone = None if is_known else memory.most_alone([sys.executable, *command], folder, environment)
     return Outcome(
         program.name,
-        options.budget,
+        budget,
         took,
         decision_of(said, code, complaints),
         said.get("way") or "",
@@ -321,8 +398,7 @@ def verified(program: Program, options: argparse.Namespace, memory: DeviceMemory
         said.get("low"),
         said.get("high"),
         said.get("values") or "",
-        max(most, default=None),
-        alone,
+        most,
         said or {"complaints": complaints[-2000:]},
     )
 
@@ -356,6 +432,7 @@ def main() -> None:
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--apart", dest="how", action="append_const", const="--apart", default=[])
     parser.add_argument("--device", help="as verify's: cpu or ocl in place of cuda")
+    parser.add_argument("--again", help="another budget, for those that were decided")
     parser.add_argument("--alone", action="store_true", help="run each by itself, too, for its memory")
     parser.add_argument("--within", type=float, default=1e5, help="s for all")
     parser.add_argument("--list", action="store_true")
@@ -375,18 +452,35 @@ def main() -> None:
         return
     until, memory = time.monotonic() + options.within, DeviceMemory()
     prepare(options.others)
-    outcomes = []
+    outcomes: list[Outcome] = []
+
+    def keep() -> None:
+        if options.output:
+            options.output.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+
     print(HEAD, flush=True)
     known = {program.name: program for program in PROGRAMS}
     for name in options.names or known:
         left = until - time.monotonic()
         if left < 5 or not checkout(known[name], options.others).is_dir():
-            print(f"| {name} | | {'no time was left' if left < 5 else 'not there'} | | | | |", flush=True)
+            print(f"| {name} | | {'no time was left' if left < 5 else 'not there'} | | | | | |", flush=True)
             continue
-        outcomes.append(verified(known[name], options, memory, left))
+        outcomes.append(verified(known[name], options, options.budget, memory, left))
         print(outcomes[-1].row(), flush=True)
-        if options.output:
-            options.output.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+        keep()
+    for one in outcomes if options.again else ():
+        left = until - time.monotonic()
+        if one.decision in DECIDED and left > 5:
+            one.again = verified(known[one.name], options, options.again, memory, left)
+            keep()
+    for one in outcomes if options.alone else ():
+        program = known[one.name]
+        if one.said.get("runs") and until - time.monotonic() > ALONE:  # where nothing ran there is nothing to compare
+            command, environment = program.command.split(), environment_of(program, options.others)
+            one.alone = alone([sys.executable, *command], checkout(program, options.others), environment, memory)
+            keep()
+    if options.again or options.alone:
+        print(HEAD, *(one.row() for one in outcomes), sep="\n")
     print(*ways(outcomes), sep="\n")
 
 
