@@ -9,6 +9,7 @@ from syncscope.errors import UserError
 from syncscope.verify import timing
 from syncscope.verify.processes import RunFailedError
 from syncscope.verify.results import Verification
+from syncscope.verify.runs import Runs
 from syncscope.verify.search import Search
 from syncscope.verify.stale import BLOCK
 
@@ -16,6 +17,7 @@ SETTLE = 2  # steps of a block that are still under what went before
 FEWEST = 4  # pairs of blocks from which an interval is believed
 MOST = 20 * BLOCK  # steps of a run
 RUNS = 20
+LEAST = 3 * BLOCK  # steps of a program: the first block is not compared
 
 
 def measure(search: Search) -> None:
@@ -32,6 +34,8 @@ def measure(search: Search) -> None:
             f"{runs.program} works on the CPU, where no sync waits for a device",
             "have it ask for cuda" if runs.program.device == "ocl" else "--device ocl gives it one",
         )
+    if runs.ends_by_itself and found.steps < LEAST:
+        raise too_few(runs, found.steps)
     pairs: list[tuple[float, float]] = []
     same: list[tuple[float, float]] = []
     before: list[float] = []
@@ -50,10 +54,7 @@ def measure(search: Search) -> None:
                 ) from None
             blocks = blocks_of(run.found["lengths"], run.found["late"])
             if not blocks:
-                raise UserError(
-                    f"{runs.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
-                    "let it make more, and set --steps",
-                )
+                raise too_few(runs, run.found["steps"])
             answered += run.found["answered"]
             fetching.append(run.found["fetching"])
             if not answered:
@@ -83,6 +84,14 @@ def measure(search: Search) -> None:
                 f"fetching a value beside the work took the host {each / 1e3:.1f} us, {reads * each / found.after:.1%} of a "
                 "step: without the sync that goes, too"
             )
+
+
+def too_few(runs: Runs, steps: int) -> UserError:
+    """What is said of a program that ends before two blocks of steps can be compared."""
+    return UserError(
+        f"{runs.program} makes {steps} steps: too few to be compared in blocks of {BLOCK}",
+        f"let it make {LEAST} at least",
+    )
 
 
 def note(
