@@ -51,7 +51,8 @@ class InTheRun:
         self._program, self._budget = program, budget
         self._may_begin, self._tell = may_begin, tell
         script = [os.path.realpath(program.target)] if not program.module else []
-        self._offers = Offers(own_files(program) or script, "" if unsafe else "--unsafe-fixes")
+        self._own = own_files(program)  # all of them, or None where others may be found as the program runs
+        self._offers = Offers(self._own or script, "" if unsafe else "--unsafe-fixes")
         self._trying = Trying(self.found, self._offers, pause, tell)
         self._optimizers: dict[int, Any] = {}
         self._loops, self._selector = Loops(kept.keep, kept.drawing), Selector()
@@ -64,7 +65,8 @@ class InTheRun:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Inside, the program's files are woven as they are imported, and its steps are heard."""
+        """Inside, the program's files are woven as they are imported, and its steps are heard; unless there is nothing to try,
+        which is said now, and not after a run of an hour."""
         from syncscope.tracers.hooks import listening
         from syncscope.tracers.hooks.listeners import Listener
         from syncscope.tracers.hooks.patches import beats
@@ -75,6 +77,13 @@ class InTheRun:
         def hear(module: Any) -> None:
             beats.later(module.register_optimizer_step_post_hook(stepped).remove)
 
+        if self._own is not None:
+            self._offers.foresee(self._own)
+            if not self._offers.tried:
+                self._is_done = True
+                self._trying.leave(self._offers.why_none())
+                yield
+                return
         self._selector.install()
         overlay.put({}, self._offers.tree)
         with contextlib.ExitStack() as stack:

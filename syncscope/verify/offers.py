@@ -51,6 +51,7 @@ class Offers:
         self.notes: list[str] = []
         self._together: list[tuple[Plan, frozenset[int]]] = []  # of each file, what has all fixes
         self._passages = 0
+        self._foreseen: dict[str, ast.Module | None] = {}  # trees of files that are yet to be imported
         raws = [raw for path in paths if (raw := _content(path)) is not None]
         self.names = stepping([tree for raw in raws if (tree := _parsed(raw)) is not None])
         self._compiles = any(COMPILED.search(raw) for raw in raws)
@@ -78,9 +79,15 @@ class Offers:
             after |= plan.version(chosen)
         return before, after
 
+    def foresee(self, paths: Sequence[str]) -> None:
+        """Finds all there is in these files now, and not as each is imported."""
+        self._foreseen |= {os.path.realpath(path): self.tree(path) for path in paths}
+
     def tree(self, path: str) -> ast.Module | None:
         """What is run in place of a file that is about to be; None for the file as it is."""
         real = os.path.realpath(path)
+        if real in self._foreseen:
+            return self._foreseen[real]
         if not path.endswith(".py") or kind_of_file(real) != USER or (raw := _content(real)) is None:
             return None
         if (tree := _parsed(raw)) is None:

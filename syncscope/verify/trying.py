@@ -59,6 +59,11 @@ class Trying:
         for offer in self._offers.tried:
             offer.fix.why = offer.fix.why or "it was not tried"
 
+    def leave(self, why: str) -> None:
+        """Nothing will be tried, which is known before the program runs."""
+        self._found.notes.append(f"nothing was tried: {why}")
+        self._tell(f"nothing will be tried: {why}; the program runs as it is")
+
     def finish(self) -> None:
         """All fixes are listed."""
         self._found.fixes = [offer.fix for offer in self._offers.found]
