@@ -147,7 +147,7 @@ class Search:
             CannotTakeTurnsError: why each is to have a process of its own.
         """
         changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
-        self.runs.tell(f"in turns in one process: {self._open(changed)}")
+        self.runs.tell(f"steps of each version in turns: {self._open(changed)}")
         self._turning = self._turning or time.monotonic()
         with self.runs.counted():
             turn = self.runs.one_process().turn(order, changed, self.runs.foreseen)
@@ -168,7 +168,7 @@ class Search:
             if left < seconds < math.inf:
                 holds = timing.turns_to_come(ratio, timing.AT_LAST) * each <= left
                 about = ", to be told when the budget is spent" if holds else ", more than the budget holds"
-            said.append(f"{self.runs.words(chosen)} is open{about}")
+            said.append(f"{self.runs.words(chosen)}: not decided yet{about}")
         return "; ".join(said)
 
     def _note_time(self, times: dict[Set, float], chosen: Set, run: RunResult) -> None:
