@@ -24,12 +24,17 @@ from syncscope.verify.timing import FEWEST, SLIGHT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from syncscope.verify.results import TriedFix, Verification
+    from syncscope.verify.results import Verification
     from syncscope.verify.timing import Ratio
     from syncscope.verify.values import Difference
 
 
 IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
+COLORS = {
+    "kept": "green",
+    "open": "yellow",
+    "left out": "",
+}  # of what becomes of a fix, in the order in which they are shown
 SELDOM = 15.0  # s between two lines of what is done, where none is written over
 
 
@@ -108,7 +113,7 @@ def show(found: Verification, written: bool) -> None:
     out.print(grid)
     if found.fixes:
         out.print()
-        out.print(each(found.fixes))
+        out.print(each(found))
     out.print()
     out.print(Text(verdict(found), "bold"))
     if files := found.open_files if found.is_open else found.files:
@@ -119,7 +124,8 @@ def show(found: Verification, written: bool) -> None:
         if folder != os.path.realpath("."):
             out.print(Text(f"\nthe patch is to be applied in {visible(folder)}", "dim"))
         if found.is_open:
-            out.print("\nwhat it saves is not decided: -o fixes.patch keeps it, --write does not make it", style="dim")
+            what = "what is open above: what it saves is not decided" if found.fixes else "what it saves is not decided"
+            out.print(f"\n{what}; -o fixes.patch keeps it, --write does not make it", style="dim")
         elif not written:
             out.print("\n--write makes these changes, -o fixes.patch keeps them as a patch", style="dim")
 
@@ -128,7 +134,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     """The figures, each with its name."""
     on = f" on {found.device}" if found.device else ""
     more = f" ({found.timed_steps} where they are timed)" if found.timed_steps > found.steps else ""
-    rows = [("runs", f"{found.runs} of {found.steps} steps each{more}{on}, {found.seconds:.0f} s in all")]
+    each = f"of {found.steps} steps each{more}" if found.steps else "whose steps were not all made"
+    rows = [("runs", f"{found.runs} {each}{on}, {found.seconds:.0f} s in all")]
     rows += [("time", went)] if (went := spent(found)) else []
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
@@ -202,12 +209,13 @@ def _reads(apart: Difference) -> str:
     return f" and {apart.compared} of {apart.read} values that it reads as written{rest}"
 
 
-def each(fixes: list[TriedFix]) -> Table:
+def each(found: Verification) -> Table:
     """What became of each fix."""
+    fixes, order = found.fixes, [*COLORS]
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column()
-    for fix in sorted(fixes, key=lambda fix: (not fix.kept, fix.path, fix.line)):
+    for fix in sorted(fixes, key=lambda fix: (order.index(found.stands(fix)), fix.path, fix.line)):
         alone = f"by itself {interval(fix.ratio)}" if fix.ratio else ""
         computes = f"values {fix.values}" if fix.values else ""
         without = f"without it {interval(fix.without)}" if fix.without else ""
@@ -216,7 +224,7 @@ def each(fixes: list[TriedFix]) -> Table:
         head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
         head.append(f"  {fix.finding.rule}, {fix.fix.safety.value}: {visible(fix.fix.title)}", "not bold")
         said = Text("; ".join(filter(None, (told, visible(fix.why)))), "dim")
-        grid.add_row(Text("kept" if fix.kept else "left out", "green" if fix.kept else ""), Group(head, said))
+        grid.add_row(Text(stands := found.stands(fix), COLORS[stands]), Group(head, said))
     return grid
 
 
@@ -235,7 +243,8 @@ def verdict(found: Verification) -> str:
     ratio = found.ratio
     if found.interrupted:
         known = f" So far the ratio is {interval(ratio)}." if ratio else ""
-        return f"Interrupted: nothing is decided.{known}"
+        good = " What it computes is known: the fixes that are open change no value beyond their text." * found.is_open
+        return f"Interrupted: nothing is decided.{known}{good}"
     if found.is_open:
         return known_without_time(found)
     refused = "A fix was refused, and of the others nothing is decided" if found.refused else "Nothing is decided"

@@ -315,6 +315,6 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
                 continue
             write(path, new, old)
             echo(f"wrote {os.path.relpath(path)}", err=True)
-    if not found.runs or (found.interrupted and found.ratio is None):
+    if not found.runs or (found.interrupted and found.ratio is None and found.values is None):
         echo("interrupted before anything was known", err=True)
     return 130 if found.interrupted else found.code

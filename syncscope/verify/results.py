@@ -27,13 +27,15 @@ GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 @dataclass
 class TriedFix:
     """One fix: what it does by itself (with what it needs), and whether it stays. `values` is None where that was not tried.
-    `without` is the step without it over that of all that were to stay."""
+    `without` is the step without it over that of all that were to stay. `good`: it changes no value beyond its text, and stands
+    in the patch of what is not decided."""
 
     path: str
     line: int
     finding: Finding
     fix: Fix
     kept: bool = False
+    good: bool = False
     ratio: Ratio | None = None
     without: Ratio | None = None
     values: str | None = None
@@ -163,9 +165,14 @@ class Verification:
 
     @property
     def is_open(self) -> bool:
-        """Whether all is known of good fixes but what they save, which a processor that does other things cannot tell."""
+        """Whether all is known of good fixes but what they save, which a processor that does other things cannot tell, or
+        nobody waited for."""
         good = self.values in (EQUAL, WITHIN) and not self.refused and bool(self.open_files)
-        return good and self.device in PROCESSORS and not (self.decided or self.interrupted)
+        return good and (self.device in PROCESSORS or self.interrupted) and not self.decided
+
+    def stands(self, fix: TriedFix) -> str:
+        """What becomes of a fix: it is `kept`, `open`, which is in the patch all the same, or `left out`."""
+        return "kept" if fix.kept else "open" if fix.good and self.is_open else "left out"
 
     @property
     def is_given(self) -> bool:
@@ -237,6 +244,7 @@ def as_object(found: Verification) -> dict[str, Any]:
                 "rule": fix.finding.rule,
                 "safety": fix.fix.safety.value,
                 "kept": fix.kept,
+                "stands": found.stands(fix),
                 **_ratio(fix.ratio),
                 **{f"without_{name}": value for name, value in _ratio(fix.without).items()},
                 "values": fix.values,

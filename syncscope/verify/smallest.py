@@ -389,6 +389,8 @@ class Fixes:
                 self._keep(NONE)
             if not self.found.files:
                 self.found.open_files = self._changed(self.search.best)
+                for number, fix in self.tried.items():
+                    fix.good = number in self.search.best
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or (chosen not in self.compared.values and chosen not in self.compared.alongside):

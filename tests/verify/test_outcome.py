@@ -139,5 +139,39 @@ def test_on_a_processor_what_is_known_is_the_result(
     assert (tmp_path / "train.py").read_text() == "a\n"
     assert "--write does not make it" in capsys.readouterr().out
     assert as_object(found)["patch_is_open"]
-    for decided in ({"device": "cuda"}, {"ratio": SURE}, {"interrupted": True}, {"refused": True}):
+    for decided in ({"device": "cuda"}, {"ratio": SURE}, {"refused": True}):
         assert not replace(found, **decided).is_open
+
+
+def test_what_is_open_is_in_the_patch_and_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("a\n")
+    changed = {str((tmp_path / "train.py").resolve()): (b"a\n", b"b\n")}
+    finding: Any = SimpleNamespace(
+        rule="host-read", column=1, safety=SimpleNamespace(value="safe"), title="", changes=""
+    )
+    fixes = [TriedFix("train.py", line, finding, finding, good=line == 2, values=EQUAL) for line in (1, 2)]
+    found = Verification(
+        "train.py", device="cuda", interrupted=True, runs=3, steps=12, values=EQUAL, difference=Difference(),
+        open_files=changed, fixes=fixes,
+    )  # fmt: skip
+    assert finished(found, {"format_": "terminal", "output": None, "write": True}) == 130
+    told = capsys.readouterr()
+    assert [line.split("  ")[0] for line in told.out.splitlines() if "train.py:" in line] == ["open", "left out"]
+    assert "the fixes that are open change no value" in told.out
+    assert "-a\n+b\n" in told.out
+    assert "before anything was known" not in told.err
+    assert (tmp_path / "train.py").read_text() == "a\n"
+    fixes[1].kept, found.files, found.open_files = True, changed, {}
+    assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["left out", "kept"]
+
+
+def test_a_run_that_did_not_come_to_its_end_has_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    finished(
+        Verification("train.py", runs=1, interrupted=True), {"format_": "terminal", "output": None, "write": False}
+    )
+    told = capsys.readouterr()
+    assert "1 whose steps were not all made" in told.out
+    assert "interrupted before anything was known" in told.err
