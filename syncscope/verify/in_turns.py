@@ -2,8 +2,8 @@
 
 Search and run talk in lines of JSON. The run says how long it took and what cannot take turns once it is warm, is asked for
 `{"order": [0, 2, 1]}`, and answers each block with `{"version": 2, "step": ns, "work": ns, "fed": ns}`, by the clock, of
-processors, and up to where batches were there, until it is ended or the program does. Asked for `{"compare": [0, 0, 2]}` it
-makes the same steps by each: `same_steps`.
+processors, and up to where batches were there, until it is ended or the program does. Asked for `{"compare": [0, 0, 2],
+"seconds": 6}` it makes the same steps by each, in about so much time: `same_steps`.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ class Conductor:
         assert request.talk is not None
         self._request, self._optimizers = request, optimizers
         self._comparison: SameSteps | None = None
-        self._waits: list[
-            int
-        ] = []  # versions that are to be compared from where the last of several optimizers has stepped
+        self._waits: dict[str, Any] = {}  # what is to be compared from where the last of several optimizers has stepped
         self._ask, self._answer = request.talk
         self._name = request.folder  # what is left of another run's talk is none of ours
         before = {path: Path(path).read_bytes() for files in request.versions for path in files}
@@ -156,8 +154,8 @@ class Conductor:
         """An optimizer has stepped: where it is the last of several, the same steps end here, or begin."""
         if optimizer is not self._last or os.getpid() != self._process:
             return
-        versions, self._waits = self._waits, []
-        more = self._compare(versions) or self._next() if versions else self._comparison is None or self._compared()
+        asked, self._waits = self._waits, {}
+        more = self._compare(asked) or self._next() if asked else self._comparison is None or self._compared()
         if not more:
             self.ended()
 
@@ -169,9 +167,11 @@ class Conductor:
         self._comparison, self.selector.head = None, self._head
         return self._next()
 
-    def _compare(self, versions: list[int]) -> bool:
+    def _compare(self, asked: Mapping[str, Any]) -> bool:
         """The same steps begin here; False where that cannot be, which is told."""
-        self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say)
+        versions = asked["compare"]
+        most = asked["seconds"] * 1e9 / median(self._lengths()) / len(versions)
+        self._comparison = SameSteps(self._request, self._optimizers, self.selector, self._passages, self._say, most)
         self.selector.head = None
         if self._comparison.begin(versions):
             return True
@@ -296,10 +296,10 @@ class Conductor:
             if "compare" in said and self._needed > 1:
                 self._say({"compared": None, "why": f"what differs is begun anew every {self._needed} steps only"})
             elif "compare" in said and self._last is not None:
-                self._waits = said["compare"]
+                self._waits = said
                 return True
             elif "compare" in said:
-                if self._compare(said["compare"]):
+                if self._compare(said):
                     return True
             else:
                 self._order = said["order"]

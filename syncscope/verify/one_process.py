@@ -18,6 +18,7 @@ from syncscope.verify.spent import TURNS, VALUES, WARMING
 from syncscope.verify.versions import Set
 
 WOVEN = 24  # versions that are there at once
+PART = 0.15  # of what is left of the budget, that the same steps of all versions are to take
 ENDLESS = sys.maxsize  # steps of a run that ends when nothing more is asked of it
 
 
@@ -95,7 +96,8 @@ class OneProcess:
 
     def _compared(self, versions: Sequence[Set]) -> list[RunResult]:
         found: list[RunResult] = []
-        self._processes.say({"compare": [0, 0, *(self._numbers[chosen] for chosen in versions)]})
+        numbers = [0, 0, *(self._numbers[chosen] for chosen in versions)]
+        self._processes.say({"compare": numbers, "seconds": PART * max(0.0, self._processes.left())})
         while len(found) < len(versions) + 2:
             said = self._processes.hear()
             if said["compared"] is None:

@@ -28,12 +28,13 @@ STEPS = (
     18,
     8,
     3,
-)  # that are compared; fewer, where a loop ends before. With SETTLE multiples of 5: what is done every few
-# steps is done in the same of them
+)  # that are compared; fewer, where these take long, and the fewest only where a loop ends before. With SETTLE
+# multiples of 5: what is done every few steps is done in the same of them
 
 
 class SameSteps:
-    """One of them: `begin`, then `boundary` after each step, as long as they say that there is more to come.
+    """One of them, of at `most` so many steps for each version if that can be: `begin`, then `boundary` after each step, as
+    long as they say that there is more to come.
 
     It answers `{"compared": version, "folder": ...}` for each, or `{"compared": None, "why": ...}`.
     """
@@ -45,13 +46,14 @@ class SameSteps:
         selector: Selector,
         passages: Callable[[int], set[int]],
         say: Callable[[dict[str, Any]], None],
+        most: float,
     ) -> None:
         self.request, self.optimizers = request, optimizers
         self.count = 0  # steps of this version, from those on that count
         self.folder = Path(request.folder)
         self._selector, self._passages, self._say = selector, passages, say
         self._tape = selector.tape
-        self._lengths = list(STEPS)
+        self._lengths = list(STEPS if SETTLE + STEPS[0] <= most else STEPS[1:])
         self._versions: list[int] = []
         self._at = 0
         self._capture: Capture | None = None

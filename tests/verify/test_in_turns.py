@@ -20,7 +20,13 @@ from verify.slow_device import DEVICE
 from verify.test_clearing import running_in
 
 from syncscope.cli.verify import command
+from syncscope.verify.compared import Compared
+from syncscope.verify.processes import Processes
+from syncscope.verify.request import Program
+from syncscope.verify.results import Verification
+from syncscope.verify.runs import Runs, Settings
 from syncscope.verify.timing import Ratio, decides, turns_to_come
+from syncscope.verify.two import OTHER
 
 pytest.importorskip("torch")
 pytestmark = [
@@ -286,6 +292,20 @@ def test_where_one_fix_changes_values_the_others_are_compared_in_one_process_if_
     assert code == 1
     why = found["why_compared_apart"]
     assert why is None if told is None else why.startswith(told)
+
+
+def test_fewer_of_the_same_steps_are_compared_where_these_take_long(project: Path) -> None:
+    """Fifteen parts in a hundred of what is left hold the same twenty steps three times, or ten."""
+    path = project / "train.py"
+    for seconds, steps in ((1, 18), (20, 8)):
+        path.write_text(TRAIN.replace("sleep(0.004)", f"sleep({seconds})"))
+        found = Verification("train.py")
+        with Processes(time.monotonic() + 3600, lambda line: None) as processes:
+            runs = Runs(Program(str(path), device="cpu"), Settings(3600, steps=12), processes, lambda what: None, found)
+            runs.in_one, runs.other = True, Program(str(path), device="cpu")
+            compared = Compared(runs)
+            assert compared.is_equal_beside(OTHER), found.why_values
+            assert compared.alongside[OTHER][0].steps == steps
 
 
 def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
