@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli.test_report import MS, recording
+from cli.recorded import MS, recording
 
 from syncscope import kineto
 from syncscope.cli import commands

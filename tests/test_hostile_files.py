@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli.test_report import MS, recording
+from cli.recorded import MS, recording
 from linter.conftest import READS, door  # noqa: F401  a fixture
 
 import syncscope

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import sources
 
-import syncscope
 from syncscope import interpreters
 
 COMMAND = str(Path(sys.executable).with_name("syncscope"))
@@ -93,6 +93,7 @@ if __name__ == "__main__":
     assert done.stdout == "[[2, 4], [6]] False\n"
 
 
+@sources.IN_ONE_WORKER
 def test_every_interpreter_that_we_start_is_started_so():
     """`sys.executable` in a list is a command: there is one place for those, and each exception says why."""
     besides = {
@@ -100,12 +101,11 @@ def test_every_interpreter_that_we_start_is_started_so():
         "verify/processes.py": "the fork server becomes the program, whose folder counts",
         "verify/clearing.py": "it is started by verify, which runs the program of that folder",
     }
-    root = Path(syncscope.__file__).parent
     found = set()
-    for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
+    for path in sources.FILES:
+        for node in sources.nodes(path):
             if isinstance(node, (ast.List, ast.Tuple)) and node.elts and ast.unparse(node.elts[0]) == "sys.executable":
-                found.add(str(path.relative_to(root)))
+                found.add(str(path.relative_to(sources.ROOT)))
     assert found <= set(besides)
 
 

@@ -5,14 +5,13 @@ files import each other, however far around.
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+import sources
+from sources import ROOT
 
-import syncscope
-
-ROOT = Path(syncscope.__file__).parent
+pytestmark = sources.IN_ONE_WORKER
 PAGE = Path(__file__).parent.parent / "docs" / "development.md"
 TOP = {"cli", "api", "__init__", "__main__"}  # they may import all
 
@@ -27,19 +26,13 @@ def table(heading: str) -> dict[str, set[str]]:
 MAY_IMPORT = table("room")
 LIBRARIES = table("library")
 FILES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in ROOT.rglob("*.py")
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in sources.FILES
 }
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes())
 
 
 def imports(path: Path) -> Iterator[str]:
     """The dotted names that a file imports, at any depth: of ours `model.finding`, of others `numpy.typing`."""
-    for node in ast.walk(tree(path)):
+    for node in sources.nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.removeprefix("syncscope.") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -113,7 +106,9 @@ def test_the_name_of_a_public_class_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for name, path in FILES.items():
         if not name.startswith("kernels"):  # which stand alone
-            for node in tree(path).body:
+            whole = sources.nodes(path)[0]
+            assert isinstance(whole, ast.Module)
+            for node in whole.body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     homes.setdefault(node.name, []).append(name)
     twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}

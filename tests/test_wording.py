@@ -2,14 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
+import sources
 
-import syncscope
-
-ROOT = Path(syncscope.__file__).parent
 WORDS = re.compile(r"[A-Za-z]{2,} +[a-z]{2,}| [a-z]{3,} |[a-z]{3,}: $")
 ASKS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "find", "index", "split"}
 OF_OTHERS = {
@@ -42,9 +39,9 @@ def texts(nodes: list[ast.expr]) -> Iterator[str]:
             yield node.value
 
 
-def asked(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def asked(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """The sentences that something is compared with, looked for in, or cut off, and their lines."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare):
             found = texts([node.left, *node.comparators])
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKS:
@@ -67,15 +64,16 @@ def asked(tree: ast.AST) -> Iterator[tuple[int, str]]:
     ],
 )
 def test_a_question_to_a_sentence_is_seen(code):
-    assert list(asked(ast.parse(code)))
+    assert list(asked(ast.walk(ast.parse(code))))
 
 
+@sources.IN_ONE_WORKER
 def test_nothing_asks_what_a_sentence_says():
-    for path in ROOT.rglob("*.py"):
-        file = path.relative_to(ROOT).as_posix()
+    for path in sources.FILES:
+        file = path.relative_to(sources.ROOT).as_posix()
         strange = [
             f"{file}:{line}: {words!r}"
-            for line, words in asked(ast.parse(path.read_bytes()))
+            for line, words in asked(sources.nodes(path))
             if words not in OF_OTHERS.get(file, ())
         ]
         assert not strange, "\n".join(strange)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import NoReturn, ParamSpec, Self, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
+from syncscope.tracers.decorated import Decorated
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
@@ -127,8 +126,7 @@ class Session:
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
         self._stack = contextlib.ExitStack()
-        self._calls = 0  # of a decorated function, that are running
-        self._lock = threading.RLock()
+        self._calls = Decorated(self)
         self._held: Moment | None = None  # where the first found step ended, until it is counted
         self._found = False  # a step was found
         self._paused = False
@@ -210,27 +208,7 @@ class Session:
     def __call__(self, function: Callable[A, T]) -> Callable[A, T]:
         """As a decorator: records every call of the function. Calls within a call, and in other threads meanwhile, are part of
         its recording, which ends with the last of them."""
-
-        @functools.wraps(function)
-        def recorded(*args: A.args, **kwargs: A.kwargs) -> T:
-            with self._call():
-                return function(*args, **kwargs)
-
-        return recorded
-
-    @contextlib.contextmanager
-    def _call(self) -> Iterator[None]:
-        with self._lock:
-            if not self._calls:
-                self.__enter__()
-            self._calls += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._calls -= 1
-                if not self._calls:
-                    self.__exit__(*sys.exc_info())
+        return self._calls.around(function)
 
     def step(self) -> None:
         """A training step ends here, and the next begins; once the recording has ended, nothing does."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cli.test_report import folder, outcome, ranks, recording  # noqa: F401  a fixture
+from cli.recorded import outcome, ranks, recording
 from click.testing import CliRunner
 
 from syncscope import kineto
@@ -40,13 +40,13 @@ def run(*args: str):
 
 
 @pytest.fixture(params=LACKING)
-def lacking(folder, request):  # noqa: F811
+def lacking(folder, request):
     trace, why = LACKING[request.param]
     kineto.save(trace, folder / "bad.json")
     return "bad.json", why
 
 
-def test_a_whole_recording_is_enough(folder):  # noqa: F811
+def test_a_whole_recording_is_enough(folder):
     code, out, err = outcome("run.pt.trace.json.gz", *CALM)
     assert (code, err) == (0, "")
     assert "enough for syncs and savings: 5 steps, device work, driver calls" in " ".join(out.split())
@@ -62,7 +62,7 @@ def test_a_limit_that_cannot_be_judged_is_an_error(lacking):
         assert " hint: " in err
 
 
-def test_every_report_says_so_and_has_no_saving(lacking, folder):  # noqa: F811
+def test_every_report_says_so_and_has_no_saving(lacking, folder):
     path, why = lacking
     code, out, _ = outcome(path)
     assert code == 0
@@ -78,7 +78,7 @@ def test_every_report_says_so_and_has_no_saving(lacking, folder):  # noqa: F811
     assert why in (folder / "page.html").read_text()
 
 
-def test_how_busy_is_not_said_of_work_that_was_lost(folder):  # noqa: F811
+def test_how_busy_is_not_said_of_work_that_was_lost(folder):
     kineto.save(LACKING["lost"][0], folder / "bad.json")
     assert json.loads(run("report", "bad.json", "--format", "json").stdout)["device_busy"] is None
 
@@ -94,7 +94,7 @@ def test_a_comparison_says_so_and_predicts_nothing(lacking):
     assert why in json.loads(run("diff", path, "run.pt.trace.json.gz", "--format", "json").stdout)["why_not"]
 
 
-def test_a_rank_that_cannot_be_judged_is_named_and_left_out(lacking, folder):  # noqa: F811
+def test_a_rank_that_cannot_be_judged_is_named_and_left_out(lacking, folder):
     path, why = lacking
     ranks(folder / "job")
     (folder / path).rename(folder / "job" / "worker2.pt.trace.json")
@@ -105,20 +105,20 @@ def test_a_rank_that_cannot_be_judged_is_named_and_left_out(lacking, folder):  #
     assert why in done.stderr
 
 
-def test_a_roofline_without_work_says_that_and_nothing_of_shapes(folder):  # noqa: F811
+def test_a_roofline_without_work_says_that_and_nothing_of_shapes(folder):
     kineto.save(LACKING["no device"][0], folder / "bad.json")
     error = run("roofline", "bad.json", "--bandwidth", "1", "--flops", "1").exception
     assert "no work of a device" in str(error)
     assert "shapes" not in str(error)
 
 
-def cut(folder, share: float) -> str:  # noqa: F811
+def cut(folder, share: float) -> str:
     text = gzip.decompress((folder / "run.pt.trace.json.gz").read_bytes())
     (folder / "cut.json").write_bytes(text[: int(share * len(text))])
     return "cut.json"
 
 
-def test_a_recording_that_is_cut_off_cannot_be_judged(folder):  # noqa: F811
+def test_a_recording_that_is_cut_off_cannot_be_judged(folder):
     path = cut(folder, 0.9)
     code, _, err = outcome(path, *CALM)
     assert code == 2
@@ -126,18 +126,18 @@ def test_a_recording_that_is_cut_off_cannot_be_judged(folder):  # noqa: F811
     assert "it is cut off" in " ".join(outcome(path)[1].split())
 
 
-def test_one_that_was_read_only_in_part_neither_also_once_it_was_saved_again(folder):  # noqa: F811
+def test_one_that_was_read_only_in_part_neither_also_once_it_was_saved_again(folder):
     kineto.save(kineto.read(cut(folder, 0.9)), "again.json")
     assert outcome("again.json", *CALM)[0] == 2
 
 
-def test_gzip_that_ends_behind_the_whole_list_takes_nothing(folder):  # noqa: F811
+def test_gzip_that_ends_behind_the_whole_list_takes_nothing(folder):
     whole = (folder / "run.pt.trace.json.gz").read_bytes()
     (folder / "tail.json.gz").write_bytes(whole[:-4])  # of its checksum
     assert outcome("tail.json.gz", *CALM)[0] == 0
 
 
-def test_what_is_captured_into_a_graph_is_not_lost(folder):  # noqa: F811
+def test_what_is_captured_into_a_graph_is_not_lost(folder):
     host, trace = Lane(1, 1, label="python"), recording("train.py")
     captured = [Event(Kind.CALL, "clEnqueueNDRangeKernel", host, 100 + n, 1, 1000 + n) for n in range(50)]
     around = [Event(Kind.CALL, f"cudaStream{how}Capture", host, at, 1) for how, at in (("Begin", 90), ("End", 200))]
@@ -151,14 +151,14 @@ DEVTOOLS = [{"ph": "X", "cat": "devtools.timeline", "name": "a", "ts": 1, "dur":
 
 
 @pytest.mark.parametrize("text", ['{"traceEvents": []}', json.dumps(DEVTOOLS)])
-def test_what_is_no_recording_of_a_program_is_an_error(folder, text):  # noqa: F811
+def test_what_is_no_recording_of_a_program_is_an_error(folder, text):
     (folder / "other.json").write_text(text)
     code, _, err = outcome("other.json")
     assert code == 2
     assert "other.json is no recording of a program" in err
 
 
-def test_it_says_what_is_missing_and_how_to_record_it(folder):  # noqa: F811
+def test_it_says_what_is_missing_and_how_to_record_it(folder):
     trace = recording("train.py")
     kineto.save(replace(trace, meta={}).take(trace.kind != Kind.STEP), "plain.json")
     found = json.loads(run("report", "plain.json", "--format", "json").stdout)["coverage"]
@@ -182,14 +182,14 @@ def test_a_limit_is_told_in_formats_that_show_findings(lacking, format_):
     assert why in unjudged[1].replace("%2C", ",")
 
 
-def test_an_annotation_stands_at_the_line_that_waits_most(folder):  # noqa: F811
+def test_an_annotation_stands_at_the_line_that_waits_most(folder):
     _, out, _ = outcome(
         "run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "github", "--source", "project"
     )
     assert out.startswith("::error file=project/train.py,line=7,")
 
 
-def test_it_is_said_where_nothing_was_linted(folder):  # noqa: F811
+def test_it_is_said_where_nothing_was_linted(folder):
     code, out, err = outcome("run.pt.trace.json.gz", "--format", "junit")
     assert code == 0
     assert "nothing was linted, for none of the source files that it names is here: --source DIR" in err
@@ -199,14 +199,14 @@ def test_it_is_said_where_nothing_was_linted(folder):  # noqa: F811
     assert "skipped" not in out
 
 
-def test_no_tree_of_folders_is_made_for_a_file(folder):  # noqa: F811
+def test_no_tree_of_folders_is_made_for_a_file(folder):
     code, _, err = outcome("run.pt.trace.json.gz", "-o", "no/such/place.html")
     assert code == 2
     assert "there is no folder no/such" in err
     assert not (folder / "no").exists()
 
 
-def test_a_pipe_is_waited_for_with_a_word(folder):  # noqa: F811
+def test_a_pipe_is_waited_for_with_a_word(folder):
     os.mkfifo("pipe.json")
     whole = gzip.decompress((folder / "run.pt.trace.json.gz").read_bytes())
     writer = threading.Thread(target=lambda: (folder / "pipe.json").write_bytes(whole))

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
+from cli.recorded import ranks
 from cli.test_bench import row
 from cli.test_diff import recorded as two_recordings
-from cli.test_report import folder, ranks  # noqa: F401  a fixture
 from cli.test_roofline_command import recorded as with_shapes
 from click.testing import CliRunner
 
@@ -40,7 +40,7 @@ def keys(value: dict, *opened: str) -> set[str]:
     return found
 
 
-def test_report(folder):  # noqa: F811
+def test_report(folder):
     ranks(folder / "job")
     value = printed("report", "job/worker0.pt.trace.json")
     assert set(value) == told("json.md", "key")
@@ -54,7 +54,7 @@ def test_diff(tmp_path):
     assert set(value["before"]) == set(value["after"])
 
 
-def test_ranks(folder):  # noqa: F811
+def test_ranks(folder):
     ranks(folder / "job")
     assert keys(printed("ranks", "job"), "ranks", "lines") == told("json.md", "key of `ranks`")
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from cli.test_report import folder, outcome, ranks, recording  # noqa: F401  a fixture
+from cli.recorded import outcome, ranks, recording
 from click.testing import CliRunner
 
 from syncscope import kineto
@@ -17,7 +17,7 @@ def run(*args: str):
     return CliRunner(env={"COLUMNS": "100"}).invoke(commands, ["ranks", *args], standalone_mode=False)
 
 
-def test_a_folder_or_its_files(folder):  # noqa: F811
+def test_a_folder_or_its_files(folder):
     ranks(folder / "job")
     one = run("job")
     assert one.return_value == 0
@@ -27,7 +27,7 @@ def test_a_folder_or_its_files(folder):  # noqa: F811
     assert run("job/worker0.pt.trace.json").stdout.startswith("1 rank, 0 collectives, ")
 
 
-def test_tables_are_kept_and_read_again(folder):  # noqa: F811
+def test_tables_are_kept_and_read_again(folder):
     pytest.importorskip("pyarrow")
     ranks(folder / "job")
     kept = run("job", "--tables", "tables")
@@ -38,7 +38,7 @@ def test_tables_are_kept_and_read_again(folder):  # noqa: F811
     assert "its tables are for `syncscope ranks tables`" in result.stderr
 
 
-def test_json_names_what_could_not_be_read(folder):  # noqa: F811
+def test_json_names_what_could_not_be_read(folder):
     ranks(folder / "job")
     (folder / "job" / "worker2.pt.trace.json").write_text("{}")
     result = run("job", "--format", "json")
@@ -52,7 +52,7 @@ def test_json_names_what_could_not_be_read(folder):  # noqa: F811
     ("name", "said"),
     [("nowhere", "there is no 'nowhere'"), ("empty", "empty holds no trace"), ("bad.json", "bad.json")],
 )
-def test_what_the_user_can_mend(folder, name, said):  # noqa: F811
+def test_what_the_user_can_mend(folder, name, said):
     (folder / "empty").mkdir()
     (folder / "bad.json").write_text("nonsense")
     error = run(name).exception
@@ -83,7 +83,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("who", STRANGERS)
-def test_strangers_are_refused(folder, who):  # noqa: F811
+def test_strangers_are_refused(folder, who):
     stranger, why = STRANGERS[who]
     first = moved(recording("train.py"), rank=0, world_size=2, origin_ns=2 * 10**18, devices=[{"name": "A"}])
     other = moved(stranger, origin_ns=stranger.meta.get("origin_ns") or 2 * 10**18)
@@ -94,7 +94,7 @@ def test_strangers_are_refused(folder, who):  # noqa: F811
     assert re.search(f"these are not the ranks of one job: .*{why}", error.message)
 
 
-def test_a_report_of_what_only_looks_like_a_job_is_of_each(folder):  # noqa: F811
+def test_a_report_of_what_only_looks_like_a_job_is_of_each(folder):
     for number, origin in enumerate((2 * 10**18, 3 * 10**18)):
         kept = moved(recording("train.py"), rank=number, world_size=2, origin_ns=origin)
         kineto.save(kept, folder / "job" / f"worker{number}.json")
@@ -112,7 +112,7 @@ def test_real_recordings_that_have_nothing_in_common_are_no_job(shared, tmp_path
     assert "says nothing of one" in error.message
 
 
-def test_what_a_rank_is_blocked_for_is_of_a_step_as_in_its_own_report(folder):  # noqa: F811
+def test_what_a_rank_is_blocked_for_is_of_a_step_as_in_its_own_report(folder):
     ranks(folder / "job")
     (rank,) = json.loads(run("job/worker0.pt.trace.json", "--format", "json").stdout)["ranks"]
     own = CliRunner().invoke(

@@ -2,85 +2,15 @@
 
 import json
 import os
-import sys
-from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import pytest
+from cli.recorded import MS, READ, SOURCE, outcome, recording, report
 from click.testing import CliRunner
 
 from syncscope import kineto
-from syncscope.cli import _gate, commands, ended
-from syncscope.errors import UserError
-from syncscope.model.answer import Answer, Decision
-from syncscope.model.report import Line, Price, Report, Step
-from syncscope.model.source import Place
-from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
-
-MS = 1_000_000  # ns
-SOURCE = """\
-import torch
-
-def train(model, data):
-    total = 0.0
-    for batch in data:
-        loss = torch.mean(model(batch))
-        total += loss.item()
-    return total
-"""
-READ = 7
-
-
-def recording(path: str, line: int = READ) -> Trace:
-    """Five steps; the host waits once in each for a kernel of 6 ms."""
-    host, queue = Lane(1, 1, label="python"), Lane(1, 7, 0)
-    events = []
-    for n in range(5):
-        at = 10 * n * MS
-        events += [
-            Event(Kind.STEP, f"ProfilerStep#{n}", host, at, 10 * MS),
-            Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at + MS, 9000, n),
-            Event(Kind.KERNEL, "mean", queue, at + MS + 20_000, 6 * MS, n),
-            Event(Kind.READ, "item", host, at + 2 * MS, 6 * MS, place=Place(path, line), column=17),
-            Event(
-                Kind.CALL,
-                "clEnqueueReadBuffer",
-                host,
-                at + 2 * MS + 900,
-                5 * MS + 200_000,
-                100 + n,
-                flags=Flag.BLOCKING,
-                bytes=4,
-            ),
-            Event(Kind.COPY, "Memcpy DtoH", queue, at + 7 * MS + 30_000, 4000, 100 + n, bytes=4),
-        ]
-    return Trace.of(events)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "train.py").write_text(SOURCE)
-    kineto.save(recording("/cluster/me/project/train.py"), tmp_path / "run.pt.trace.json.gz")
-    return tmp_path
-
-
-def report(*args: str):
-    return CliRunner().invoke(commands, ["report", *args])
-
-
-def outcome(*args: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of the whole command, in this process: test_streams.py starts it."""
-    streams = CliRunner().isolation()
-    argv, freeze = mock.patch.object(sys, "argv", ["syncscope", "report", *args]), mock.patch("gc.freeze")
-    with streams as (out, err, _), argv, freeze:
-        code = ended()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        return code, out.getvalue().decode(), err.getvalue().decode()
+from syncscope.cli import commands
+from syncscope.model.trace import Event, Kind, Lane, Trace
 
 
 def test_a_table_for_people_with_the_source_that_is_here(folder):
@@ -239,108 +169,11 @@ def test_formats_are_found_by_name(folder):
     assert "did you mean 'tensorboard'" in err
 
 
-def test_the_gate_names_the_lines(folder):
-    code, out, err = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "json")
-    assert code == 1
-    assert json.loads(out)
-    assert err == (
-        "1 syncs per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
-    )
-    assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
-
-
-@pytest.mark.parametrize("given", ["2%", "2", "2.0 %"])
-def test_a_price_is_a_share_of_the_step(given):
-    option = next(p for p in commands.get_command(None, "report").params if p.name == "max_price")
-    assert option.type.convert(given, None, None) == pytest.approx(0.02)
-
-
 @pytest.mark.parametrize(
     "args", [("--max-saving", "much"), ("--steps", "3"), ("--steps", "a:b"), ("--source", "nowhere")]
 )
 def test_options_that_mean_nothing_are_refused(folder, args):
     assert report("run.pt.trace.json.gz", *args).exit_code == 2
-
-
-def test_the_price_gate():
-    at = Place("a.py", 3)
-    steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
-    lines = (
-        Line("item", at, 2.0, 30.0, 10.0, answer=Answer(Decision.TRY, 0.05, 0.03, 0.08)),
-        Line("to", None, 1.0, 30.0, 10.0, price=Price(0.0, 3.0, 1.0, 0.0), fallback=True),
-    )
-    report = Report(steps=steps, lines=lines, answer=Answer(Decision.FIX, 0.06, 0.04, 0.09), fidelity=0.0)
-    assert list(_gate.broken(report, 2, 0.04)) == []  # by the lower end
-    assert list(_gate.broken(report, 1.9, None)) == [
-        "2 syncs per step are more than the 1.9 allowed:",
-        "  a.py:3: item: 2 per step",
-    ]
-    assert list(_gate.broken(report, None, 0.039)) == [
-        "by the recording alone the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
-        "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
-    ]
-    with pytest.raises(UserError, match="no saving is known"):
-        list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))
-    with pytest.raises(UserError, match="no step is marked"):
-        list(_gate.broken(replace(report, steps=()), 3, None))
-
-
-def ranks(folder, numbers=(0, 1), world=2):
-    for rank in numbers:
-        kept = recording("train.py")
-        meta = kept.meta | {"rank": rank, "world_size": world}
-        kineto.save(replace(kept, meta=meta), folder / f"worker{rank}.pt.trace.json")
-
-
-def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
-    ranks(folder / "job")
-    code, out, err = outcome("job")
-    assert (code, err) == (0, "")
-    assert out.startswith("2 ranks of one job; of one alone: syncscope report job/worker0.pt.trace.json\n")
-    assert "2 ranks, 0 collectives" in out
-    assert out.count("train.py:7") == 1
-
-
-def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folder):
-    ranks(folder / "job")
-    for args in (("job/worker0.pt.trace.json", "job/worker1.pt.trace.json"), ("job", "--max-reads-per-step", "3")):
-        code, out, _ = outcome(*args)
-        assert code == 0
-        assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
-        assert out.count("train.py:7  item") == 2
-    assert len(json.loads(report("job", "--format", "json").stdout)) == 2
-
-
-def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
-    ranks(folder / "job")
-    code, _, err = outcome("job", "-o", "job.html")
-    assert (code, err) == (0, "wrote job.html\n")
-    assert '"ranks":' in (folder / "job.html").read_text()
-    code, _, err = outcome("job", "--max-syncs-per-step", "0.5")
-    assert code == 1
-    for rank in range(2):
-        assert f"job/worker{rank}.pt.trace.json: 1 syncs per step are more than the 0.5 allowed:" in err
-
-
-def test_a_job_beside_other_traces_is_pointed_to(folder):
-    ranks(folder / "runs" / "job")
-    kineto.save(recording("other.py"), folder / "runs" / "other.json")
-    code, out, _ = outcome("runs")
-    assert code == 0
-    assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks runs/job\n")
-    assert out.count("enough for syncs and savings") == 3
-
-
-def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
-    ranks(folder / "job")
-    kineto.save(recording("other.py"), folder / "job" / "other.pt.trace.json")
-    code, out, err = outcome("job", "--no-savings")
-    assert (code, err) == (0, "")
-    assert "one job" not in out
-    ranks(folder / "two", (0,))
-    ranks(folder / "two" / "again", (0,))
-    assert "one job" not in report("two", "--no-savings").stdout
-    assert "one job" not in report("two/worker0.pt.trace.json", "--no-savings").stdout
 
 
 def test_how_busy_the_device_is_is_said_of_the_steps_that_count(tmp_path):
@@ -370,18 +203,6 @@ def test_many_recordings_do_not_become_a_folder_that_is_called_like_a_file(folde
     assert code == 2
     assert "`--format html -o page/`" in err
     assert not (folder / "page.html").exists()
-
-
-def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
-    limits = [("--max-saving", f"{percent}%") for percent in (0, 5, 10, 15, 20, 25, 30, 35, 40, 50)]
-    here = [outcome("run.pt.trace.json.gz", "--source", "project", *limit) for limit in limits]
-    elsewhere = [outcome("run.pt.trace.json.gz", *limit) for limit in limits]
-    assert [code for code, _, _ in here] == [code for code, _, _ in elsewhere]
-    assert {code for code, _, _ in here} == {0, 1}
-    code, _, said = here[0]
-    assert code == 1
-    assert "by the recording alone the syncs cost" in said
-    assert said.partition("allowed:")[2].strip(), "and by which lines"
 
 
 def test_a_recording_without_marks_speaks_of_no_step(folder):

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.test_report import folder  # noqa: F401  a fixture
 from linter.conftest import READS
 
 SHOWN = [
@@ -22,7 +21,7 @@ SHOWN = [
 
 
 @pytest.fixture
-def here(folder):  # noqa: F811
+def here(folder):
     (folder / "train.py").write_text(READS)
     return folder
 

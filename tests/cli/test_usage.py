@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-from cli.test_report import folder  # noqa: F401  a fixture
 from click.testing import CliRunner
 from linter.conftest import READS
 
@@ -55,7 +54,7 @@ def test_every_command_has_help(name):
     ],
     ids=str,
 )
-def test_a_mistake_is_told_with_what_to_do(folder, args, words):  # noqa: F811
+def test_a_mistake_is_told_with_what_to_do(folder, args, words):
     assert words in said(*args)
 
 
@@ -64,7 +63,7 @@ def test_a_mistake_is_told_with_what_to_do(folder, args, words):  # noqa: F811
     [("ranks", "--tables", "/proc/nowhere"), ("report", "--format", "tensorboard", "-o", "/proc/nowhere")],
     ids=str,
 )
-def test_a_folder_that_cannot_be_written_is_said(folder, args):  # noqa: F811
+def test_a_folder_that_cannot_be_written_is_said(folder, args):
     done = subprocess.run(
         [sys.executable, "-m", "syncscope", *args, "run.pt.trace.json.gz"], capture_output=True, text=True, timeout=300
     )
@@ -73,12 +72,12 @@ def test_a_folder_that_cannot_be_written_is_said(folder, args):  # noqa: F811
     assert " hint: choose another " in done.stderr
 
 
-def test_limits_below_zero_are_refused(folder):  # noqa: F811
+def test_limits_below_zero_are_refused(folder):
     result = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--max-reads-per-step", "-1"])
     assert result.exit_code == 2
 
 
-def test_a_recording_comes_through_a_pipe(folder):  # noqa: F811
+def test_a_recording_comes_through_a_pipe(folder):
     raw = (folder / "run.pt.trace.json.gz").read_bytes()
     result = CliRunner().invoke(commands, ["report", "-"], input=raw)
     assert result.exit_code == 0
@@ -86,13 +85,13 @@ def test_a_recording_comes_through_a_pipe(folder):  # noqa: F811
     assert "train.py:7  item" in result.output
 
 
-def test_a_report_of_no_findings_is_empty_and_text_is_the_terminals(folder):  # noqa: F811
+def test_a_report_of_no_findings_is_empty_and_text_is_the_terminals(folder):
     assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "github"]).stdout == ""
     plain = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz"]).output
     assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "text"]).output == plain
 
 
-def test_the_folder_of_an_output_is_made(folder):  # noqa: F811
+def test_the_folder_of_an_output_is_made(folder):
     (folder / "train.py").write_text(READS)
     CliRunner().invoke(commands, ["lint", "--format", "json", "-o", "out/found.json", "."], standalone_mode=False)
     assert "train.py" in (folder / "out" / "found.json").read_text()

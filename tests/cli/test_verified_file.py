@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from cli.test_report import folder  # noqa: F401  a fixture
 from click.testing import CliRunner
 
 from syncscope.cli import commands
@@ -26,7 +25,7 @@ FIX = {
 }
 
 
-def asked(folder, text, *args):  # noqa: F811
+def asked(folder, text, *args):
     (folder / "result.json").write_text(text)
     command = ["report", "run.pt.trace.json.gz", "--verified", "result.json", "-o", "page.html", *args]
     return CliRunner().invoke(commands, command, standalone_mode=False)
@@ -54,7 +53,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_what_is_no_result_is_told(folder, name):  # noqa: F811
+def test_what_is_no_result_is_told(folder, name):
     text, words = SPOILED[name]
     done = asked(folder, text)
     assert (done.exception, done.return_value) == (None, 2)
@@ -65,7 +64,7 @@ def test_what_is_no_result_is_told(folder, name):  # noqa: F811
 
 
 @pytest.mark.parametrize("result", [WHOLE, {**WHOLE, "fixes": [FIX]}, {**WHOLE, "of a newer version": [1]}])
-def test_what_verify_wrote_is_shown(folder, result):  # noqa: F811
+def test_what_verify_wrote_is_shown(folder, result):
     done = asked(folder, json.dumps(result))
     assert done.exception is None, done.exception
     assert "train.py" in (folder / "page.html").read_text()

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
+from counts import summary, unreached
 from known_gaps import GAPS
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -65,8 +66,15 @@ class Count:
     native: set[str] = field(default_factory=set)
 
     def packed(self) -> dict[str, Any]:
-        """As plain values, to travel between processes."""
-        return {**asdict(self), "native": sorted(self.native)}
+        """As plain values, to travel between processes, with what there is to be seen: who prints need not import torch."""
+        there = {
+            "all_sets": len(chosen()) - len(GAPS),
+            "reachable": sorted(_swept()),
+            "operators": number_of_native(),
+            "overloads": len(operators.native) + len(operators.views),
+            "gaps": len(GAPS),
+        }
+        return {**asdict(self), "native": sorted(self.native), **there}
 
 
 COUNT = Count()  # of this process
@@ -87,23 +95,6 @@ ELSEWHERE = {
     "replication_pad2d_backward", "replication_pad3d", "replication_pad3d_backward", "searchsorted",
     "_scaled_dot_product_fused_attention_overrideable_backward",
 }  # fmt: skip
-
-
-def unreached(parts: list[dict[str, Any]]) -> list[str]:
-    """Native operators that no sample ran, if all sets ran; with only some of them there is nothing to say."""
-    if sum(p["sets"] for p in parts) < len(chosen()) - len(GAPS):
-        return []
-    return sorted(_swept() - {n for p in parts for n in p["native"]})
-
-
-def summary(parts: list[dict[str, Any]]) -> str:
-    """The counts in one line."""
-    sets, samples, gradients = (sum(p[key] for p in parts) for key in ("sets", "samples", "gradients"))
-    overloads = len(operators.native) + len(operators.views)
-    return (
-        f"{number_of_native()} native operators ({overloads} overloads); of PyTorch's "
-        f"samples {samples} in {sets} sets agree with the CPU, and {gradients} gradients; {len(GAPS)} declared gaps"
-    )
 
 
 def name(info: OpInfo) -> str:
@@ -256,8 +247,8 @@ def main() -> int:
                 failed += 1
                 print(str(error).replace("\n", " ")[:300])
     print(summary([COUNT.packed()]))
-    if missed := _swept() - COUNT.native:
-        print(f"no sample reached {', '.join(sorted(missed))}")
+    if missed := unreached([COUNT.packed()]):
+        print(f"no sample reached {', '.join(missed)}")
     return int(bool(failed))
 
 

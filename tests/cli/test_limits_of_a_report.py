@@ -1,0 +1,64 @@
+"""`syncscope report --max-saving`, `--max-syncs-per-step`: a gate, which names the lines that break it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from cli.recorded import outcome
+
+from syncscope.cli import _gate, commands
+from syncscope.errors import UserError
+from syncscope.model.answer import Answer, Decision
+from syncscope.model.report import Line, Price, Report, Step
+from syncscope.model.source import Place
+
+
+def test_the_gate_names_the_lines(folder):
+    code, out, err = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "json")
+    assert code == 1
+    assert json.loads(out)
+    assert err == (
+        "1 syncs per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
+    )
+    assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
+
+
+@pytest.mark.parametrize("given", ["2%", "2", "2.0 %"])
+def test_a_price_is_a_share_of_the_step(given):
+    option = next(p for p in commands.get_command(None, "report").params if p.name == "max_price")
+    assert option.type.convert(given, None, None) == pytest.approx(0.02)
+
+
+def test_the_price_gate():
+    at = Place("a.py", 3)
+    steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
+    lines = (
+        Line("item", at, 2.0, 30.0, 10.0, answer=Answer(Decision.TRY, 0.05, 0.03, 0.08)),
+        Line("to", None, 1.0, 30.0, 10.0, price=Price(0.0, 3.0, 1.0, 0.0), fallback=True),
+    )
+    report = Report(steps=steps, lines=lines, answer=Answer(Decision.FIX, 0.06, 0.04, 0.09), fidelity=0.0)
+    assert list(_gate.broken(report, 2, 0.04)) == []  # by the lower end
+    assert list(_gate.broken(report, 1.9, None)) == [
+        "2 syncs per step are more than the 1.9 allowed:",
+        "  a.py:3: item: 2 per step",
+    ]
+    assert list(_gate.broken(report, None, 0.039)) == [
+        "by the recording alone the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
+        "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
+    ]
+    with pytest.raises(UserError, match="no saving is known"):
+        list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))
+    with pytest.raises(UserError, match="no step is marked"):
+        list(_gate.broken(replace(report, steps=()), 3, None))
+
+
+def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
+    limits = [("--max-saving", f"{percent}%") for percent in (0, 5, 10, 15, 20, 25, 30, 35, 40, 50)]
+    here = [outcome("run.pt.trace.json.gz", "--source", "project", *limit) for limit in limits]
+    elsewhere = [outcome("run.pt.trace.json.gz", *limit) for limit in limits]
+    assert [code for code, _, _ in here] == [code for code, _, _ in elsewhere]
+    assert {code for code, _, _ in here} == {0, 1}
+    code, _, said = here[0]
+    assert code == 1
+    assert "by the recording alone the syncs cost" in said
+    assert said.partition("allowed:")[2].strip(), "and by which lines"

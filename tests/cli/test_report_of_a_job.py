@@ -1,0 +1,58 @@
+"""`syncscope report` of several ranks: those of one job are reported as the job."""
+
+import json
+
+from cli.recorded import outcome, ranks, recording, report
+
+from syncscope import kineto
+
+
+def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
+    ranks(folder / "job")
+    code, out, err = outcome("job")
+    assert (code, err) == (0, "")
+    assert out.startswith("2 ranks of one job; of one alone: syncscope report job/worker0.pt.trace.json\n")
+    assert "2 ranks, 0 collectives" in out
+    assert out.count("train.py:7") == 1
+
+
+def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folder):
+    ranks(folder / "job")
+    for args in (("job/worker0.pt.trace.json", "job/worker1.pt.trace.json"), ("job", "--max-reads-per-step", "3")):
+        code, out, _ = outcome(*args)
+        assert code == 0
+        assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
+        assert out.count("train.py:7  item") == 2
+    assert len(json.loads(report("job", "--format", "json").stdout)) == 2
+
+
+def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
+    ranks(folder / "job")
+    code, _, err = outcome("job", "-o", "job.html")
+    assert (code, err) == (0, "wrote job.html\n")
+    assert '"ranks":' in (folder / "job.html").read_text()
+    code, _, err = outcome("job", "--max-syncs-per-step", "0.5")
+    assert code == 1
+    for rank in range(2):
+        assert f"job/worker{rank}.pt.trace.json: 1 syncs per step are more than the 0.5 allowed:" in err
+
+
+def test_a_job_beside_other_traces_is_pointed_to(folder):
+    ranks(folder / "runs" / "job")
+    kineto.save(recording("other.py"), folder / "runs" / "other.json")
+    code, out, _ = outcome("runs")
+    assert code == 0
+    assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks runs/job\n")
+    assert out.count("enough for syncs and savings") == 3
+
+
+def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
+    ranks(folder / "job")
+    kineto.save(recording("other.py"), folder / "job" / "other.pt.trace.json")
+    code, out, err = outcome("job", "--no-savings")
+    assert (code, err) == (0, "")
+    assert "one job" not in out
+    ranks(folder / "two", (0,))
+    ranks(folder / "two" / "again", (0,))
+    assert "one job" not in report("two", "--no-savings").stdout
+    assert "one job" not in report("two/worker0.pt.trace.json", "--no-savings").stdout
