@@ -1,6 +1,7 @@
 """What more than one test file needs."""
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from effort import EFFORT
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["kernels.counts"]
+
+gc.disable()  # until all is imported and collected: none of it is garbage
 
 # Two workers with two threads each would wait for one another in every small operator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -90,6 +93,22 @@ def start() -> Iterator[Start]:
             return process
 
         yield started
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file stays in one worker, which makes what its tests share once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What there is by now stays to the end: nobody need look through torch and seven thousand tests for garbage again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,17 +6,19 @@ table below only says which of PyTorch's sample sets to run, and an operator tha
 
 from __future__ import annotations
 
-import itertools
+import random
 import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from counts import summary, unreached
 from known_gaps import GAPS
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import SEED
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from syncscope.kernels import generator, operators, queue
@@ -157,10 +159,26 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(list(value.values()))
 
 
+def seed(number: int) -> None:
+    """As `torch.manual_seed`, which notes its caller's whole stack for each kind of device that is not there."""
+    torch.default_generator.manual_seed(number)
+    torch.ocl.manual_seed_all(number)
+
+
 def samples(info: OpInfo, dtype: torch.dtype, most: int) -> list[SampleInput]:
-    torch.manual_seed(0)
+    """The first of a set, as `info.sample_inputs` gives them; it looks for a unittest in the whole stack, for longer."""
     grad = dtype.is_floating_point and info.supports_autograd
-    return list(itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=grad), most))
+    seed(0)
+    made = iter(info.sample_inputs_func(info, "cpu", dtype, grad))
+    found: list[SampleInput] = []
+    while len(found) < most:
+        seed(SEED)
+        random.seed(SEED)
+        np.random.seed(SEED)
+        if (sample := next(made, None)) is None:
+            break
+        found.append(sample)
+    return found
 
 
 def check(info: OpInfo, sample: SampleInput, count: Count) -> None:
@@ -168,7 +186,7 @@ def check(info: OpInfo, sample: SampleInput, count: Count) -> None:
     outcomes = []
     for move in (lambda x: x, to_device):
         inputs = move([sample.input, list(sample.args), sample.kwargs])
-        torch.manual_seed(1)
+        seed(1)
         results = list(tensors(info(inputs[0], *inputs[1], **inputs[2])))
         # What is undefined or a choice of the operator (which of equals) never gets a gradient in PyTorch's samples.
         roots = [r for r in results if r.requires_grad and r.grad_fn is not None and r.is_floating_point()]
@@ -200,7 +218,7 @@ def in_place(info: OpInfo, sample: SampleInput) -> bool:
     left = []
     for move in (lambda x: x, to_device):
         first, args, kwargs = move([sample.input.detach().clone(), list(sample.args), sample.kwargs])
-        torch.manual_seed(1)
+        seed(1)
         try:
             with torch.no_grad():
                 info.inplace_variant(first, *args, **kwargs)
