@@ -157,6 +157,10 @@ def lint(said: dict[str, Any]) -> int:
             from syncscope.cli._priced import by_price
 
             echo(by_price(linted, said["trace"]), err=True)
+        elif tells_of_imports(said, files):
+            from syncscope.linter.imported import waiting_beside
+
+            linted.beside = waiting_beside(files, linted.done, not said["no_cache"])
     if said["fixable"]:
         linted.only_fixable()
     if said["interactive"]:
@@ -173,6 +177,12 @@ def lint(said: dict[str, Any]) -> int:
     if said["fix"] and not said["diff"] and not linted.is_stdin:
         linted.write()
     return finish(linted, said, Output(said["output"], color=said["color"]))
+
+
+def tells_of_imports(said: dict[str, Any], files: Files) -> bool:
+    """Whether somebody looks at what was named, and would take silence for there being nothing: no gate, nothing written."""
+    others = ("quiet", "fix", "diff", "statistics", "fixable", "interactive", "add_allow", "write_baseline", "output")
+    return said["exporter"] is None and not any(said[name] for name in others) and not files.first.baseline
 
 
 def programs(path: str) -> list[tuple[str, bytes]]:
@@ -319,11 +329,12 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
             pieces.append(unified(name, before, after, color=color))
         return "".join(pieces)
     from syncscope.exporters._source_frame import offer
+    from syncscope.linter.notebooks import presented
 
     for source, finding, others in linted.fixes():
         assert finding.fix is not None
-        (line, column), also = source.position(finding.span.start), f" (and {others} more)" if others else ""
-        where = f"{visible(source.label(finding.span.start))}:{line}:{column}"
+        also, line = f" (and {others} more)" if others else "", presented(source, finding).place.line
+        where = f"{visible(source.label(finding.span.start))}:{line}:{finding.column}"
         pieces.append(f"{where}: {finding.rule}{also}\n")
         for fix, what in ((finding.fix, "fix"), (finding.fix.also, "or")):
             if fix is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from syncscope.linter.config import Config
 
 LARGEST = 1 << 20  # bytes of a .gitignore
+LONGEST_LINE = 200  # bytes of a first line
 SUFFIXES = (".py", ".pyw", ".ipynb", *C_SUFFIXES)
 
 
@@ -81,6 +82,19 @@ def expanded(paths: Iterable[str]) -> Iterator[str]:
             yield from [m for m in files if not os.path.isdir(m)] or files
         else:
             raise UserError(f"there is no {path!r}", "name files, folders, or globs in quotes")
+
+
+def is_code(path: str) -> bool:
+    """Whether a file is called like what is linted, or by nothing, or says in its first line that Python runs it."""
+    ending = os.path.splitext(path)[1].lower()
+    if not ending or ending in (*SUFFIXES, ".pyi"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(LONGEST_LINE)
+    except OSError:
+        return True  # which is said where it is read
+    return first.startswith(b"#!") and b"python" in first
 
 
 def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]) -> Iterator[str]:

@@ -8,14 +8,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import engine
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config, Configs, overlay
-from syncscope.linter.files import find
+from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
 from syncscope.model.finding import Safety
 
+STRANGE = "neither Python nor a notebook nor OpenCL C"
+FEW = 3  # files of which it is told what they import
 WORTH_A_POOL = 150_000  # bytes of Python below which starting a process costs more than it saves
 
 
@@ -45,6 +48,9 @@ class Files:
     said: dict[str, object] = field(default_factory=dict)
     configs: Configs = field(default_factory=Configs)
     problems: list[str] = field(default_factory=list)
+    strange: list[str] = field(
+        default_factory=list
+    )  # files that were named, and are called like nothing that is linted
 
     def config(self, path: str) -> Config:
         """The configuration of a file or folder, with what the command line said over it."""
@@ -56,7 +62,11 @@ class Files:
         return self.config(self.paths[0] if self.paths else os.curdir)
 
     def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
-        """What there is to do."""
+        """What there is to do.
+
+        Raises:
+            UserError: nothing that was named is anything that is linted.
+        """
         allowed = frozenset(safeties)
         merged: dict[str, Config] = {}
 
@@ -68,7 +78,11 @@ class Files:
         def unreadable(path: str, why: str) -> None:
             self.problems.append(f"{path}: {why}")
 
-        found = find(self.paths, config, unreadable)
+        every = list(find(self.paths, config, unreadable))
+        strange = {path for path in every if not is_code(path)}
+        self.strange, found = sorted(strange), [path for path in every if path not in strange]
+        if self.strange and not found:
+            raise UserError(f"{self.strange[0]} is {STRANGE}", "name files or folders of these")
         return [Job(path, config(os.path.dirname(os.path.abspath(path))), allowed) for path in found]
 
 
@@ -85,7 +99,7 @@ def run(
         from syncscope.linter.cache import Cache
 
         store = Cache(jobs[0].config.root, engine.project_of(jobs[0].config).steps)
-    one = partial(work, noted=store is not None)
+    one = partial(work, noted=store is not None or len(jobs) <= FEW)
     todo: list[tuple[Job, int]] = []
     keys: dict[str, str] = {}
     for job in jobs:
@@ -135,7 +149,7 @@ def run(
 
 
 def work(job: Job, noted: bool = False) -> Done:
-    """One job; `noted`, with what the answer relied on, for the cache."""
+    """One job; `noted`, with what the answer relied on."""
     try:
         if not job.safeties:
             checked = engine.check_file(job.path, job.config)

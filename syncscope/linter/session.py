@@ -17,7 +17,7 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.notebooks import presented, source_of
-from syncscope.linter.run import Done, Files, Job, mended, run
+from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
 from syncscope.linter.source import SourceFile
 from syncscope.linter.trust import refused
 from syncscope.model.finding import Edit, Finding, Safety
@@ -41,8 +41,9 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     also: list[Found] = field(default_factory=list)  # as they are shown: what waits in a step, too, told in a line each
     known: int = 0  # findings that the baseline holds
-    tells_also: bool = True  # whether `also` is told in text: who asks a baseline wants what is new
+    tells_also: bool = True  # whether `also` is told: who asks a baseline wants what is new
     without_fix: int = 0  # findings that are left out for that
+    beside: str = ""  # what is said of files that these import, and that were not named
     is_stdin: bool = False
     in_files: bool = True
     unwritten: set[str] = field(default_factory=set)  # files whose fixes could not be written
@@ -87,7 +88,7 @@ class Linted:
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(
             findings=self.shown,
-            also=self.shown_also,
+            also=self.shown_also if self.tells_also else (),
             sources=self.sources,
             notes=(*self.notices, *self.problems),
             hazards=hazards,
@@ -190,6 +191,8 @@ class Linted:
         ]
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
+        if self.beside:
+            yield self.beside
         if findings and not fixed and self.in_files:
             yield f"next: {next_step(findings, offered, dry=dry)}"
 
@@ -230,6 +233,9 @@ def gather(
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
     linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
+    if files.strange:
+        first, others = files.strange[0], len(files.strange) - 1
+        linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)
     if cached and not safeties:
         from syncscope.linter.cache import distrusted
 

@@ -18,7 +18,7 @@ from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.source import Span
 
 ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
-NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
+NOQA = re.compile(r"#\s*noqa(?P<rules>[ \t]*:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
 WRITTEN = re.compile(rb"\S")
 HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")

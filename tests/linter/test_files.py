@@ -100,3 +100,21 @@ def test_an_empty_folder_is_clean(door):
     ran = door("lint")
     assert (ran.code, ran.out) == (0, "")
     assert "no files to lint" in ran.err
+
+
+def test_what_is_called_like_nothing_that_is_linted_is_left_out_and_named(door):
+    door.write("a.py", READS)
+    door.write("README.md", "# Uses torch: see the [guide](guide.md)\n")
+    door.write("notes.rst", "torch\n=====\n")
+    ran = door("lint", "README.md", "a.py", "notes.rst")
+    assert (ran.code, ran.lines) == (1, [("a.py", 11, "host-read")])
+    assert "README.md and 1 more: left out, neither Python nor a notebook nor OpenCL C" in ran.err
+    alone = door("lint", "README.md")
+    assert (alone.code, alone.out) == (2, "")
+    assert "README.md is neither Python nor a notebook nor OpenCL C" in alone.err
+
+
+@pytest.mark.parametrize("name", ["train", "train.pyi", "TRAIN.PY", "train.in"])
+def test_a_program_that_is_named_is_linted_whatever_it_is_called(door, name):
+    door.write(name, f"#!/usr/bin/env python3\n{READS}")
+    assert door("lint", name).lines == [(name, 12, "host-read")]

@@ -109,7 +109,13 @@ def test_a_notebook_of_another_language_is_left_alone(door):
 
 def test_diff_names_the_cell(door):
     door.write("x.ipynb", text(cell("import torch"), cell(MASKS)))
-    assert "--- a/x.ipynb:cell 2\n" in door("lint", "--diff").out
+    out = door("lint", "--diff").out
+    assert "--- a/x.ipynb:cell 2\n" in out
+    places = [line.rpartition(": ")[0] for line in out.splitlines() if line.startswith("x.ipynb")]
+    assert places
+    assert places[0] == door("lint").out.split(": ")[0], (
+        "the line is that of the cell, as it is where findings are listed"
+    )
 
 
 def test_add_allow_and_baseline_work_in_cells(door):

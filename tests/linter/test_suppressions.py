@@ -23,6 +23,9 @@ def commented(comment: str) -> str:
         "# NOQA: host-read",
         "# noqa: E501,host-read",
         "# type: ignore  # noqa",
+        "# NoQA",
+        "#NoQA because of the log",
+        "# nOqA : host-read",
     ],
 )
 def test_a_comment_lets_a_finding_stand(door, comment):
@@ -33,7 +36,8 @@ def test_a_comment_lets_a_finding_stand(door, comment):
 
 
 @pytest.mark.parametrize(
-    "comment", ["# syncscope: allow[nonzero]", "# noqa: E501", "# synscope: allow", "# noqa:E501", "# nonoqa"]
+    "comment",
+    ["# syncscope: allow[nonzero]", "# noqa: E501", "# synscope: allow", "# noqa:E501", "# NoQA : E501", "# nonoqa"],
 )
 def test_a_comment_about_something_else_does_not(door, comment):
     door.write("train.py", commented(comment))

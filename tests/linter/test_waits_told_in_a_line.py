@@ -49,6 +49,8 @@ def test_who_asks_for_less_is_not_told_of_them(door):
     ran = door("lint", "--baseline", "known.json", "net.py")
     assert ran.out == ""
     assert "1 more waits in a step, told where no baseline is asked" in ran.err
+    assert door("lint", "--baseline", "known.json", "--format", "concise", "net.py").out == ""
+    assert json.loads(door("lint", "--baseline", "known.json", "--format", "json", "net.py").out) == []
 
 
 def test_json_has_what_a_wait_is_worth_and_the_line_that_it_follows(door):
