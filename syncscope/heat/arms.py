@@ -168,7 +168,8 @@ def of_first(node: ast.If) -> Heat | None:
             return Reason.FIRST(part.id)
         if not isinstance(part, ast.Compare):
             inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
-            if name_of(inner).endswith("state"):
+            lacks = _asked_for_attribute(inner)
+            if name_of(inner).endswith("state") or (lacks and any(_keeps(s, lacks) for s in _straight(node.body))):
                 return Reason.FIRST(ast.unparse(part))
             continue
         left, right, op = part.left, part.comparators[0], part.ops[0]
@@ -182,6 +183,14 @@ def of_first(node: ast.If) -> Heat | None:
         if (state and kept.endswith("state")) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def _asked_for_attribute(node: ast.expr | None) -> str:
+    """The attribute that `hasattr(self, "grid")` asks for, dotted; "" for anything else."""
+    match node:
+        case ast.Call(func=ast.Name(id="hasattr"), args=[holder, ast.Constant(value=str(name))]) if dotted(holder):
+            return f"{dotted(holder)}.{name}"
+    return ""
 
 
 def _straight(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -6,7 +6,8 @@ import ast
 import re
 from functools import lru_cache
 
-from syncscope.heat.loops import LOOPS, backward_lines, trains
+from syncscope.heat.backward import backward_lines
+from syncscope.heat.loops import LOOPS, trains
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction

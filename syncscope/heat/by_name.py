@@ -45,8 +45,10 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.EVALUATION(name)
     if conventions.is_inference(cls, name):
         return Reason.INFERENCE(cls or name)
-    if conventions.is_loss(name) or conventions.is_loss(cls):
+    if conventions.is_loss(name):
         return Reason.LOSS(name)
+    if conventions.is_loss(cls):
+        return conventions.HOT.get(name) or Reason.OF_LOSS(name)
     if sampler and name not in conventions.NOISING:
         return Reason.SAMPLES(cls)
     prepares = (

@@ -36,7 +36,12 @@ def is_step(function: FunctionText) -> bool:
     ):
         return False  # most are not, and the rest would be asked in vain
     heat = said_by_name(function)
-    return heat.hot and heat.reason is not Reason.MAYBE
+    return heat.hot and heat.reason not in conventions.PARTLY
+
+
+def is_of_loss(function: FunctionText) -> bool:
+    """Whether it is a method of a loss, and no more is known of it."""
+    return conventions.is_loss(function.cls) and said_by_name(function).reason is Reason.OF_LOSS
 
 
 def goes_on(function: FunctionText) -> bool:

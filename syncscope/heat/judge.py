@@ -62,7 +62,7 @@ def of_function(function: ProjectFunction | None) -> Heat:
     said = by_itself(function)
     if function is None or not said.hot:
         return said
-    role = by_role(function, said.reason is Reason.MAYBE)
+    role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
     return _by_its_callers(function, 0) or role or said
@@ -74,7 +74,9 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     owner, module = function.cls.name if function.cls is not None else "", function.module
     if private and module.project.role(module.path, function.name, owner) in (Role.SHARED, Role.CALLED):
         return None
-    if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function).reason is Reason.MAYBE)):
+    if depth > _FARTHEST or not (
+        private or (function.cls is not None and by_itself(function).reason in conventions.PARTLY)
+    ):
         return None
     said = None
     for caller in callers(function.module, function.name, private):
@@ -195,7 +197,7 @@ def _within(case: Judged) -> Heat | None:
 def _by_code(case: Judged) -> Heat | None:
     """Cold by what it does, where no name says more than that it may run in every step."""
     function, name, arguments = case.function, case.name, case.function.node.args
-    if case.said.reason is not Reason.MAYBE:
+    if case.said.reason not in conventions.PARTLY:
         return None
     if by_code.holds_all_steps(function):
         return Reason.OUTSIDE(name)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
-from functools import lru_cache
 
+from syncscope.heat.backward import backward_lines, calls_one
 from syncscope.model.heat import Heat, Reason
-from syncscope.model.source import LINE_END
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of, walk
 
@@ -22,11 +20,7 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
     called_so = name in conventions.LOOPS
     return (spoken_of or called_so) and any(
         isinstance(each, ast.Call)
-        and (
-            getattr(each.func, "attr", "") in ("backward", "manual_backward")
-            or conventions.STEP_CALL.match(name_of(each.func))
-            or (called_so and conventions.STEP.search(name_of(each.func)))
-        )
+        and (calls_one(each, source) or (called_so and conventions.STEP.search(name_of(each.func))))
         for each in walk(node)
     )
 
@@ -60,23 +54,12 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
         return TRAINING
     inner = [each for each in walk(node) if isinstance(each, LOOPS) and each is not node]
     direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
-    calls = [name_of(each.func) for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
-    if any(called.endswith("backward") or conventions.STEP_CALL.match(called) for called in calls):
+    calls = [each for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
+    if any(name_of(each.func).endswith("backward") or calls_one(each, source) for each in calls):
         return TRAINING
-    around = any(trains(each, name, source) for each in inner) or any(map(conventions.is_epoch, calls))
+    epochs = any(conventions.is_epoch(name_of(each.func)) for each in calls)
+    around = epochs or any(trains(each, name, source) for each in inner)
     return EPOCHS if around else TRAINING
-
-
-@lru_cache(maxsize=64)
-def backward_lines(source: bytes) -> tuple[int, ...]:
-    """The lines that speak of a backward pass, or call what holds one."""
-    if b"backward(" not in source and _STEP_CALL.search(source) is None:
-        return ()
-    lines = enumerate(LINE_END.split(source), 1)
-    return tuple(n for n, line in lines if b"backward" in line or _STEP_CALL.search(line) is not None)
-
-
-_STEP_CALL = re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\(|optimize_parameters\(")
 
 
 def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:

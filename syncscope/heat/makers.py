@@ -37,18 +37,18 @@ class Makers:
 
 def _is_thing(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> bool:
     """Whether its objects may be made in a step: no modules, optimizers, data sets, configurations."""
-    kin = _kin(cls, classes)
-    bases = {base for each in kin for base in each.bases}
+    family = kin(cls, classes)
+    bases = {base for each in family for base in each.bases}
     if _CHECKED in bases:
         return True
     names = {cls.name, *bases}
     once = any(name.endswith(conventions.MADE_ONCE) for name in names)
-    methods = {name for each in kin for name in each.methods}
+    methods = {name for each in family for name in each.methods}
     aside = by_name("", cls.name, cls.methods).reason is not Reason.MAYBE
     return not (once or aside) and conventions.MADE_ONCE_BY.isdisjoint(methods)
 
 
-def _kin(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> list[ClassText]:
+def kin(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> list[ClassText]:
     """A class and what it is derived from, by their names, nearest first."""
     found = [cls]
     for each in found:
@@ -59,7 +59,7 @@ def _kin(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> list[Cla
 
 def _makers(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> Iterator[FunctionText]:
     made: set[str] = set()
-    for each in _kin(cls, classes):
+    for each in kin(cls, classes):
         for name, method in each.methods.items():
             if name not in made and (name in conventions.MAKERS or _validates(method)):
                 made.add(name)

@@ -17,8 +17,9 @@ from pathlib import Path
 from syncscope.files import regular
 from syncscope.heat import loops
 from syncscope.heat.by_name import by_place, prepares_data
-from syncscope.heat.by_text import goes_on, is_step, said_by_name
+from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
+from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
@@ -81,6 +82,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     classes: dict[str, list[ClassText]] = defaultdict(list)
     sources: dict[str, bytes] = {}
     steps: list[FunctionText] = []
+    parts: list[FunctionText] = []  # of losses
     todo: list[FunctionText] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
     kept: set[bytes] = set()
@@ -121,11 +123,14 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
                     measures.add(each.key)
             if not beside and is_step(each):
                 steps.append(each)
+            elif not beside and is_of_loss(each):
+                parts.append(each)
             elif not beside and each.name.startswith("__") and goes_on(each):
                 todo.append(each)  # Python itself calls it
         if not beside:
             spoken |= words(without_imports(outside))
             kept |= _kept(source)
+    steps += entrances(parts, classes)
     said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
@@ -205,6 +210,7 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []
     steps = [each for each in written if each.key not in apart and is_step(each)]
+    steps += entrances((each for each in written if each.key not in apart and is_of_loss(each)), classes)
     reached: set[bytes] = set()
     new = [*first, *steps]
     while new:

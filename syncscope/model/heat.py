@@ -56,6 +56,7 @@ class Reason(Enum):
     NAMED = WHOLE, "in `{0}`"
     IN_LOSS = WHOLE, "in the loss"
     LOSS = WHOLE, "in the loss `{0}`"
+    OF_LOSS = WHOLE, "in `{0}` of a loss"  # by its class alone: what speaks of it tells whether it runs
     LOADER = WHOLE, "in a loop over a loader"
     MAYBE = WHOLE, "`{0}` may run in every step"  # no name says so, and nothing speaks against it
     CALLED = WHOLE, "a step calls `{0}`"  # whose name says that it runs seldom

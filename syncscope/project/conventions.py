@@ -47,6 +47,7 @@ _SELDOM = re.compile(
 
 _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(return|with|log|collect)_info$")
 
+BARS = frozenset(("tqdm", "trange"))  # of progress, which go over what they are given
 _LOADER = re.compile(
     r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
 )
@@ -243,7 +244,9 @@ def never(name: str, owner: str) -> bool:
     return NEVER.match(name) is not None and (owner != "" or not name.endswith("_compute"))
 
 
-OPEN = frozenset((Reason.MAYBE, Reason.LOSS))
+PARTLY = frozenset((Reason.MAYBE, Reason.OF_LOSS))
+"""What a name says of what may run in every step: what speaks of it says more."""
+OPEN = PARTLY | {Reason.LOSS}
 SOFT = frozenset(
     (
         Reason.SET_UP,
@@ -266,7 +269,8 @@ EVALUATION = re.compile(
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
 )
 REPARAMETRIZATION = re.compile(
-    r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
+    r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
+    r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$"
 )
 # Methods that say what seldom happens.
 WARNINGS = frozenset("warn warning warning_once error exception critical".split())

@@ -154,7 +154,8 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     for item in node.items:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
-            bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
+            bar = name_of(getattr(item.context_expr, "func", None)) in conventions.BARS
+            bind(frame, item.optional_vars, fact if bar or isinstance(fact.ref, Instance) else UNKNOWN)
     frame.around = loops.of_with(node, heat_of(before)) or before
     execute(frame, node.body)
     frame.around = before

@@ -19,7 +19,9 @@ _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
 _COMPARED = re.compile(
     r"\(\s*+([A-Za-z_][\w.]*+)\s*+(?:\[[^\[\]()]*+\]\s*+)?(?:[<>]=?|[=!]=)[^()]*+\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
 )
-_TO_HOST = (").numpy(", ").tolist(", ").item(")
+_TO_HOST = tuple(
+    f").{word}(" for word in "numpy tolist item detach clone squeeze unsqueeze view reshape flatten argmax".split()
+)  # of what `cpu()` gives, which a module is not asked for
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
 _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _ENDINGS = frozenset(space[-1] for space in _SPACES)

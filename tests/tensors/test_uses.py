@@ -38,6 +38,19 @@ CASES = {
             found.append(results["scores"].cpu().numpy())  # waits: cpu
             return path.cpu()
     """,
+    "copied and read with methods of tensors between": """
+        def collect(found, metric, x, loss, model):
+            loss, other = model.step(x)
+            found.append(loss.cpu().detach().numpy())  # waits: cpu
+            found.append(metric(x).cpu().detach().squeeze().tolist())  # waits: cpu
+            found.append(model.cpu().named(x).tolist())
+    """,
+    "of a progress bar around a loader": """
+        def collect(dataloader, found):
+            with tqdm(dataloader, desc="steps") as bar:
+                for x, y in bar:
+                    found.append((x > 0).sum().item())  # waits: item
+    """,
     "a method of tensors of what is only called like one": """
         def loss(labels, c, probabilities: torch.Tensor):
             here = (labels == c).type_as(probabilities)

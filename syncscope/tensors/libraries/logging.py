@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from syncscope.model.fact import Fact
+from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.project import conventions
 from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import TENSOR, Items, Tag, holds_tensor
+from syncscope.tensors.facts import BATCH, SOMEWHERE, TENSOR, Items, Tag, holds_tensor, items
 
 # Methods of loggers; their first argument is a text into which the others are formatted.
 _MESSAGES = frozenset("debug info warning error critical exception log warn warn_once warning_once info_once".split())
@@ -35,7 +36,12 @@ def anywhere(call: Call) -> Fact | None:
     """A function that is called like such a method, and `wandb.log`; `tqdm(x)` goes over x."""
     if call.word in _TRACKED or (call.word == "log" and call.name.partition(".")[0] in _TRACKERS):
         _tracked(call)
-    return call.args[0] if call.word in ("tqdm", "trange") and call.args else None
+    if call.word not in conventions.BARS or not call.args:
+        return None
+    word = name_of(call.nodes[0])
+    if call.first.kind is UNKNOWN.kind and conventions.is_loader(word):
+        return items(Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`"))
+    return call.first
 
 
 def _tracked(call: Call) -> None:

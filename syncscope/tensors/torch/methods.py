@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
@@ -158,11 +159,18 @@ def _item(call: Call) -> Fact:
 
 
 def _surely_read(call: Call) -> None:
-    """`.cpu()` of something unknown: when it is read in one go with `.numpy()` or `.tolist()`, it was a tensor."""
-    waits, key = call.frame.waits, (id(call.at), Op.CPU)
-    found = waits.get(key) if waits is not None else None
-    if waits is not None and found is not None and found.confidence == 1 and not call.frame.guarded:
-        waits[key] = found._replace(confidence=2)
+    """`.cpu()` of something unknown: when it is read in one go with `.numpy()` or `.tolist()`, it was a tensor.
+
+    Methods of tensors may stand between: `metric(x, y).cpu().detach().numpy()`.
+    """
+    waits, node = call.frame.waits, call.at
+    while waits is not None and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        found = waits.get((id(node), Op.CPU))
+        if found is not None and found.confidence == 1 and not call.frame.guarded:
+            waits[id(node), Op.CPU] = found._replace(confidence=2)
+        if method(node.func.attr) is None:
+            return
+        node = node.func.value
 
 
 def _tolist(call: Call) -> Fact:

@@ -1,0 +1,91 @@
+"""Where a file speaks of a backward pass: its own lines, and those that call a function of it which holds one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from syncscope.model.source import LINE_END
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of
+
+_STEP_CALL = re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\(|optimize_parameters\(")
+_PASS = re.compile(rb"\.(?:manual_)?backward\(")
+_HEAD = re.compile(
+    rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
+    re.MULTILINE,
+)
+
+
+class HoldBackward(NamedTuple):
+    """The functions and the methods of a file that hold a backward pass, in no loop of their own: steps, or parts of one."""
+
+    functions: frozenset[str]
+    methods: frozenset[str]
+
+    def holds(self, func: ast.expr) -> bool:
+        """Whether a call of this runs one of them: `update(batch)`, `self.update(batch)`."""
+        if isinstance(func, ast.Name):
+            return func.id in self.functions
+        return isinstance(func, ast.Attribute) and func.attr in self.methods and name_of(func.value) == "self"
+
+
+_TWO = 2
+_NONE = HoldBackward(frozenset(), frozenset())
+
+
+@lru_cache(maxsize=64)
+def steps(source: bytes) -> HoldBackward:
+    """Those of a file, found in its text."""
+    passes = [each.start() for each in _PASS.finditer(source)]
+    if not passes:
+        return _NONE
+    functions: set[str] = set()
+    methods: set[str] = set()
+    heads = [(each.start(), len(each[1].expandtabs()), each[2], each[3].decode()) for each in _HEAD.finditer(source)]
+    for at in passes:
+        line = source.rfind(b"\n", 0, at) + 1
+        text = source[line:at].expandtabs()
+        deep = len(text) - len(text.lstrip())
+        if text.lstrip().startswith(b"#"):
+            continue
+        around = _around(heads, at, deep)
+        if around[:1] and around[0][0] == b"def":
+            (methods if [kind for kind, _ in around[1:]] == [b"class"] else functions).add(around[0][1])
+    return HoldBackward(frozenset(functions), frozenset(methods))
+
+
+def _around(heads: list[tuple[int, int, bytes, str]], at: int, deep: int) -> list[tuple[bytes, str]]:
+    """The two innermost functions, classes and loops around a place of this indentation, from the inside out."""
+    found = []
+    for start, indent, kind, name in reversed(heads):
+        if start < at and indent < deep:
+            deep = indent
+            if kind in (b"def", b"class", b"for", b"while"):
+                found.append((kind, name))
+                if len(found) == _TWO:
+                    break
+    return found
+
+
+def calls_one(node: ast.AST, source: bytes) -> bool:
+    """Whether this is a call that runs a backward pass: of a loss, or of what is called like a step or is seen to hold one."""
+    if not isinstance(node, ast.Call):
+        return False
+    if getattr(node.func, "attr", "") in ("backward", "manual_backward"):
+        return True
+    return conventions.STEP_CALL.match(name_of(node.func)) is not None or steps(source).holds(node.func)
+
+
+@lru_cache(maxsize=64)
+def backward_lines(source: bytes) -> tuple[int, ...]:
+    """The lines that speak of a backward pass, or call what holds one."""
+    if b"backward(" not in source and _STEP_CALL.search(source) is None:
+        return ()
+    own = steps(source)
+    names = [*own.functions, *(rf"self\.{name}" for name in own.methods)]
+    spoken_of = re.compile(rb"backward|%b" % b"|".join([_STEP_CALL.pattern, *(rb"\b%b\(" % n.encode() for n in names)]))
+    lines = enumerate(LINE_END.split(source), 1)
+    return tuple(n for n, line in lines if spoken_of.search(line) is not None)

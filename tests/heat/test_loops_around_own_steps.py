@@ -1,0 +1,109 @@
+"""A loop that calls a function of its own file which holds a backward pass trains, whatever both are called."""
+
+from heat.hot_lines import heat
+
+SOURCE = b"""
+import torch
+from tqdm import tqdm
+
+class Epoch:
+    def on_batch(self, x):
+        raise NotImplementedError
+
+    def go(self, dataloader):
+        with tqdm(dataloader) as bar:
+            for x in bar:
+                loss = self.on_batch(x)
+                a = loss.cpu().detach().numpy()
+                b = loss.sum().item()  # hot
+        return a, b
+
+    def measure(self, dataloader):
+        with torch.no_grad():
+            for x in dataloader:
+                b = self.of(x).sum().item()  # cold
+
+class Train(Epoch):
+    def on_batch(self, x):
+        for part in x.parts:
+            self.look(part)
+        if self.scaled:
+            loss = self.model(x)
+            loss.backward()
+        return loss
+
+class Whole:
+    def run_one(self, loader):
+        for x in loader:
+            self.model(x).backward()
+
+    def evaluate_all(self, w: torch.Tensor):
+        for seed in range(5):
+            self.run_one(seed)
+            print(w.sum().item())  # cold
+
+def move(model, x):
+    def inner():
+        pass
+    # loss.backward()
+    loss = model(x)
+    loss.backward()
+    return loss
+
+def shown(model, batches):
+    for x in batches:
+        loss = move(model, x)
+        print(loss.sum().item())  # hot
+
+class Judge:
+    def evaluate(self, w: torch.Tensor, other):
+        for x in other:
+            other.on_batch(x)
+            move.around(x)
+            print(w.sum().item())  # cold
+
+    def evaluate_steps(self, w: torch.Tensor, other):
+        for x in other:
+            move(other, x)
+            print(w.sum().item())  # hot
+"""
+
+
+def test_what_stands_in_it_is_hot() -> None:
+    lines = enumerate(SOURCE.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(SOURCE, "engine.py") == marks
+
+
+KEPT = b"""
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if not hasattr(self, "grid"):
+            grid = x.max().item()  # cold
+            self.grid = torch.arange(grid)
+        if not hasattr(self, "scale"):
+            other = x.min().item()  # hot
+        if not hasattr(x, "mask"):
+            x.mask = x.sum().item()  # cold
+        return x + self.grid
+
+    def get_equivalent_kernel_bias(self):
+        return self.weight.cuda().sum().item()  # cold
+
+    def switch_to_deploy(self):
+        return self.weight.cuda().max().item()  # cold
+
+def reparameterize_model(model, x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def reparameterize(mean: torch.Tensor, log_variance):
+    return mean.max().item()  # hot
+"""
+
+
+def test_what_is_kept_under_a_name_that_is_asked_for_and_made_anew_for_its_use_is_cold() -> None:
+    lines = enumerate(KEPT.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(KEPT, "net.py") == marks
