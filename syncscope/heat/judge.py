@@ -49,7 +49,8 @@ def of_switch(said: Heat) -> Heat:
 def _of_file(module: Module) -> Heat | None:
     """Cold, where all of a file is."""
     path = Path(module.path)
-    if conventions.TEST_FILE.search(path.stem) or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
+    named = conventions.TEST_FILE.search(path.stem) and not conventions.SCRIPT.search(module.source)
+    if named or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return Reason.TESTS()
     if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
         return Reason.TEACHES()

@@ -295,6 +295,10 @@ ASIDE_WORD = re.compile(
     r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|preprocess(ing)?|tensorrt|trtllm)(_|$)"
 )  # of a file's name
 TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
+# What is run with arguments, and defines no test, only has the name of one: `mnist_test.py --epochs 3`.
+SCRIPT = re.compile(
+    rb"\A(?!.*^(?:async )?(?:def test_|class Test)).*(?:\.parse_(?:known_)?args\(|\bsys\.argv\b)", re.M | re.S
+)
 NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator

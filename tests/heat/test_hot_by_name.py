@@ -91,6 +91,23 @@ def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
     assert heat(source, path) == {4: "cold"}
 
 
+def test_a_script_that_is_run_with_arguments_only_has_the_name_of_a_test() -> None:
+    """`copymem_test.py --epochs 3` trains; with a test in it, or below `tests/`, it is one."""
+    source = b"""
+import argparse
+import torch
+
+args = argparse.ArgumentParser().parse_args()
+
+def train(x: torch.Tensor):
+    x.mean().backward()
+    return x.sum().item()
+"""
+    assert heat(source, "copymem_test.py") == {9: "hot"}
+    assert heat(source, "tests/copymem_test.py") == {9: "cold"}
+    assert heat(source + b"\ndef test_train():\n    train(torch.ones(2))\n", "copymem_test.py") == {9: "cold"}
+
+
 def test_a_notebook_that_teaches_trains_nothing() -> None:
     source = b"import torch\n\ndef train_step(x: torch.Tensor):\n    x.mean().backward()\n    return x.sum().item()\n"
     assert heat(source, "own/work.ipynb") == {5: "hot"}
