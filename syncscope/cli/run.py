@@ -129,6 +129,7 @@ def command(
             quiet,
             _Trying(try_budget, unsafe_fixes) if tries else None,
         )
+    anew = not os.path.exists(output)
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
     options += ["--whole"] * whole + ["--shapes"] * shapes + ["--operators"] * operators + ["--memory"] * memory
@@ -143,6 +144,9 @@ def command(
     finally:
         if saved:
             shutil.rmtree(folder, ignore_errors=True)
+            if anew:
+                with contextlib.suppress(OSError):  # there is something in it
+                    os.rmdir(output)
     if status < 0:
         _die_as(-status)
     if status == USAGE and (hint := misplaced(rest)):

@@ -34,7 +34,7 @@ class Phase(IntEnum):
 
 FEWEST = {Phase.OPENING: 5, Phase.BEFORE: 5, Phase.RECORDED: 20, Phase.AFTER: 10}  # steps, unless they are long
 SHORTEST = {Phase.OPENING: 0, Phase.BEFORE: SECOND // 33, Phase.RECORDED: SECOND // 4, Phase.AFTER: SECOND // 10}  # ns
-LONGEST = {Phase.OPENING: 10 * SECOND, Phase.BEFORE: SECOND, Phase.RECORDED: 4 * SECOND, Phase.AFTER: SECOND}  # ns
+LONGEST = {Phase.OPENING: 10 * SECOND, Phase.BEFORE: SECOND, Phase.RECORDED: 8 * SECOND, Phase.AFTER: SECOND}  # ns
 LEAST = {Phase.OPENING: 3, Phase.BEFORE: 3, Phase.RECORDED: 8, Phase.AFTER: 3}  # steps, however long they are
 MOST = {Phase.OPENING: 60, Phase.BEFORE: 100, Phase.RECORDED: 200, Phase.AFTER: 100}  # steps, however short they are
 FEW = 4  # the steps that are to be alike

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sysconfig
@@ -129,14 +130,25 @@ def seen_from(frame: FrameType | None) -> Seen:
 def resolve(spot: Spot) -> tuple[Place, int]:
     """The place of the expression at this instruction, and its column: characters, the first is 1; -1 where unknown."""
     line, _, column, _ = _positions(spot.code)[spot.at // 2]
-    line = line or spot.code.co_firstlineno
+    line, path = line or spot.code.co_firstlineno, direct(spot.code.co_filename)
     if column is None:
-        return Place(spot.code.co_filename, line), -1
+        return Place(path, line), -1
     if column:  # Python counts bytes
-        text = linecache.getline(spot.code.co_filename, line)
+        text = linecache.getline(path, line)
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="replace"))
-    return Place(spot.code.co_filename, line), column + 1
+    return Place(path, line), column + 1
+
+
+@lru_cache(maxsize=4096)
+def direct(path: str) -> str:
+    """The path without `..` on the way: a folder in `sys.path` may lead by another one, and the file would have two names."""
+    straight = os.path.normpath(path)
+    if straight == path or f"{os.sep}{os.pardir}{os.sep}" not in path:
+        return path
+    with contextlib.suppress(OSError):  # a link on the way, behind which `..` is elsewhere
+        return straight if os.path.samefile(path, straight) else path
+    return path
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ Where there is no device, tensors of the CPU that come from parameters and batch
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     if dry and dry_run.counted() == before:
         pyfuncitem.warn(pytest.PytestWarning(NOTHING))
     if found.count > mark.args[0]:
-        pytest.fail(f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{found}", pytrace=False)
+        files = dict.fromkeys(os.path.relpath(line.place.path) for line in found.lines if line.place)
+        hint = f"\nhint: syncscope lint {' '.join(files)}    shows what to write instead" if files else ""
+        pytest.fail(f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{found}{hint}", pytrace=False)
     return result
 
 

@@ -33,7 +33,8 @@ class WatchedLine:
     def __str__(self) -> str:
         inside = f" (in {self.library})" if self.library else ""
         where = self.place or "unknown line"
-        return f"{where}: {self.op}{inside}, {self.count} times, host blocked for {self.blocked / 1e6:.3g} ms"
+        times = "once" if self.count == 1 else f"{self.count} times"
+        return f"{where}: {self.op}{inside}, {times}, host blocked for {self.blocked / 1e6:.3g} ms"
 
 
 class Watch:

@@ -91,3 +91,15 @@ def test_a_reader_of_the_report_that_goes_away(tmp_path, start):
     child = start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path)
     child.stderr.close()
     assert child.wait(300) == 7
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_no_empty_folder_is_left_where_nothing_was_recorded(tmp_path, there):
+    (tmp_path / "train.py").write_text("print('done')\n")
+    if there:
+        (tmp_path / "out").mkdir()
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
+    assert done.returncode == 0
+    assert "nothing to record" in done.stderr or "before the first recorded step" in done.stderr
+    assert (tmp_path / "out").exists() == there, "what was there stays"

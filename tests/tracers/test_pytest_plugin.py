@@ -65,9 +65,10 @@ def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
     text = done.stdout.str()
     assert "3 syncs, at most 1 are allowed:" in text
     assert "test_marks_and_the_fixture.py:15: item, 3 times" in text
+    assert "hint: syncscope lint test_marks_and_the_fixture.py    shows what to write instead" in text
     assert "ValueError: the test's own" in text
     assert "max_syncs takes one number" in text
     assert text.count("max_syncs checked nothing") == 1
     assert "::test_of_the_host_alone" in text
     assert "lines that made the host wait" in text
-    assert "test_marks_and_the_fixture.py:48: tolist, 1 times" in text
+    assert "test_marks_and_the_fixture.py:48: tolist, once" in text

@@ -89,7 +89,7 @@ def of(text: str) -> tuple[Place, str]:
     """The place and the function that a name says: `train.py:42`, and in another line `Trainer.step`."""
     where, _, function = text.rpartition("\n")
     path, _, line = where.rpartition(":")
-    return Place(path, int(line)), shown(function)
+    return Place(places.direct(path), int(line)), shown(function)
 
 
 def shown(function: str) -> str:
