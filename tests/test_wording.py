@@ -21,7 +21,8 @@ OF_OTHERS = {
     "cli/explain.py": {"Use instead"},  # headings of a page
     "rules/__init__.py": {"Fix safety", "Why it waits"},
     "cli/ranks.py": {"mostly by"},  # columns of a table
-    "exporters/terminal.py": {"of step"},
+    "exporters/_waiting.py": {"of step"},
+    "exporters/_footnotes.py": {"idle after"},
     "kineto/write.py": {"Input type"},  # keys of a recording
     "native.py": {"error: "},  # a compiler's
     "kernels/comprehensions/explain.py": {" where "},  # of the notation

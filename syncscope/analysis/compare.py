@@ -21,10 +21,10 @@ from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
-from syncscope.analysis.summary import Key, key_of, summarize
+from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.model.durations import about_ms
-from syncscope.model.report import Line, Read, Report
-from syncscope.model.source import Place
+from syncscope.model.report import Line, Read, Report, step_lengths
+from syncscope.model.source import Place, installed
 from syncscope.model.trace import Kind, Meta, Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
@@ -135,11 +135,12 @@ def compare(before: Trace, after: Trace) -> Comparison:
         _replayed(summarize(trace), None if None in timed else time)
         for trace, time in zip((before, after), timed, strict=True)
     )
-    pairs = _pairs(one.lines, other.lines)
+    known = _same_files(one, other)
+    pairs = _pairs(one.lines, other.lines, known)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
-    renamed = _renamed(pairs)
+    renamed = _renamed(pairs, known)
     devices, kernels = (device_names(before), device_names(after)), (_kernels(before), _kernels(after))
     others = bool(devices[0] and devices[1] and set(devices[0]) != set(devices[1]))
     strangers = bool(kernels[0] and kernels[1] and kernels[0].isdisjoint(kernels[1])) and not both
@@ -206,7 +207,7 @@ def _as_recorded(trace: Trace) -> Trace:
 
 def _spread(report: Report, trace: Trace) -> float | None:
     """Half the 95 % interval of the step, ns: of the mean of the counted ones, and of what tells it without a recording."""
-    lengths = [step.end - step.start for step in report.steps]
+    lengths = step_lengths(report.steps)
     counted = [lengths[n] for n in alike(report.steps)]
     if len(lengths) < 4 or len(counted) < 2:
         return None
@@ -234,10 +235,18 @@ def _near(a: float, b: float) -> bool:
     return abs(a - b) <= SAME * max(abs(a), abs(b))
 
 
-def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line | None, Line | None]]:
+def _same_files(before: Report, after: Report) -> dict[str, str]:
+    """The path in the first recording of each path in the second: of those that wait, and of the user's own."""
+    waiting = [{line.place.path for line in report.lines if line.place} for report in (before, after)]
+    named = [{p.path for p in report.trace.places} if report.trace is not None else set() for report in (before, after)]
+    own = [{path for path in paths if not installed(path)} for paths in named]
+    return same_files(*waiting) | same_files(*own)
+
+
+def _pairs(
+    before: tuple[Line, ...], after: tuple[Line, ...], known: Mapping[str, str]
+) -> list[tuple[Line | None, Line | None]]:
     """Lines that are the same: first those at the same place, then those of the same op and file, in order."""
-    paths = [{line.place.path for line in lines if line.place} for lines in (before, after)]
-    known = same_files(*paths)
     left = [line for line in before if line.count]
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
@@ -271,11 +280,9 @@ def _may_be_same(one: Line, other: Line, known: Mapping[str, str]) -> bool:
     return known.get(other.place.path) == one.place.path
 
 
-def _renamed(pairs: Sequence[tuple[Line | None, Line | None]]) -> tuple[Place, Place] | None:
+def _renamed(pairs: Sequence[tuple[Line | None, Line | None]], known: Mapping[str, str]) -> tuple[Place, Place] | None:
     """A read in a file of which nothing stands in the second recording, and one of its kind in a file that is new there."""
-    both = [(a, b) for a, b in pairs if a and b]
-    known = {each.place.path for pair in both for each in pair if each.place}
-    gone = [(a.op, a.place) for a, b in pairs if a and not b and a.place and a.place.path not in known]
+    gone = [(a.op, a.place) for a, b in pairs if a and not b and a.place and a.place.path not in known.values()]
     new = [(b.op, b.place) for a, b in pairs if b and not a and b.place and b.place.path not in known]
     return next(((a, b) for op, a in gone for other, b in new if op == other), None)
 
@@ -298,7 +305,7 @@ def _foretold(
     for a, b in pairs:
         if a is not None:
             share = 0.0 if b is None else min(1.0, b.count / a.count)
-            kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback, a.caller)] = share
+            kept[key_of_line(a)] = share
     freed = freed_reads(event_graph.reads, kept) - unpriced(graph)
     if not freed:
         return None

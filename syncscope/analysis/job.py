@@ -201,7 +201,7 @@ def _line(
         module=module or ranks[members[0][0]].graph.reads[members[0][1]].module,
         ranks=len({r for r, _ in members}),
         count=sum(1 / steps for _, steps in own) / len(ranks),
-        blocked=sum(read.blocked / steps for read, steps in own) / len(ranks),
+        blocked=sum(read.held / steps for read, steps in own) / len(ranks),
         price=price,
     )
 

@@ -168,7 +168,7 @@ class JointReplay:
                     number=rank.number,
                     name=rank.name,
                     length=rank.graph.end,
-                    blocked=sum(rank.graph.reads[n].blocked for n in reads) / steps,
+                    blocked=sum(rank.graph.reads[n].held for n in reads) / steps,
                     symptom=self._symptom(r, arrivals, reads) / steps,
                     late=len(own),
                     imposed=sum(meet.imposed for meet in own),

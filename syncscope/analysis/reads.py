@@ -12,8 +12,9 @@ import numpy as np
 
 from syncscope.analysis.intervals import gaps, union
 from syncscope.analysis.nesting import Nesting
-from syncscope.analysis.waits import FROM_HOST, TO_HOST, Launches, Wait
+from syncscope.analysis.waits import FROM_HOST, PINNED, TO_HOST, Launches, Wait
 from syncscope.model import ops
+from syncscope.model.ops import Op
 from syncscope.model.report import Read, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Flag, Kind, Trace, numbers_used
@@ -23,6 +24,9 @@ OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
 # Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
 CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
 READ, FALLBACK = int(Kind.READ), int(Flag.FALLBACK)  # asked for in every event around a wait: an enum is slow to ask
+MEMCPY = re.compile(r"Memcpy|EnqueueWriteBuffer")
+AFTER_COPY = re.compile(r"StreamSynchronize$")
+CALL = 2  # what stands for a wait around which nothing was recorded: the call itself
 MODULE = re.compile(r"^nn\.Module: (?P<name>.+?)(?:_\d+)?$")
 
 
@@ -31,11 +35,12 @@ def reads(trace: Trace, waits: Iterable[Wait], launched: Launches, steps: tuple[
 
     `waits` and `launched` are what `analysis.waits` gives, `steps` number the reads.
     """
-    around = _Around(trace)
+    around, copying = _Around(trace), _copies_before(trace, launched)
     units: dict[tuple[int, int], list[Wait]] = {}
     for wait in waits:
         if not wait.closing:
-            units.setdefault(around.unit(wait.row), []).append(wait)
+            rank, unit = around.unit(wait.row)
+            units.setdefault((rank, copying.get(unit, unit) if rank == CALL else unit), []).append(wait)
     end = trace.start + trace.duration
     queue, copies = _Queued(trace, launched), _Copies(trace, launched)
     found = [_read(trace, around, queue, copies, unit, members, end) for (_, unit), members in units.items()]
@@ -50,8 +55,9 @@ def _read(
     stop = max(int(end[w.row]) for w in members)
     targets = [t for w in members for t in w.targets]
     last = max(targets, key=lambda t: int(end[t]), default=-1)
-    blocked = 0
+    blocked = staged = 0
     for wait in members:
+        staged += int(trace.duration[wait.row]) if wait.staged else 0
         until = max((int(end[t]) for t in wait.targets), default=0)
         blocked += max(0, min(until, int(end[wait.row])) - int(trace.start[wait.row]))
     place, column, function, caller = around.place(unit, members[0].row)
@@ -73,6 +79,7 @@ def _read(
         function=function,
         caller=caller,
         row=unit,
+        staged=staged,
         besides=max(0, int(trace.duration[unit]) - sum(int(trace.duration[w.row]) for w in members)),
     )
 
@@ -111,7 +118,21 @@ def _numbered(found: list[Read], steps: tuple[Step, ...]) -> list[Read]:
 
 def _as_copied(op: str, uploads: bool) -> str:
     """What an operator is called that makes the host wait for a copy, by the way that it goes."""
-    return ops.UPLOADS.get(op, op) if uploads else op
+    return ops.UPLOADS.get(op, Op.TO_DEVICE if MEMCPY.search(op) else op) if uploads else op
+
+
+def _copies_before(trace: Trace, launched: Launches) -> dict[int, int]:
+    """The call that enqueued a copy, of each call that waits for a queue right after it: torch does both where it copies, and
+    where no operator was recorded nothing else says that they are one."""
+    calls = trace.rows(Kind.CALL)
+    order = calls[np.lexsort((trace.start[calls], trace.lane[calls]))]
+    waits = np.array([bool(AFTER_COPY.search(name)) for name in trace.names], bool)
+    pinned = np.array([bool(PINNED.search(name)) for name in trace.names], bool)[trace.name[launched.row]]
+    copied = np.zeros(len(trace), bool)
+    copied[launched.call[(trace.kind[launched.row] == Kind.COPY) & (launched.call >= 0) & ~pinned]] = True
+    before, after = order[:-1], order[1:]
+    one = copied[before] & waits[trace.name[after]] & (trace.lane[before] == trace.lane[after])
+    return dict(zip(after[one].tolist(), before[one].tolist(), strict=True))
 
 
 class _Copies:
@@ -187,7 +208,7 @@ class _Around:
         for above in chain:
             if trace.flags[above] & FALLBACK or OPERATOR.match(trace.names[trace.name[above]]):
                 return 1, above
-        return (1, chain[-1]) if chain else (2, row)
+        return (1, chain[-1]) if chain else (CALL, row)
 
     def flags(self, row: int) -> int:
         """The flags of all that encloses a call."""

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.op_costs import convolutions, op_call, operations, parts_of_backward, traffic
-from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import Launches, launches
 from syncscope.model.detail import Detail
+from syncscope.model.report import step_lengths
 from syncscope.model.trace import Kind, Trace
 
 
@@ -57,8 +58,8 @@ class Row:
 class Roofline:
     """The operators by device time, each step, and the whole recording.
 
-    The `time` of a step is its length, so its shares are of what the device could have done in it. `known` is the share of
-    the kernels' time that has bytes or operations, `counted` the share that has operations.
+    The `time` of a step is its length, as a report has it, so its shares are of what the device could have done in it. `known`
+    is the share of the kernels' time that has bytes or operations, `counted` the share that has operations.
     """
 
     rows: tuple[Row, ...]
@@ -70,9 +71,27 @@ class Roofline:
 
 def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
     """Group the device's work by operator and shapes, and hold each group against the ceilings."""
+    event_graph = event_graph_of(trace)
+    launched = event_graph.launched
+    ops, work = _operators(trace, launched), _OpCosts(trace, ceilings)
+    rows = _rows(trace, launched, ops, work, ceilings)
+    time, flops, moved = sum(r.time for r in rows), sum(r.flops for r in rows), sum(r.bytes for r in rows)
+    arithmetic = sum(r.flops_share * r.time for r in rows) / 1e9
+    total = _judged("all", "", len(launched.row), time, flops, moved, arithmetic, ceilings)
+    kernels = [row for row in rows if row.kernels]
+    busy = sum(r.time for r in kernels) or 1
+    known = sum(r.time for r in kernels if r.bound) / busy
+    counted = sum(r.time for r in kernels if r.flops) / busy
+    return Roofline(rows, _steps(trace, event_graph, ops, work, ceilings), total, known, counted)
+
+
+def by_operator(trace: Trace, ceilings: Ceilings) -> tuple[Row, ...]:
+    """The operators alone, by device time."""
     launched = launches(trace)
-    ops = _operators(trace, launched)
-    work = _OpCosts(trace, ceilings)
+    return _rows(trace, launched, _operators(trace, launched), _OpCosts(trace, ceilings), ceilings)
+
+
+def _rows(trace: Trace, launched: Launches, ops: list[int], work: _OpCosts, ceilings: Ceilings) -> tuple[Row, ...]:
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     calls: dict[tuple[str, str], set[int]] = defaultdict(set)
     others: dict[str, list[int]] = defaultdict(list)  # copies and fills
@@ -84,16 +103,8 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
         groups[told].append(row)
         calls[told].add(op if op >= 0 else -1 - row)
     kernels = [_row(trace, work, *told, rows, len(calls[told]), ceilings) for told, rows in groups.items()]
-    rows = sorted(
-        [*kernels, *(_moved(trace, name, rows, ceilings) for name, rows in others.items())], key=lambda r: -r.time
-    )
-    time, flops, moved = sum(r.time for r in rows), sum(r.flops for r in rows), sum(r.bytes for r in rows)
-    arithmetic = sum(r.flops_share * r.time for r in rows) / 1e9
-    total = _judged("all", "", len(launched.row), time, flops, moved, arithmetic, ceilings)
-    busy = sum(r.time for r in kernels) or 1
-    known = sum(r.time for r in kernels if r.bound) / busy
-    counted = sum(r.time for r in kernels if r.flops) / busy
-    return Roofline(tuple(rows), _steps(trace, launched, ops, work, ceilings), total, known, counted)
+    moved = (_moved(trace, name, rows, ceilings) for name, rows in others.items())
+    return tuple(sorted([*kernels, *moved], key=lambda row: -row.time))
 
 
 class _OpCosts:
@@ -140,17 +151,19 @@ class _OpCosts:
         return self._known[name, detail]
 
 
-def _steps(trace: Trace, launched: Launches, ops: list[int], work: _OpCosts, ceilings: Ceilings) -> tuple[Row, ...]:
-    """What the operators that began in each step did, over the length of the step."""
-    kernels = (trace.kind[launched.row] == Kind.KERNEL).tolist()
+def _steps(
+    trace: Trace, event_graph: EventGraph, ops: list[int], work: _OpCosts, ceilings: Ceilings
+) -> tuple[Row, ...]:
+    """What the operators that began in each step, as it is marked, did, over the length that a report gives it."""
+    kernels = (trace.kind[event_graph.launched.row] == Kind.KERNEL).tolist()
     unique = sorted({op for op, kernel in zip(ops, kernels, strict=True) if op >= 0 and kernel})
     starts = trace.start[unique] if unique else trace.start[:0]
     done = [work.of(*work.told(op)) for op in unique]
     found = []
-    for step in steps(trace, launched):
-        first, last = starts.searchsorted([step.start, step.end]).tolist()
+    lengths = zip(event_graph.marked, step_lengths(event_graph.marked), step_lengths(event_graph.steps), strict=True)
+    for step, asked, length in lengths:
+        first, last = starts.searchsorted([step.end - asked, step.end]).tolist()
         flops, moved, arithmetic = (sum(one[i] for one in done[first:last]) for i in (0, 1, 2))
-        length = step.end - step.start
         found.append(_judged(f"step {step.index}", "", last - first, length, flops, moved, arithmetic, ceilings))
     return tuple(found)
 

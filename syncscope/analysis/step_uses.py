@@ -13,7 +13,7 @@ from syncscope.analysis.idle_times import EARLIER, SHORT, UNNAMED, IdleTimes, na
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import counted_time, window
-from syncscope.model.report import Step
+from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.uses import Spent, StepUses, Use, exchange
 
@@ -35,8 +35,8 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
         return None
     steps = event_graph.steps or (Step(0, *window(trace, launched), 0),)
     first, last, lengths = counted_part(trace, event_graph)
-    begin = np.array([s.start for s in steps], np.int64)
     end = np.array([s.end for s in steps], np.int64)
+    begin = end - np.array(step_lengths(steps), np.int64)
     windows = Intervals(np.append(begin, first), np.append(end, last))  # every step, then all that are counted
     table = np.zeros((len(USES), len(windows.start)))
     by: dict[Use, dict[str, float]] = {use: defaultdict(float) for use in USES}

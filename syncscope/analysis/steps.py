@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from statistics import median
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.waits import SLACK, Launches
-from syncscope.model.report import Step
+from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Table, Trace
 from syncscope.model.warming import warming
 
@@ -94,15 +93,14 @@ def alike(found: Sequence[Step]) -> range:
 
 
 def counted_time(found: Sequence[Step]) -> tuple[int, int, list[int]]:
-    """The time that figures of a step are of, from first to last ns, and how long each step of it is.
+    """The time that figures of a step are of, from first to last ns, and how long each step of it is (`step_lengths`).
 
-    A step is as long as from the end of the one before it to its own end: what lies between steps (a loader, mostly) is the
-    next one's. The first of a recording begins where it is marked. Where none is like the others, all are counted.
+    Where none is like the others, all are counted.
     """
     counted = alike(found) or range(len(found))
-    first = found[counted[0] - 1].end if counted[0] else found[0].start
-    ends = list(accumulate((found[n].end for n in counted), max, initial=first))
-    return ends[0], ends[-1], [after - before for before, after in pairwise(ends)]
+    lengths = step_lengths(found)[counted.start : counted.stop]
+    last = max(step.end for step in found[: counted.stop])
+    return last - sum(lengths), last, lengths
 
 
 def quietest(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable]]) -> tuple[Step, ...]:

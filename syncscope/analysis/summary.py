@@ -188,6 +188,11 @@ def key_of(read: Read) -> Key:
     return read.op, read.place, "" if read.place else read.module, read.function, read.fallback, read.caller
 
 
+def key_of_line(line: Line) -> Key:
+    """The key of the reads of a line."""
+    return line.op, line.place, "" if line.place else line.module, line.function, line.fallback, line.caller
+
+
 def by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
     """The numbers of the reads of each line."""
     lines: dict[Key, list[int]] = {}
@@ -204,7 +209,7 @@ def _line(key: Key, members: list[Read], steps: int, idle_after: float, join: Jo
         op=op,
         place=place,
         count=len(members) / steps,
-        blocked=sum(r.blocked for r in members) / steps,
+        blocked=sum(r.held for r in members) / steps,
         idle_after=idle_after,
         module=key[2] or max(Counter(r.module for r in members).items(), key=lambda kv: kv[1], default=("", 0))[0],
         rule="" if fallback else join.rule(op, finding),

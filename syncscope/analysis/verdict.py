@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
@@ -64,7 +65,7 @@ def _decision(report: Report, per: str) -> str:
         whole = {
             Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
         }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
-        return f"{word} {whole} {_figure(report, found)} shorter. No savings of lines: {refused} {_next(report)}"
+        return f"{word} {whole} {_figure(report, found, 'shorter')}. No savings of lines: {refused} {_next(report)}"
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
     if found.decision is Decision.LEAVE:
@@ -72,7 +73,7 @@ def _decision(report: Report, per: str) -> str:
     chosen = [report.lines[i] for i in report.plan]
     if not chosen:
         rest = "the other waits" if unforeseen else "any wait"
-        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found)} shorter."
+        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found, 'shorter')}."
         return f"{word}{told} {shorter}{_settles(report)}"
     places = len({line.place or id(line) for line in chosen})
     what = "one line" if places == 1 else f"{places} lines"
@@ -85,11 +86,11 @@ def _decision(report: Report, per: str) -> str:
     )
 
 
-def _figure(report: Report, found: Answer) -> str:
-    """The likely saving of the waits; and where more may go with them, of that."""
+def _figure(report: Report, found: Answer, word: str = "") -> str:
+    """The likely saving of the waits, with the `word` that it is of; and where more may go with them, of that."""
     if not found.along or report.of_waits is None:
-        return found.figure
-    return f"{report.of_waits.figure}, and with {found.along} {found.figure}"
+        return found.told(word)
+    return f"{report.of_waits.told(word)}, and with {found.along} {found.figure}"
 
 
 def _left(report: Report, found: Answer, step: float, blocked: float, per: str) -> str:
@@ -102,7 +103,7 @@ def _left(report: Report, found: Answer, step: float, blocked: float, per: str) 
             f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
         )
     return (
-        f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.figure} shorter, "
+        f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.told('shorter')}, "
         f"although the host is blocked for {about_ms(blocked)}."
     )
 
@@ -178,11 +179,20 @@ def _next(report: Report) -> str:
 
 
 def next_recording(report: Report) -> str:
-    """How the next recording can tell more than this one."""
-    steps = (
-        f"more steps than {len(report.steps)}" if len(report.steps) < ENOUGH else "other steps, once all is compiled"
-    )
-    return f"Record {steps}, on a machine with nothing else to do."
+    """How the next recording can tell more than this one, and with which option."""
+    steps, meta = len(report.steps), report.trace.meta if report.trace is not None else {}
+    if not steps:
+        return "Record it again, with each step marked, on a machine with nothing else to do."
+    if float(meta.get("others") or 0.0) > BUSY:
+        return "Record it again, while nothing else runs on this machine."
+    first = max(0, report.steps[0].index)
+    if steps < ENOUGH:
+        more, wait, active = f"more steps than {steps}", first, max(ENOUGH, 2 * steps)
+    else:
+        more, wait, active = "other steps, once all is compiled", first + steps, steps
+    ours = f"`syncscope run --wait {wait} --active {active}`"
+    theirs = f"`schedule=torch.profiler.schedule(wait={wait}, warmup=1, active={active})`"
+    return f"Record {more} ({ours if meta.get('recorder') == 'syncscope' else theirs}), on a machine with nothing else to do."
 
 
 def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class Wait:
     row: int
     targets: tuple[int, ...] = ()
     guessed: bool = False
+    staged: bool = False  # for the driver, not for the device: it had copied all into its own buffer when it returned
     closing: bool = False  # the recorder's own: for everything, before the first launch or after all else
 
 
@@ -203,9 +204,7 @@ def _copy(trace: Trace, row: int, how: str, blocking: bool, own: dict[int, int],
         waited = late <= SLACK if WITHIN.search(name) else int(trace.start[work]) <= returned + CLOCKS
     elif how == "async copy" and not blocking:
         if FROM_PAGEABLE.search(name) and late > queues.slack and int(trace.duration[row]) > STAGED:
-            return Wait(
-                row
-            )  # for the driver, not for the device: it had copied all into its own buffer when it returned
+            return Wait(row, staged=True)
         ours = NOT_PINNED.search(name) and not PINNED.search(name)
         waited = bool(ours) and late <= (CLOCKS if TO_PAGEABLE.search(name) else queues.slack)
     else:

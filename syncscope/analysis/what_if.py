@@ -33,7 +33,7 @@ from syncscope.model.report import Report
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
 from syncscope.model.uses import APART
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import Effort, WhatIf, first_of
 
 FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
@@ -71,11 +71,11 @@ def what_ifs(
 
 
 def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
-    """The sentence on where a step goes, and what would help most."""
-    first = next((one for one in found if not one.bought), None)
+    """The sentence on where a step goes, and what to do first."""
+    first = first_of(found)
     if first is None or step <= 0:
         return words
-    return f"{words} What would help most: if {first.name}, it is {first.saving / step:.0%} shorter."
+    return f"{words} What to do first: if {first.name}, it {first.surely} {first.saving / step:.0%} shorter."
 
 
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
@@ -134,6 +134,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
         lines=ground.dearest(spent),
         advice=how + (first if forbid else ""),
         host=float(spent.sum()) / ground.window.steps,
+        effort=Effort.STEP,
     )
 
 
@@ -157,13 +158,14 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
     """The launches of one line become one: what takes their place launches once, and reads what they read."""
     work, lines = ground.event_graph.device_work, ground.lines
     items = ground.launches & ~ground.backward
-    groups: list[tuple[str, str, float, float, Truths]] = []
+    groups: list[tuple[str, str, Effort, float, float, Truths]] = []
     stepping = np.zeros(len(items), bool)
     for name, spans in ground.optimizers.items():
         inside = items & ground.within(spans)
         stepping |= inside
         more = TRAFFIC.get(name, FUSED)
-        groups.append((f"{name}'s step is one launch", f"`{name}(..., fused=True)`", more, np.inf, inside))
+        told = f"{name}'s step is one launch", f"`{name}(..., fused=True)`"
+        groups.append((*told, Effort.WORD, more, np.inf, inside))
     trained = lines.sums(lines.whose, lines.backward.astype(float)) > 0  # each launch there needs the one before it
     visits = np.append(True, lines.item[1:] != lines.item[:-1])
     for code in np.flatnonzero(~trained).tolist():
@@ -175,11 +177,11 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         if counted.sum() >= ALIKE * max(1, kinds) * (counted & visits).sum():
             name = f"{ground.trace.places[lines.pairs[code][0]].shortly} launches once"
             advice = "`torch._foreach_*`, one `torch.cat` for many, or a fused operator"
-            groups.append((name, advice, 1.0, OPERATOR, inside))
+            groups.append((name, advice, Effort.LINES, 1.0, OPERATOR, inside))
     gaps, cost = ground.times
     groups = [group for group in groups if ground.counted(group[-1]).sum() >= MANY * ground.window.steps]
     groups.sort(key=lambda group: -float((np.minimum(gaps, OPERATOR) + cost)[ground.counted(group[-1])].sum()))
-    for name, advice, more, upto, inside in groups[:LINES]:
+    for name, advice, effort, more, upto, inside in groups[:LINES]:
         changes = _one_launch(ground, inside, upto)
         of = np.flatnonzero(np.isin(work.enqueued, np.flatnonzero(inside)))
         later = of[np.isin(of - 1, of)]
@@ -197,7 +199,9 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         low, worked = ground.saved(changes), _worked(ground, of)
         bound = max(most, host + worked)
         where = ground.dearest(spent)
-        yield ground.row(name, likely, low, most, bound, lines=where, advice=advice, host=host, device=worked)
+        yield ground.row(
+            name, likely, low, most, bound, lines=where, advice=advice, host=host, device=worked, effort=effort
+        )
 
 
 def _loader(ground: Ground) -> Iterator[WhatIf]:
@@ -214,6 +218,7 @@ def _loader(ground: Ground) -> Iterator[WhatIf]:
         saved,
         lines=ground.dearest(np.where(ground.counted(ground.loading > 0), ground.loading, 0.0)),
         advice=_more_workers(ground),
+        effort=Effort.WORD,
     )
 
 
@@ -243,6 +248,7 @@ def _copies(ground: Ground) -> Iterator[WhatIf]:
         saved,
         lines=tuple(place for place in places if place is not None)[:NAMED],
         advice="`DataLoader(pin_memory=True)` and `.to(device, non_blocking=True)`",
+        effort=Effort.WORD,
     )
 
 

@@ -23,7 +23,7 @@ from syncscope.analysis.waits import FROM_HOST
 from syncscope.analysis.what_if_experience import MEASURED, OF_SAVING, margin
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import Effort, WhatIf
 
 NAMED = 5  # lines that are named in a row
 OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
@@ -152,6 +152,7 @@ class Ground:
         advice: str = "",
         host: float = 0.0,
         device: float = 0.0,
+        effort: Effort = Effort.LINES,
     ) -> WhatIf:
         """A row whose interval allows for what the replay itself does not understand.
 
@@ -164,4 +165,4 @@ class Ground:
         most = self.step if self.event_graph.on_processor else min(self.step, max(self.step - self.busy, 0.0) + device)
         low, high = min(low, saving - off), min(max(high, saving + off) + more, most)
         bound = min(most, max(bound + more, high))
-        return WhatIf(name, min(saving, most), low, high, bound, lines, advice, loops=len(MEASURED))
+        return WhatIf(name, min(saving, most), low, high, bound, lines, advice, loops=len(MEASURED), effort=effort)

@@ -27,7 +27,7 @@ from syncscope.analysis.price import unpriced
 from syncscope.analysis.steps import alike
 from syncscope.analysis.what_if_ground import Ground, Truths
 from syncscope.model.source import Place, shortly
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import Effort, WhatIf
 
 PASSES = 3  # of a loop in a step, at least
 ALIKE = 0.6  # of the lines between two waits, those that lie between most: else the loop was left in between
@@ -147,6 +147,7 @@ def _row(ground: Ground, one: LoopApart) -> WhatIf:
         advice="one call over all of them: tensors with a dimension more, and masks as weights; no pass needs another",
         host=float(spent.sum()) / ground.window.steps,
         device=took,
+        effort=Effort.STEP,
     )
 
 

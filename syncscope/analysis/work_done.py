@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.modules import modules
-from syncscope.analysis.roofline import Ceilings, roofline
+from syncscope.analysis.roofline import Ceilings, by_operator
 from syncscope.analysis.steps import alike
 from syncscope.analysis.waits import launches
 from syncscope.model.report import Step
@@ -37,7 +37,7 @@ def work_done(trace: Trace, steps: Sequence[Step], ceilings: Ceilings | None = N
             *(row.op, row.shapes, row.count / number, row.time / number, row.flops / number, row.bytes / number),
             *(row.bound, row.reached, tuple(name for name, _ in row.kernels)),
         )
-        for row in roofline(replace(part, meta=trace.meta), known).rows
+        for row in by_operator(replace(part, meta=trace.meta), known)
     )
     kernels = tuple(sorted(_kernels(trace, np.flatnonzero(work & kept), number), key=lambda line: -line.time))
     by_module = modules(trace, launches(trace), kept, number)

@@ -53,12 +53,12 @@ def broken(
                 + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
         if found.low > most_price:
-            said = f"by the recording alone the syncs cost {found.figure} of a step"
+            said = f"by the recording alone the syncs cost {found.told('of a step')}"
             yield f"{said}, more than the {100 * most_price:.2g} % allowed:"
             own = [line for line in judged.lines if not line.fallback]
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
-                yield f"  {where(line)}: {known.figure} of a step"
+                yield f"  {where(line)}: {known.told('of a step')}"
             if not priced:  # no replay can be trusted to split it
                 yield from (f"  {where(line)}: {line.count:.3g} per step" for line in own)
 

@@ -10,18 +10,21 @@ from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from syncscope.linter.session import Linted
-    from syncscope.model.finding import Finding
+    from syncscope.model.finding import Finding, Hazard
     from syncscope.model.report import Report
 
 NOTHING = 0.005  # the part of a step below which a finding is worth nothing
-Key = tuple[str, int]
+Key = tuple[str, int, int, str]
 
 
 def by_price(linted: Linted, trace: str) -> str:
     """Put the dearest findings first, say what each costs, and leave out those that cost nothing; what was left out.
 
-    A price is the share of what fixing all reads would save (see `syncscope report`); findings on one line share the line's.
+    A price is the share of what fixing all reads would save (see `syncscope report`). Of several findings on one line each
+    has the part of its own reads, as far as the recording knows their columns.
     Where a recording gives no prices, how long the device had nothing to do after the line stands in their place.
 
     Raises:
@@ -34,10 +37,11 @@ def by_price(linted: Linted, trace: str) -> str:
 
     rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
-    report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
+    hazards = [hazard(name, rule) for name, rule in rules.items()]
+    report = summarize(kineto.read(trace), findings, hazards)
     if report.uses is None or not report.lines:
         raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
-    cost = costs(report)
+    cost = costs(report, hazards)
     ranked = sorted(range(len(findings)), key=lambda i: (-cost.get(key(findings[i]), -1.0), i))
     kept = [i for i in ranked if cost.get(key(findings[i]), 0.0) >= NOTHING * _whole(report)]
     ran = sum(key(finding) in cost for finding in findings)
@@ -51,18 +55,29 @@ def by_price(linted: Linted, trace: str) -> str:
     return f"{report.verdict}\nnot shown: {said} in this recording" if said else report.verdict
 
 
-def costs(report: Report) -> dict[Key, float]:
-    """What the reads at the line of a finding cost a step, ns; without prices, the device's idle time after them."""
+def costs(report: Report, hazards: Sequence[Hazard]) -> dict[Key, float]:
+    """What the reads of a finding cost a step, ns; without prices, the device's idle time after them. What a line costs is
+    shared out among its reads by how long they held the host, and left the device idle."""
+    from syncscope.analysis.join import Join
+    from syncscope.analysis.summary import by_line, key_of_line
+
     cost: dict[Key, float] = defaultdict(float)
+    join, members = Join(report.findings, hazards), by_line(report.reads)
     for line in report.lines:
-        if line.finding is not None and (line.price is not None or report.saving is None):
-            cost[key(line.finding)] += line.price.share if line.price is not None else line.idle_after
+        if line.finding is None or (line.price is None and report.saving is not None):
+            continue
+        whole = line.price.share if line.price is not None else line.idle_after
+        reads = [report.reads[number] for number in members[key_of_line(line)]]
+        taken = [1.0 + read.held + read.idle_after for read in reads]
+        for read, time in zip(reads, taken, strict=True):
+            found = join.finding(read.op, read.place, read.function, read.column) or line.finding
+            cost[key(found)] += whole * time / sum(taken)
     return dict(cost)
 
 
 def key(finding: Finding) -> Key:
-    """The line on which it stands."""
-    return finding.place.path, finding.place.line
+    """Where it stands, and what it says."""
+    return finding.place.path, finding.place.line, finding.column, finding.rule
 
 
 def _whole(report: Report) -> float:
@@ -76,5 +91,5 @@ def worth(cost: float, report: Report) -> str:
     per = "step" if report.steps else "recording"
     share = f"{in_ms(cost)}, {100 * cost / (_whole(report) or cost or 1.0):.1f} % of a {per}"
     return (
-        f"its line costs {share}" if report.saving is not None else f"the device had nothing to do after it for {share}"
+        f"its wait costs {share}" if report.saving is not None else f"the device had nothing to do after it for {share}"
     )

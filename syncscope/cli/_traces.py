@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from syncscope.cli._console import echo
+from syncscope.errors import UserError
 from syncscope.model.words import visible
 
 GIB = 1 << 30
@@ -38,6 +39,25 @@ def traces(files: Iterable[str]) -> list[str]:
             echo(f"not read in {visible(name)}, for no list of events is in it: {shown}{more}", err=True)
         found += inside or [name]
     return found
+
+
+def newest(name: str) -> str:
+    """The file, and in place of a folder the newest of the traces in it, which is said where there are several.
+
+    Raises:
+        UserError: there is none in it, or they are the ranks of one job.
+    """
+    if not os.path.isdir(name):
+        return name
+    found, _ = below(name)
+    if not found:
+        raise UserError(f"{visible(name)} holds no trace", "traces end in .json or .json.gz")
+    if job := ranks(found):
+        raise UserError(f"{visible(name)} holds {job} ranks of one job", f"name one of them, as {visible(found[0])}")
+    last = max(found, key=lambda path: (os.path.getmtime(path), path))
+    if len(found) > 1:
+        echo(f"the newest of {len(found)} traces in {visible(name)}: {visible(os.path.relpath(last, name))}", err=True)
+    return last
 
 
 def below(folder: str) -> tuple[list[str], list[str]]:

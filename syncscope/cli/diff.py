@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo
-from syncscope.cli._traces import max_size
+from syncscope.cli._traces import max_size, newest
 from syncscope.model.durations import in_ms, ms
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
     \b
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
+    syncscope diff before/runs after/runs                the newest recording of each folder
 
     The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. A change of anything else between the
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
@@ -40,6 +41,7 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
     from syncscope import kineto
     from syncscope.analysis.compare import compare
 
+    before, after = newest(before), newest(after)
     found = compare(kineto.read(before, most), kineto.read(after, most))
     if output is not None:
         keep(found, before, after, most, output)
@@ -217,8 +219,9 @@ def sentence(found: Comparison) -> str:
         if found.renamed:
             one, other = map(here, found.renamed)
             return (
-                f"Nothing is predicted: {one} syncs no more, and {other} does the same. If the one is the other's new name, "
-                f"record both under one name.{_besides(found, 'a step of the first and of the second')}"
+                f"Nothing is predicted: the sync at {one} is gone, and one of its kind is at {other}, in a file that the first "
+                "recording does not have. If that is the same file by a new name, record both under one name."
+                f"{_besides(found, 'a step of the first and of the second')}"
             )
         record = f" {next_recording(found.before)}" * bool(fewer and found.refusal)
         return f"Nothing is predicted: {why}.{record}{_besides(found, 'a step of the first and of the second')}"

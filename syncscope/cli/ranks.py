@@ -131,12 +131,13 @@ def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> Non
     """Write the page of a job."""
     from syncscope import files
     from syncscope.exporters import html
+    from syncscope.model.report import step_lengths
 
     numbers = [rank.number if rank.number >= 0 else position for position, rank in enumerate(ranks)]
-    steps = [
-        (number, [(step.index, ms(step.end - step.start)) for step in rank.graph.steps])
-        for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0])
-    ]
+    steps = []
+    for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0]):
+        lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
+        steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
     shown = html.job_page(name, found.verdict, found.notes, asdict(found) | {"steps": steps})
     files.write(output, html.page(shown, "").encode())
     echo(f"wrote {output}", err=True)

@@ -81,6 +81,7 @@ class Share(click.ParamType[Any]):
     metavar="GB/s",
     help="How fast the device fetches from pinned memory, for what uploads that are not would save.",
 )
+@click.option("--all", "whole", is_flag=True, help="Every line and note, and what each figure means (at the terminal).")
 @click.option("--no-savings", "--no-price", "no_price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
     "--verified",
@@ -111,6 +112,7 @@ def command(
     steps: tuple[int | None, int | None] | None,
     most: int,
     pinned: float | None,
+    whole: bool,
     no_price: bool,
     verified: Path | None,
     max_reads_per_step: float | None,
@@ -187,7 +189,7 @@ def command(
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
-                show(report, exporter, name)
+                show(report, exporter, name, whole)
             else:
                 keep(report, exporter, target(Path(output), path, exporter, written if len(paths) > 1 else None))
             over += [f"{visible(path)}: {told[0]}", *told[1:]] if told and len(paths) > 1 else told
@@ -298,8 +300,9 @@ def read(
         return api.report(file, name=path, code=source, steps=steps, prices=prices, most=most, pinned=pinned)
 
 
-def show(report: Report, exporter: ModuleType, name: str) -> None:
-    """Print it: for people as wide as the terminal is, for others as the file would be."""
+def show(report: Report, exporter: ModuleType, name: str, whole: bool = False) -> None:
+    """Print it: for people as wide as the terminal is, and in short unless the `whole` is asked for; for others as the file
+    would be."""
     if name != "terminal":
         text = exporter.export(report)
         ends = text.endswith("\n" if isinstance(text, str) else b"\n")
@@ -308,7 +311,7 @@ def show(report: Report, exporter: ModuleType, name: str) -> None:
     from syncscope.cli._console import console
 
     out = console()
-    out.print(exporter.render(report, out.width))
+    out.print(exporter.render(report, out.width, whole))
 
 
 def keep(report: Report, exporter: ModuleType, out: Path) -> None:

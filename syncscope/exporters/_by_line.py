@@ -1,4 +1,4 @@
-"""Where a step goes, by line, as rows for a terminal: ten lines, the rest as one, and what has no line."""
+"""Where a step goes, by line, as rows for a terminal: some lines, the rest as one, and what has no line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscope.exporters._source_frame import line_of
 from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.report import Report
 
-ROWS = 10
+ROWS, ROWS_IN_SHORT = 10, 5
 ROOM = 34  # columns for the place and its code; figures that leave less are not shown
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 
@@ -26,8 +26,9 @@ COLUMNS = (
 )
 
 
-def rows(report: Report, width: int) -> Iterator[Text]:
-    """The part of the report; nothing where no line of a launch is known."""
+def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
+    """The part of the report, in short or whole; nothing where no line of a launch is known."""
+    most = ROWS if whole else ROWS_IN_SHORT
     found = report.by_line
     if found is None or not any(one.place and one.launches for one in found.lines):
         return
@@ -43,7 +44,7 @@ def rows(report: Report, width: int) -> Iterator[Text]:
     )
     yield Text.assemble((title.ljust(room), "bold"), (heads, "dim"), no_wrap=True)
     known = [one for one in found.lines if one.place]
-    shown, rest = known[:ROWS], known[ROWS:]
+    shown, rest = known[:most], known[most:]
     for one in shown:
         share = one.of_step / found.step if found.step else 0.0
         weight = "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"

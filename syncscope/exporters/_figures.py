@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
-from syncscope.model.report import Line, Read, Report
+from syncscope.model.report import Line, Read, Report, step_lengths
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
@@ -17,7 +17,7 @@ SIZES = (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
 
 def durations(report: Report) -> list[int]:
     """How long each step took, ns."""
-    return [step.end - step.start for step in report.steps]
+    return step_lengths(report.steps)
 
 
 def measured_step(report: Report) -> float | None:

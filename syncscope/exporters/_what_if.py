@@ -9,17 +9,20 @@ from rich.text import Text
 
 from syncscope.exporters import _figures as figures
 from syncscope.model.report import Report
+from syncscope.model.uses import StepUses
+from syncscope.model.what_if import first_of
 
 MARGIN = "    "
-ROWS = 6
+ROWS, ROWS_IN_SHORT = 6, 3
+EXCEEDS = "more than the device is idle: device work that is launched for a wait, or for what goes, goes with it"
 
 # heading, width
 COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
 
 
 def first(report: Report) -> Text | None:
-    """What helps most of what can be done, in a line; None where nothing is known to."""
-    one = next((one for one in report.what_if if not one.bought), None)
+    """What to do first, in a line; None where nothing is known to help."""
+    one = first_of(report.what_if)
     step = figures.saving_step(report)
     exchange = report.uses.exchange if report.uses else 0.0
     if report.uses and exchange > (one.saving if one else 0.0):
@@ -28,17 +31,30 @@ def first(report: Report) -> Text | None:
     if one is None:
         return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
+    per = "a step" if report.steps else "the recording"
     return Text.assemble(
         (
-            f"if {one.name}, {'a step' if report.steps else 'the recording'} is {figures.time(one.saving)}{share} shorter",
+            f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter",
             "bold",
         ),
         f": {one.advice}",
     )
 
 
-def rows(report: Report, width: int) -> Iterator[Text]:
-    """The part of the report; nothing where nothing helps."""
+def idle(uses: StepUses) -> float:
+    """ns of a step in which the device is idle."""
+    return sum(one.time for one in uses.spent if one.use.is_idle)
+
+
+def helps_more(report: Report) -> bool:
+    """Whether what is to be done first saves more than all waits cost."""
+    one, found, step = first_of(report.what_if), report.answer, figures.saving_step(report)
+    return one is not None and bool(step) and one.saving > ((found.share if found else None) or 0.0) * (step or 0.0)
+
+
+def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
+    """The part of the report, in short or whole; nothing where nothing helps."""
+    number = ROWS if whole else ROWS_IN_SHORT
     if not report.what_if:
         return
     step = figures.saving_step(report)
@@ -50,23 +66,27 @@ def rows(report: Report, width: int) -> Iterator[Text]:
     yield Text.assemble(
         (f"What would help, {unit} {figures.per(report)}".ljust(room), "bold"), (heads, "dim"), no_wrap=True
     )
-    for number, one in enumerate(report.what_if[:ROWS]):
+    most = first_of(report.what_if)
+    for one in report.what_if[:number]:
         cells = {
             "saves": figures.fixed(one.saving / scale),
             "between": f"{figures.fixed(max(0.0, one.low) / scale)}-{figures.fixed(one.high / scale)}",
             "at most": figures.fixed(one.bound / scale),
             columns[-1][0]: figures.percent(one.saving / step if step else None),
         }
-        text = Text(f"if {one.name}", "bold" if not number else "", no_wrap=True)
-        text.truncate(room - 1, overflow="ellipsis")
+        text, *more = Text(f"if {one.name}", "bold" if one is most else "").wrap(Console(), room - 1)
+        text.no_wrap = True
         text.pad_right(room - text.cell_len)
         yield text.append("".join(cells[name].rjust(size) for name, size in columns))
+        yield from more
         said = Text(one.advice + (f"  ({one.rule})" if one.rule else ""), "dim")
-        if one.lines:
+        if one.lines and whole:
             said.append("; ".join(["", ", ".join(place.shortly for place in one.lines[:3])]))
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
-    if (more := len(report.what_if) - ROWS) > 0:
-        yield Text(f"{MARGIN}and {more} more: --format json has them all", "dim")
-    if loops := max(one.loops for one in report.what_if):
+    if (others := len(report.what_if) - number) > 0:
+        yield Text(f"{MARGIN}and {others} more", "dim")
+    if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
+        yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
+    if whole and (loops := max(one.loops for one in report.what_if)):
         words = f"between: four in five, if yours is like the {loops} loops, all on one GPU, that were changed for real"
         yield from (Text.assemble(MARGIN, part) for part in Text(words, "dim").wrap(Console(), width - len(MARGIN)))

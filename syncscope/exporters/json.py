@@ -14,6 +14,7 @@ from syncscope.model.durations import ms
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
+from syncscope.model.what_if import first_of
 
 if TYPE_CHECKING:
     from syncscope.model.bound import SavingBound
@@ -52,6 +53,7 @@ def as_object(report: Report) -> dict[str, Any]:
     """The report as JSON values. `reads` has an entry for each op at each place, `lines` one for each place."""
     unseen = {id(found) for found in figures.unseen(report)}
     parts = report.uses.steps if report.uses else ()
+    lengths, first = figures.durations(report), first_of(report.what_if)
     return {
         "schema": 1,
         "name": report.name,
@@ -66,15 +68,15 @@ def as_object(report: Report) -> dict[str, Any]:
         "steps": [
             {
                 "index": step.index,
-                "start_ms": ms(step.start),
-                "ms": ms(step.end - step.start),
+                "start_ms": ms(step.end - lengths[number]),
+                "ms": ms(lengths[number]),
                 "busy_ms": ms(step.busy),
                 "uses_ms": dict(zip(Use, map(ms, parts[number]), strict=True)) if number < len(parts) else None,
             }
             for number, step in enumerate(report.steps)
         ],
         "uses": uses(report.uses),
-        "what_if": [what_if(one) for one in report.what_if],
+        "what_if": [what_if(one) | {"first": one is first} for one in report.what_if],
         "by_line": [by_line(one) for one in report.by_line.lines] if report.by_line else [],
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],

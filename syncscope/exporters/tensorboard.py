@@ -135,7 +135,7 @@ def waits(report: Report) -> Iterator[Event]:
     for read in report.reads:
         lane = row(rows, process, read.thread)
         detail = Detail(about=about(read, lines.get((read.place, read.op)))).text()
-        yield span(read.op, read.place, read.blocked, lane, read.start, read.end - read.start, detail)
+        yield span(read.op, read.place, read.held, lane, read.start, read.end - read.start, detail)
 
 
 def recorded_waits(trace: Trace) -> Iterator[Event]:

@@ -41,12 +41,17 @@ class Answer:
     @property
     def figure(self) -> str:
         """`29 % (24 to 36 %; of 214 measured loops 4 in 5 lay within)`; "" without one."""
+        return self.told("")
+
+    def told(self, word: str) -> str:
+        """The same with the word that the figure belongs to before its interval: `29 % shorter (24 to 36 %; ...)`."""
         if self.share is None:
             return ""
+        likely = f"{_percent(self.share)} {word}".rstrip()
         if self.low is None or self.high is None:
-            return _percent(self.share)
+            return likely
         source = f"; of {self.loops} measured loops 4 in 5 lay within" if self.loops else ""
-        return f"{_percent(self.share)} ({_percent(self.low, '')} to {_percent(self.high)}{source})"
+        return f"{likely} ({_percent(self.low, '')} to {_percent(self.high)}{source})"
 
 
 def _percent(share: float, unit: str = " %") -> str:

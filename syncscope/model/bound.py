@@ -62,13 +62,13 @@ class SavingBound:
 
     @property
     def _pace(self) -> str:
-        return f" and {self.quicker:.0%} quicker for it" if self.quicker else ""
+        return f", if the host is {self.quicker:.0%} quicker once it does not wait" if self.quicker else ""
 
     def words(self, per: str = "step") -> str:
         """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any."""
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
-            Left.HOST: f"the host's own work, without waiting{self._pace}, is {1 - self.share:.1%} of it",
-            Left.CHAIN: f"the longest chain of the host's and the device's work{self._pace} is {1 - self.share:.1%} of it",
+            Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it{self._pace}",
+            Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it{self._pace}",
         }[self.left]
         return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why})."

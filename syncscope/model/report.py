@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from syncscope.model.answer import Answer
@@ -40,12 +41,21 @@ class Step:
     disturbed: bool = False
 
 
+def step_lengths(steps: Sequence[Step]) -> list[int]:
+    """How long each step of a recording is, ns: from the end of the one before it to its own end, for what lies between steps
+    (a loader, mostly) is the next one's. The first begins where it is marked."""
+    ends = accumulate((step.end for step in steps), max, initial=steps[0].start if steps else 0)
+    return [after - before for before, after in pairwise(ends)]
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """One logical wait of the host: the several driver calls of one `.item()` merged into one. Times are ns.
 
     `function` is set where only the enclosing function is known: then `place` is the line on which it begins.
 
+    `blocked` is how long it waited for the device's work, `held` how long its calls held the host: longer where the driver
+    copied from pageable memory into its own buffer, and waited for nothing.
     `waited_for` is the row of the device event whose end it needed (-1: none was found, the queue was empty), `ahead` how
     much device work was still queued when it began, `idle_after` how long the device had nothing to do for it.
     """
@@ -67,10 +77,16 @@ class Read:
     calls: tuple[int, ...] = ()  # rows of the trace
     function: str = ""
     row: int = -1  # the row of the trace that stands for the whole expression or operator
+    staged: int = 0  # what calls took that waited for nothing, but copied into the driver's own buffer
     besides: int = 0  # what the expression or operator took on the host besides its waiting calls
     caller: Place | None = None  # where `place` is a library's: the user's line that led there
     saved_alone: float | None = None  # ns, in all, if only this one read were not made
     saved_last: float | None = None  # ns, in all, if all other reads were gone already
+
+    @property
+    def held(self) -> int:
+        """How long its calls held the host, ns."""
+        return self.blocked + self.staged
 
 
 @dataclass(frozen=True, slots=True)

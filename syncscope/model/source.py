@@ -19,6 +19,7 @@ def line_starts(code: bytes) -> tuple[int, ...]:
     return starts if code.endswith((b"\n", b"\r")) or not code else starts[:-1]  # the last line may have no end
 
 
+FAR, NAMED = re.compile(r"(?:[A-Za-z]:)?[/\\]+"), 2  # a path from the root; the folders of it that are named
 PACKAGES = r"(?:site|dist)-packages"
 INSTALLED = re.compile(rf"(?:^|[/\\])(?:{PACKAGES}|lib[/\\]python3[.\d]*(?![/\\]{PACKAGES}))[/\\]|^<frozen ")
 
@@ -57,6 +58,10 @@ def installed(path: str) -> bool:
 
 
 def shortly(path: str) -> str:
-    """A library's file without the folder that it is installed in: `torchvision/models/resnet.py`; any other as it is."""
+    """A file as it is named in a sentence: a library's without the folder that it is installed in,
+    `torchvision/models/resnet.py`; one far from here by the end of its path, `…/work/project/train.py`; any other as it is."""
     found = INSTALLED.search(path)
-    return path[found.end() :] if found and found.end() < len(path) else path
+    if found:
+        return path[found.end() :] if found.end() < len(path) else path
+    *far, last = FAR.split(path) if FAR.match(path) else [path]
+    return f"…/{'/'.join([*far[-NAMED:], last])}" if len(far) > NAMED + 1 else path

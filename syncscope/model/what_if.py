@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from syncscope.model.source import Place
+
+AS_GOOD = 0.5  # the part of what helps most that something easier must likely save, to come first
+
+
+class Effort(IntEnum):
+    """How much there is to write for a change."""
+
+    WORD = 0  # an argument where something is made: `num_workers=4`, `fused=True`
+    LINES = 1  # the lines themselves
+    STEP = 2  # a whole step, which must be of fixed shape, or a loop in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +26,7 @@ class WhatIf:
     `saving` is what a step is likely shorter, between `low` and `high`, and by no more than `bound`, whatever takes its place.
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
     `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere. What is `bought`
-    needs another machine, and is no advice on what to do first.
+    needs another machine, and is no advice on what to do first. `effort` is how much there is to write.
     """
 
     name: str
@@ -27,3 +39,17 @@ class WhatIf:
     rule: str = ""
     loops: int = 0
     bought: bool = False
+    effort: Effort = Effort.LINES
+
+    @property
+    def surely(self) -> str:
+        """Whether a step *is* shorter then, or *may be*: it lies between what may be nothing, and something."""
+        return "is" if self.low > 0 else "may be"
+
+
+def first_of(found: Sequence[WhatIf]) -> WhatIf | None:
+    """What to do first: the easiest of those that cannot be told from what helps most, for their intervals reach as far."""
+    able = [one for one in found if not one.bought]
+    most = max((one.saving for one in able), default=0.0)
+    as_good = [one for one in able if one.high >= most and one.saving >= AS_GOOD * most]
+    return min(as_good, key=lambda one: (one.effort, -one.saving), default=None)

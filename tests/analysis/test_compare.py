@@ -43,7 +43,7 @@ def test_reads_of_a_file_that_may_have_another_name_now_are_not_taken_for_gone()
     found = compare(before, replace(after, places=tuple(replace(p, path="mended.py") for p in after.places)))
     assert [str(place) for place in found.renamed] == ["train.py:57", "mended.py:60"]
     assert found.predicted is None
-    assert "train.py:57 syncs no more, and mended.py:60 does the same" in sentence(found)
+    assert "the sync at train.py:57 is gone, and one of its kind is at mended.py:60" in sentence(found)
     assert compare(before, after).renamed is None
     assert compare(before, after).predicted is not None
 

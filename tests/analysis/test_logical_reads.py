@@ -8,6 +8,7 @@ from syncscope.analysis.intervals import gaps, union
 from syncscope.analysis.join import Join
 from syncscope.analysis.reads import reads
 from syncscope.analysis.steps import busy_share, steps
+from syncscope.analysis.summary import summarize
 from syncscope.analysis.waits import launches, waits
 from syncscope.discover import discover
 from syncscope.model.source import Place
@@ -210,3 +211,53 @@ def test_the_way_that_copies_go_says_which_rule_knows_the_wait(operator, ways, o
     assert read.op == op
     hazards = [rules.hazard(name, known) for name, known in discover(rules).items()]
     assert Join((), hazards).rule(read.op, None) == rule
+
+
+def bare(way: str, between: bool = False, host: str = "Pageable") -> Trace:
+    """A copy and the wait for its queue, as a recording of the device alone has them: no operator, no line."""
+    lane, names = Lane(1, 1), {"up": f"Memcpy HtoD ({host} -> Device)", "down": f"Memcpy DtoH (Device -> {host})"}
+    events = []
+    for n in range(3):
+        at = 100_000 * n
+        events += [
+            Event(Kind.CALL, "cudaLaunchKernel", lane, at, 5_000, correlation=3 * n),
+            Event(Kind.KERNEL, "k", Lane(0, 7, 0), at + 6_000, 40_000, correlation=3 * n),
+            Event(Kind.CALL, "cudaMemcpyAsync", lane, at + 10_000, 38_500, correlation=3 * n + 1),
+            Event(Kind.COPY, names[way], Lane(0, 7, 0), at + 46_500, 1_500, correlation=3 * n + 1, bytes=4),
+            Event(Kind.CALL, "cudaStreamSynchronize", lane, at + 50_000, 1_000, correlation=3 * n + 2),
+        ]
+        if between:
+            events.append(Event(Kind.CALL, "cudaLaunchKernel", lane, at + 49_000, 500, correlation=90 + n))
+    return Trace.of(events)
+
+
+@pytest.mark.parametrize(("way", "op"), [("down", "cudaMemcpyAsync"), ("up", "to_device")])
+def test_a_copy_and_the_wait_right_after_it_are_one_sync_without_an_operator_around_them(way: str, op: str):
+    found = reads_of(bare(way))
+    assert [(read.op, len(read.calls)) for read in found] == [(op, 2)] * 3
+    assert all(read.blocked > 30_000 for read in found)
+
+
+def test_what_was_launched_in_between_or_is_pinned_is_waited_for_by_itself():
+    assert [read.op for read in reads_of(bare("down", between=True))] == [
+        "cudaMemcpyAsync",
+        "cudaStreamSynchronize",
+    ] * 3
+    assert [read.op for read in reads_of(bare("down", host="Pinned"))] == ["cudaStreamSynchronize"] * 3
+
+
+def test_an_upload_that_the_driver_copies_into_its_own_buffer_holds_the_host_and_waits_for_nothing():
+    lane = Lane(1, 1)
+    trace = Trace.of(
+        [
+            Event(Kind.OP, "aten::to", lane, 0, 2_100_000),
+            Event(Kind.CALL, "cudaMemcpyAsync", lane, 10_000, 2_000_000, correlation=1),
+            Event(Kind.COPY, "Memcpy HtoD (Pageable -> Device)", Lane(0, 7, 0), 200_000, 2_500_000, correlation=1),
+            Event(Kind.CALL, "cudaLaunchKernel", lane, 2_200_000, 5_000, correlation=2),
+            Event(Kind.KERNEL, "k", Lane(0, 7, 0), 2_800_000, 40_000, correlation=2),
+        ]
+    )
+    (read,) = reads_of(trace)
+    assert (read.op, read.blocked, read.held) == ("to_device", 0, 2_000_000)
+    (line,) = summarize(trace).lines
+    assert line.blocked == 2_000_000, "what is told"

@@ -15,6 +15,7 @@ from syncscope.analysis.errors import centre, half_interval, half_interval_of_ne
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
+from syncscope.analysis.verdict import next_recording
 from syncscope.cli._verified import summary
 from syncscope.cli.diff import sentence
 from syncscope.model.answer import Decision
@@ -142,9 +143,25 @@ def test_a_refused_price_says_what_to_do_and_still_orders_the_lines():
     """)
     report = summarize(trace)
     assert report.saving is None
-    assert "Record more steps than 0" in report.verdict
+    assert "Record it again, with each step marked" in report.verdict
     idle = [line.idle_after for line in report.lines]
     assert idle == sorted(idle, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("recorder", "steps", "said"),
+    [
+        ("syncscope", 12, "more steps than 12 (`syncscope run --wait 8 --active 24`)"),
+        ("", 6, "more steps than 6 (`schedule=torch.profiler.schedule(wait=8, warmup=1, active=20)`)"),
+        ("syncscope", 30, "other steps, once all is compiled (`syncscope run --wait 38 --active 30`)"),
+    ],
+)
+def test_what_records_more_steps_is_named_with_its_numbers(recorder: str, steps: int, said: str):
+    """Those that were recorded are the ninth and later of the program's."""
+    trace = Device().run([[("launch", 0, MS), ("read", 57, 0)]] * steps)[0]
+    named = tuple(re.sub(r"#(\d+)$", lambda m: f"#{int(m[1]) + 8}", name) for name in trace.names)
+    report = summarize(replace(trace, names=named, meta=trace.meta | {"recorder": recorder}))
+    assert said in next_recording(report)
 
 
 def test_recordings_that_differ_by_chance_are_within_noise():

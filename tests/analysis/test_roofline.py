@@ -1,9 +1,12 @@
 import json
 
 import pytest
+from analysis.drawn import Device
 
 from syncscope import kineto
 from syncscope.analysis.roofline import Ceilings, roofline
+from syncscope.analysis.summary import summarize
+from syncscope.model.report import step_lengths
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
 GB, TFLOPS = 10**9, 10**12
@@ -65,3 +68,25 @@ def test_the_arithmetic_of_a_real_training_step_is_what_is_known_of_the_network(
         assert step.flops_share * 15.7 * TFLOPS * step.time / 1e9 == pytest.approx(expected, rel=1e-4)
     assert found.known > 0.99
     assert 0.6 < found.counted < 0.7
+
+
+def test_steps_are_as_long_as_in_a_report_where_the_host_runs_ahead():
+    """The host asks for eight steps of 5 ms in a moment; the device is done with each 5 ms after the one before."""
+    program = [[("work", 200_000), ("launch", 0, 5_000_000)]] * 8
+    trace = Device().run(program)[0]
+    marked = trace.duration[trace.rows(Kind.STEP)]
+    assert marked.max() < 1_000_000
+    steps = roofline(trace, Ceilings(GB, TFLOPS)).steps
+    assert [row.time for row in steps] == step_lengths(summarize(trace).steps)
+    assert [row.count for row in steps] == [0] * 8, "no operator was recorded"
+    assert min(row.time for row in steps[1:]) > 4_900_000
+
+
+def test_a_loader_between_two_steps_is_of_the_later_one():
+    lane = Lane(1, 1)
+    step = Event(Kind.STEP, "ProfilerStep#4", lane, 20_000_000, 8_000_000)
+    trace = recording("aten::mm", [[1000, 1000], [1000, 1000]], ["float"] * 2, 4_000_000)
+    found = roofline(
+        Trace.of([*trace, Event(Kind.STEP, "ProfilerStep#3", lane, 0, 8_000_000), step]), Ceilings(GB, TFLOPS)
+    )
+    assert [row.time for row in found.steps] == [8_000_000, 20_000_000]

@@ -10,6 +10,7 @@ from syncscope.analysis.summary import summarize
 from syncscope.exporters import terminal
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+from syncscope.model.what_if import Effort, WhatIf, first_of
 
 MS, US = 1_000_000, 1_000
 HOST = Lane(1, 1)
@@ -193,3 +194,32 @@ def test_the_waits_stand_among_them_and_the_most_comes_first():
 
 def test_no_row_without_a_replay_that_can_be_trusted():
     assert summarize(Trace.of([Event(Kind.CALL, "clFinish", HOST, 0, 10, flags=Flag.BLOCKING)])).what_if == ()
+
+
+def test_an_argument_comes_before_a_step_of_fixed_shape_that_saves_little_more():
+    """The loader holds the device up for as long as launches do: the text names it, and so does what to do first."""
+    step = [
+        ("work", 4 * MS),
+        *[what for _ in range(60) for what in (("work", 80 * US), ("launch", 0, 10 * US))],
+        ("read", 57, 0),
+    ]
+    trace = recorded([step] * 8)
+    loads = [Event(Kind.ANNOTATION, LOADER, HOST, int(start), 4 * MS) for start in trace.start[trace.rows(Kind.STEP)]]
+    found = summarize(Trace.of([*trace, *loads]))
+    assert found.what_if[0].name == "launches cost nothing"
+    assert first_of(found.what_if).name == "the loader is never late"
+    assert "What to do first: if the loader is never late" in found.uses.words
+    said = terminal.export(found)
+    assert "do first if the loader is never late" in said
+    assert said.index("do first") < said.index("answer "), "which saves more than all waits cost"
+
+
+def test_what_is_easy_and_saves_little_does_not_come_first():
+    rows = [
+        WhatIf("launches cost nothing", 40.0, 30.0, 50.0, 60.0, effort=Effort.STEP),
+        WhatIf("the loader is never late", 15.0, 1.0, 45.0, 60.0, effort=Effort.WORD),
+        WhatIf("nothing waits", 30.0, 28.0, 32.0, 40.0),
+        WhatIf("the device is twice as fast", 70.0, 70.0, 70.0, 70.0, bought=True, effort=Effort.WORD),
+    ]
+    assert first_of(rows).name == "launches cost nothing"
+    assert first_of(rows[-1:]) is None

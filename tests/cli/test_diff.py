@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,8 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli.diff import command
-from syncscope.model.trace import Kind
+from syncscope.model.source import Place
+from syncscope.model.trace import Kind, Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
@@ -83,3 +85,45 @@ def test_a_recording_without_steps_is_not_compared_with_steps(tmp_path):
     assert code == 2
     assert "no step is marked in the second recording" in said
     assert "%" not in said.partition("step or recording, ms")[2].partition("steps")[0], "no change of what is not alike"
+
+
+def test_of_a_folder_the_newest_recording_is_taken(tmp_path):
+    before, after = map(Path, recorded(tmp_path))
+    for name, file in (("one", before), ("two", after)):
+        (tmp_path / name).mkdir()
+        os.utime(file.rename(tmp_path / name / file.name), (1000, 1000))
+    old = tmp_path / "two" / "older.json"
+    old.write_bytes((tmp_path / "two" / "after.json").read_bytes())
+    os.utime(old, (500, 500))
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    done = CliRunner().invoke(command, folders, standalone_mode=False)
+    assert done.exception is None, done.output
+    assert "the newest of 2 traces in " in done.stderr
+    assert "after.json" in done.stderr
+    assert "the prediction is off by" in done.output
+    (tmp_path / "none").mkdir()
+    done = CliRunner().invoke(command, [folders[0], str(tmp_path / "none")], standalone_mode=False)
+    assert "holds no trace" in str(done.exception)
+
+
+def test_files_of_two_folders_that_do_not_all_wait_are_known_to_be_the_same(tmp_path):
+    """Waits of `losses.py` go, and one of its kind comes in `train.py`, which is in both, as launches of it are."""
+    step = [("launch", 0, 5_000_000), ("read", 57, 0), ("work", 4_000_000), ("launch", 0, 1_000_000), ("read", 58, 0)]
+    fixed = [step[0], step[2], step[3]]
+
+    def in_files(trace, folder, waits):
+        events = []
+        for event in trace:
+            if event.place:
+                event = replace(event, place=Place(f"{folder}/{waits}.py", event.place.line))
+            elif event.kind == Kind.CALL and event.correlation >= 0:
+                event = replace(event, place=Place(f"{folder}/train.py", 30))
+            events.append(event)
+        return Trace.of(events)
+
+    before = in_files(Device().run([step] * 6)[0], "proj", "losses")
+    after = in_files(Device().run([[*fixed, step[-1]]] * 6)[0], "after", "train")
+    code, said = compared(tmp_path, before, after)
+    assert code == 0
+    assert "new name" not in said
+    assert "the prediction is off by" in said

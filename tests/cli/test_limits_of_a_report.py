@@ -43,8 +43,8 @@ def test_the_price_gate():
         "  a.py:3: item: 2 per step",
     ]
     assert list(_gate.broken(report, None, 0.039)) == [
-        "by the recording alone the syncs cost 6.0 % (4.0 to 9.0 %) of a step, more than the 3.9 % allowed:",
-        "  a.py:3: item: 5.0 % (3.0 to 8.0 %) of a step",
+        "by the recording alone the syncs cost 6.0 % of a step (4.0 to 9.0 %), more than the 3.9 % allowed:",
+        "  a.py:3: item: 5.0 % of a step (3.0 to 8.0 %)",
     ]
     with pytest.raises(UserError, match="no saving is known"):
         list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))

@@ -1,6 +1,7 @@
 """`syncscope lint --trace`: the linter's findings in the order of what a recording says they cost."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -64,7 +65,7 @@ def test_the_dearest_comes_first_and_what_costs_nothing_is_left_out(lint):
     done = lint("--trace", "run.json.gz", "--format", "json")
     (only,) = json.loads(done.stdout)
     assert only["line"] == DEAR
-    assert "its line costs " in only["message"]
+    assert "its wait costs " in only["message"]
     assert "% of a step" in only["message"]
     assert "not shown: 1 worth nothing, 1 that did not wait in this recording" in done.stderr
 
@@ -77,3 +78,28 @@ def test_a_trace_without_prices_is_an_error_that_says_why(lint, tmp_path):
 
 def test_fixing_everything_and_choosing_by_price_do_not_go_together(lint):
     assert "do not go together" in lint("--trace", "run.json.gz", "--fix").exception.message
+
+
+TWICE = """\
+import torch
+
+def train(model, data):
+    for batch in data:
+        loss = torch.mean(model(batch))
+        cheap = loss.item()
+        both = loss.item() + abs(loss).item()
+"""
+
+
+def test_of_two_findings_on_a_line_each_has_the_part_of_its_own_reads(lint, tmp_path):
+    (tmp_path / "project" / "train.py").write_text(TWICE)
+    first, second = 16, 30
+    events = [replace(e, column=second) if e.kind == Kind.READ and e.place.line == DEAR else e for e in recording()]
+    kineto.save(Trace.of(events), tmp_path / "run.json.gz")
+    (only,) = json.loads(lint("--trace", "run.json.gz", "--format", "json").stdout)
+    assert (only["line"], only["column"]) == (DEAR, second)
+    brief = [e for e in recording() if e.kind == Kind.READ and e.place.line == DEAR]
+    both = [*events, *(replace(e, column=first, start=e.start + e.duration + 1, duration=1_000) for e in brief)]
+    kineto.save(Trace.of(both), tmp_path / "run.json.gz")
+    found = json.loads(lint("--trace", "run.json.gz", "--format", "json").stdout)
+    assert [f["column"] for f in found if f["line"] == DEAR] == [second], "the other costs next to nothing"

@@ -131,3 +131,44 @@ def test_where_no_line_is_known_it_is_said_what_records_them(report):
     bare = dataclasses.replace(report, lines=[dataclasses.replace(line, place=None) for line in report.lines])
     assert "`syncscope run` records lines" in printed(bare, 120)
     assert "`syncscope run` records lines" not in printed(report, 120)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_what_would_help_is_named_in_full_on_any_terminal(report, width):
+    name = "the host's own work from line 106 to 85 of a/folder/train.py is free"
+    long = dataclasses.replace(report, what_if=(dataclasses.replace(report.what_if[0], name=name),))
+    said = printed(long, width).partition("What would help")[2].partition("Fixing")[0]
+    words = [word for line in said.splitlines() for word in line.split()]
+    at = words.index("if")
+    assert [word for word in words[at:] if word in f"if {name}".split()][
+        : len(name.split()) + 1
+    ] == f"if {name}".split()
+
+
+def test_columns_that_find_no_room_are_named(report):
+    assert "no room for idle after, alone, last, between: a wider terminal has them" in printed(report, 80)
+    assert "no room for" not in printed(report, 140)
+    whole = printed_whole(report, 80)
+    assert "alone, last" not in whole.partition("Fixing")[2], "what is not shown is not explained"
+
+
+def printed_whole(report: Report, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(terminal.render(report, width, whole=True))
+    return console.file.getvalue()
+
+
+def test_in_short_what_matters_is_there_and_where_the_rest_is(report):
+    lines = (*report.lines, *(Line("item", Place("a.py", n), 1, 1.0, 0.0) for n in range(1, 9)))
+    notes = tuple(f"note {n}" for n in range(9))
+    many = dataclasses.replace(report, lines=lines, notes=notes)
+    short, whole = printed(many, 100), printed_whole(many, 100)
+    assert short.count("\n") < 0.6 * whole.count("\n")
+    assert "train.py:5" in short
+    assert "a.py:7" not in short
+    assert "and 9 more, each below 0.5% of a step" in short
+    assert "Shapley" not in short
+    assert "`syncscope report --all` has every line" in " ".join(short.split())
+    assert "a.py:7" in whole
+    assert "Shapley" in whole
+    assert "note 8" in whole

@@ -11,7 +11,10 @@ from syncscope.model.source import installed, shortly
         ("/usr/lib/python3.12/json/decoder.py", True, "json/decoder.py"),
         (r"C:\env\Lib\site-packages\timm\ema.py", True, r"timm\ema.py"),
         ("train.py", False, "train.py"),
-        ("/home/someone/lib/train.py", False, "/home/someone/lib/train.py"),
+        ("/project/lib/train.py", False, "/project/lib/train.py"),
+        ("/home/someone/work/lib/train.py", False, "…/work/lib/train.py"),
+        (r"C:\Users\someone\work\lib\train.py", False, "…/work/lib/train.py"),
+        ("deep/down/in/the/project/train.py", False, "deep/down/in/the/project/train.py"),
     ],
 )
 def test_a_library_is_known_by_where_it_is_installed_and_named_without_that(path, library, short):

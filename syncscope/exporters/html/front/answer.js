@@ -13,19 +13,27 @@ export function answer(model, goToLine) {
   box.append(make("p", {class: "verdict"}, model.answer ? [decision(model.answer), " "] : "", prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
   if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
-  const plan = model.plan[0];
+  const other = helpsMore(model), plan = model.plan[0];
+  if (other) {
+    box.append(make("p", {class: "first"},
+      make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, `First: if ${other.name}`),
+      " ", `saves ${percent(other.saving_ms / model.saving_step_ms)} of a step: `, prose(other.advice)));
+  }
   if (plan) {
     const found = model.lines.findIndex(line => line.path === plan.path && line.line === plan.line);
     const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : plan.op;
     const fix = found >= 0 ? model.lines[found].fix : null;
     box.append(make("p", {class: "first"},
-      make("button", {type: "button", class: "primary", onclick: () => goToLine(Math.max(found, 0))}, `First: ${name}`),
+      make("button", {type: "button", class: other ? null : "primary", onclick: () => goToLine(Math.max(found, 0))}, `${other ? "Of the waits first" : "First"}: ${name}`),
       " ", fix ? `${fix.title} (${fix.safety})` : ""));
   }
   if (model.total_saving_ms !== null && model.saving_step_ms) box.append(promise(model));
   box.append(figures(model));
   return box;
 }
+
+/** What is to be done first, where that saves more than all waits cost. */
+const helpsMore = model => (model.what_if ?? []).find(one => one.first && model.saving_step_ms && one.saving_ms > 1.001 * (model.answer?.share ?? 0) * model.saving_step_ms);
 
 /** One of the four words, and why when it is pointed at. */
 export const decision = answer => make("span", {class: `decision ${answer.decision}`, title: answer.why}, answer.decision);

@@ -5,10 +5,10 @@ export function whatIf(model) {
   if (!model.what_if?.length) return null;
   const per = model.steps.length ? "step" : "recording", step = model.saving_step_ms || 1;
   const most = largest(model.what_if.map(one => Math.max(one.bound_ms, one.high_ms, one.saving_ms)), 1e-9);
-  const rows = model.what_if.map((one, number) => {
+  const rows = model.what_if.map(one => {
     const [low, high] = [Math.max(0, one.low_ms), Math.max(0, one.high_ms)], at = ms => `${100 * Math.min(1, Math.max(0, ms) / most)}%`;
     const told = `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, between ${msTime(low)} and ${msTime(high)}, at most ${msTime(one.bound_ms)}`;
-    return make("li", {class: number || one.bought ? null : "most"},
+    return make("li", {class: one.first ? "most" : null},
       make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, percent(one.saving_ms / step)), make("span", {class: "ms"}, `${fixed(one.saving_ms)} ms`)),
       make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), make("i", {class: "saves", style: {width: at(one.saving_ms)}}), make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
       make("p", {class: "advice"}, prose(one.advice)),
@@ -16,5 +16,6 @@ export function whatIf(model) {
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
   const like = loops ? `; four in five lie between, if yours is like the ${loops} loops, all on one GPU, that were changed for real` : "";
-  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.saving_step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows));
+  const said = model.uses ? make("p", {class: "faint"}, "A row says what a replay saves. That is not its part of where a step goes: there, idle time after a wait is the wait's, and here device work that was launched for what goes, goes with it.") : "";
+  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.saving_step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows), said);
 }
