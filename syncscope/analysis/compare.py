@@ -79,6 +79,10 @@ class Comparison:
     )
     devices: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # the names of those of either
     strangers: bool = False  # no kernel and no line that waits is in both
+    timed: tuple[bool, bool] = (
+        False,
+        False,
+    )  # whether the step of either is as timed without a recording, for no replay fits
     as_recorded: str = ""  # why a step is another here than in the report of one of them
 
     @property
@@ -171,6 +175,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
         renamed=renamed,
+        timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),
         devices=devices,
         strangers=strangers,

@@ -146,7 +146,7 @@ def show(found: Comparison, before: str, after: str) -> None:
 
     out = console()
     totals = Table(box=None, padding=(0, 2, 0, 0))
-    names = [shortened(visible(name), max(12, out.width // 3)) for name in (before, after)]
+    names = [shortened(visible(name), max(12, out.width - len("before   "))) for name in (before, after)]
     out.print(f"before  {names[0]}, on {' and '.join(found.devices[0]) or 'an unknown device'}", highlight=False)
     out.print(f"after   {names[1]}, on {' and '.join(found.devices[1]) or 'an unknown device'}\n", highlight=False)
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
@@ -156,6 +156,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     if bool(one.steps) != bool(other.steps):
         change = ""
     length = "step, ms" if one.steps and other.steps else "step or recording, ms"
+    if all(found.timed):
+        length = "step without a recording, ms"
     totals.add_row(length, _number(one.step, 1e6), _number(other.step, 1e6), change)
     if found.spread:
         totals.add_row("give or take, ms (95 %)", *(_number(t, 1e6) for t in found.spread))
@@ -170,6 +172,10 @@ def show(found: Comparison, before: str, after: str) -> None:
     out.print(totals)
     if found.as_recorded:
         out.print(found.as_recorded, style="dim")
+    if found.timed[0] != found.timed[1]:
+        which, other_one = ("first", "second") if found.timed[0] else ("second", "first")
+        said = f"A step of the {which} is as timed without a recording, for no replay fits it; of the {other_one}, as replayed."
+        out.print(said, style="dim")
     out.print()
     if unlike(found):
         out.print(sentence(found), style="yellow")

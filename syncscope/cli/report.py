@@ -143,6 +143,7 @@ def command(
     from syncscope.cli._console import complain
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
+    from syncscope.exporters import _figures as figures
 
     return_large_arrays()
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
@@ -181,7 +182,8 @@ def command(
             told, unjudged = _gate.held(report, max_reads_per_step, max_price, pinned)
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path)
-                report = replace(report, findings=(*_gate.as_findings(report, path, told, unjudged), *report.findings))
+                limits = _gate.as_findings(report, path, told, unjudged)
+                report = replace(report, findings=(*limits, *figures.told(report)))
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:

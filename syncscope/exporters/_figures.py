@@ -35,6 +35,12 @@ def saving_step(report: Report) -> float | None:
     return report.saving_step or measured_step(report)
 
 
+def told(report: Report) -> list[Finding]:
+    """The findings at lines that waited, and those that the linter tells unasked: cold code that did not wait is no news."""
+    met = {id(line.finding) for line in report.lines}
+    return [one for one in report.findings if id(one) in met or (one.heat.whole and one.confidence >= SURE)]
+
+
 def unseen(report: Report) -> list[Finding]:
     """Findings in code that runs every step, at whose lines the recording shows no wait, in no step."""
     waits: list[Line | Read] = [*report.lines, *report.reads]  # reads in steps that are not counted have no line

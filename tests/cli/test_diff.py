@@ -127,3 +127,21 @@ def test_files_of_two_folders_that_do_not_all_wait_are_known_to_be_the_same(tmp_
     assert code == 0
     assert "new name" not in said
     assert "the prediction is off by" in said
+
+
+def test_which_length_of_a_step_is_compared_is_said(tmp_path):
+    """Steps that were timed without a recording, and of which no replay fits: a report shows them as recorded."""
+    trace = Device().run([STEP] * 9)[0]
+    late = {n: (n * n * 7 % 5) * 1_000_000 for n in range(len(trace))}  # for no recorded reason
+    trace = Trace.of(replace(e, start=e.start + late[n]) if e.kind == Kind.KERNEL else e for n, e in enumerate(trace))
+    untraced = {
+        "steps": 9,
+        "left_out": 0,
+        "median_ns": 7_000_000,
+        "low_ns": 6_000_000,
+        "high_ns": 8_000_000,
+        "measured": 9,
+    }
+    timed = replace(trace, meta=trace.meta | {"untraced": untraced, "traced": untraced})
+    assert "step without a recording, ms 7.00 7.00" in compared(tmp_path, timed, timed)[1]
+    assert "step without a recording" not in compared(tmp_path, trace, trace)[1]

@@ -234,3 +234,14 @@ def test_steps_that_compile_say_how_many_more_are_wanted(folder):
     assert "What would help" not in said, "no saving of what is done once"
     code, _, _ = outcome("cold.json", "--max-saving", "50%")
     assert code == 2
+
+
+def test_what_is_cold_and_did_not_wait_is_no_news_for_a_pull_request(folder):
+    source = folder / "project" / "train.py"
+    source.write_text(SOURCE + "\n\ndef evaluate(model, batch):\n    return torch.mean(model(batch)).item()\n")
+    for name in ("github", "concise"):
+        said = report("run.pt.trace.json.gz", "--source", "project", "--format", name).stdout
+        assert said.count("host-read") == 1, said
+        assert "total += loss.item()" in said or f"{READ}" in said
+    value = json.loads(report("run.pt.trace.json.gz", "--source", "project", "--format", "json").stdout)
+    assert len(value["findings"]) == 2, "all of it is for programs"
