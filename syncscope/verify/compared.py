@@ -230,14 +230,14 @@ class Compared:
             apart = self._difference(chosen)
         only_held = _is_of_names_alone(apart)
         if only_held and not safe and apart.held <= BITS * (self.runs.fewer or self.found.steps) * LAST_BIT:
-            return WITHIN, f"by {apart.held:.1e} of what names hold, as rounding may", apart
+            return WITHIN, f"what names hold differs by {apart.held:.1e}, as rounding may", apart
         if only_held and not self._is_settled(chosen):
             apart = self._difference(chosen)
         if not apart.largest:
             return EQUAL, "", apart
         noise = self.found.noise or Difference()
         if apart.within(noise, NOISE):
-            return WITHIN, "by no more than two runs as written", apart
+            return WITHIN, "values differ by no more than in two runs as written", apart
         largest = f"{apart.largest:.1e}" if apart.largest < float("inf") else "more than can be said in a number"
         where = f", most at {apart.where}" if apart.where else ""
         if rounds and not safe:
@@ -246,7 +246,7 @@ class Compared:
                 return self.judge(chosen, rounds, safe)
             bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT, held=LAST_BIT)
             if apart.within(bit, BITS * max(1, self.runs.fewer or self.found.steps)):
-                return WITHIN, f"by {largest}, as rounding may", apart
+                return WITHIN, f"values differ by {largest}{where}, no farther than one last bit carries", apart
             least = self._one_last_bit().largest
             return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart
         said = "it is said to be safe" if safe else "its text does not say so"

@@ -157,10 +157,10 @@ class Tried:
         if not apart.largest:
             return EQUAL, ""
         if apart.within(noise, NOISE):
-            return WITHIN, "by no more than the same steps as written"
+            return WITHIN, "values differ by no more than in the same steps as written"
         rounds = any(offer.plan.candidates[number].rounds for offer in offers for number in offer.members)
         if rounds and apart.largest <= BITS * self.steps * values.LAST_BIT:
-            return WITHIN, f"by {apart.largest:.1e}, as rounding may"
+            return WITHIN, f"values differ by {apart.largest:.1e}, as rounding may"
         return CHANGED, f"values differ by {apart.largest:.1e}" + (f", most at {apart.where}" if apart.where else "")
 
     def _pieces(self, version: int, offers: Sequence[Offer]) -> tuple[values.PieceOf, values.PieceOf]:

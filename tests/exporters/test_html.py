@@ -162,6 +162,15 @@ def test_a_line_and_a_step_lead_into_the_timeline(report, show):
     assert drawn(page)["from"] == pytest.approx(9e6)
 
 
+def test_what_saves_more_than_all_waits_stands_first(report, show):
+    page = show(report)
+    assert page.inner_text("#answer .verdict") == "If launches cost nothing, a step is 2.00 ms (22.2 %) shorter."
+    assert page.locator("button.primary").count() == 1
+    page = show(dataclasses.replace(report, what_if=report.what_if[1:]))
+    assert page.inner_text("#answer .verdict").startswith("fix Fixing train.py:5")
+    assert page.inner_text("button.primary") == "First: train.py:5"
+
+
 @pytest.mark.parametrize("width", [1400, 800, 400])
 def test_nothing_sticks_out_at_any_width_in_light_and_dark(report, show, width):
     for scheme in ("light", "dark"):

@@ -10,15 +10,13 @@ export function answer(model, goToLine) {
   const all = sentences(model.verdict), at = all.findIndex(one => one.startsWith("Decision: "));
   const first = all[at + 1], rest = [...all.slice(0, Math.max(at, 0)), ...all.slice(at + 2)];
   const box = section("answer", "The answer");
-  box.append(make("p", {class: "verdict"}, model.answer ? [decision(model.answer), " "] : "", prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
+  const other = helpsMore(model), badge = model.answer ? [decision(model.answer), " "] : "";
+  if (other) box.append(...todo(model, other), make("p", {class: "besides more"}, badge, prose(first || "")));
+  else box.append(make("p", {class: "verdict"}, badge, prose(first || "")));
+  if (rest.length) box.append(make("p", {class: "besides"}, prose(rest.join(" "))));
   if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
-  const other = helpsMore(model), plan = model.plan[0];
-  if (other) {
-    box.append(make("p", {class: "first"},
-      make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, `First: if ${other.name}`),
-      " ", `saves ${percent(other.saving_ms / model.saving_step_ms)} of a step: `, prose(other.advice)));
-  }
+  const plan = model.plan[0];
   if (plan) {
     const found = model.lines.findIndex(line => line.path === plan.path && line.line === plan.line);
     const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : plan.op;
@@ -31,6 +29,12 @@ export function answer(model, goToLine) {
   box.append(figures(model));
   return box;
 }
+
+/** What is to be done first, in a sentence, and what to write. */
+const todo = (model, one) => [
+  make("p", {class: "verdict"}, `If ${one.name}, a ${model.steps.length ? "step" : "recording"} ${one.low_ms > 0 ? "is" : "may be"} ${msTime(one.saving_ms)} (${percent(one.saving_ms / model.saving_step_ms)}) shorter.`),
+  make("p", {class: "first"}, make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, "First"), " ", prose(one.advice)),
+];
 
 /** What is to be done first, where that saves more than all waits cost. */
 const helpsMore = model => (model.what_if ?? []).find(one => one.first && model.saving_step_ms && one.saving_ms > 1.001 * (model.answer?.share ?? 0) * model.saving_step_ms);
