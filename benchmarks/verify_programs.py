@@ -1,6 +1,6 @@
 """`syncscope verify` of programs of others, as they are: seconds to the decision, which way, and the device's memory it takes.
 
-    python benchmarks/verify_programs.py --from ~/others --budget 60s [--again 300s] [--apart] [--alone] [--within 170] [NAME]
+    verify_programs.py --from ~/others --budget 60s [--again 300s] [--apart [--copies 2]] [--alone] [--within 170] [NAME]
 
 `--from` is a folder with a checkout of each repository in `PROGRAMS`, at that commit; `--list` prints them. What the programs
 would download is drawn at random there first: digits, words and pictures. Three have their trainer from a library, and two of
@@ -432,6 +432,7 @@ def main() -> None:
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--apart", dest="how", action="append_const", const="--apart", default=[])
     parser.add_argument("--device", help="as verify's: cpu or ocl in place of cuda")
+    parser.add_argument("--copies", help="with --apart: of a program that are in memory at once")
     parser.add_argument("--again", help="another budget, for those that were decided")
     parser.add_argument("--alone", action="store_true", help="run each by itself, too, for its memory")
     parser.add_argument("--within", type=float, default=1e5, help="s for all")
@@ -439,6 +440,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="what verify said of each, as JSON")
     options = parser.parse_args()
     options.others = options.others.resolve()
+    if options.copies:
+        options.how.append(f"--copies={options.copies}")
     if options.device:
         options.how.append(f"--device={options.device}")
     if options.list:
