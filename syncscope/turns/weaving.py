@@ -193,6 +193,7 @@ class _Loom:
             kind = self._woven.filled if lists else self._woven.around
             kind[top] = where, line, frozenset(others)
         woven: Body = []
+        finished: set[int] = set()
         for at in range(len(body) + 1):
             if (lists or is_around) and at == (0 if isinstance(unit, LOOPS) else loop):
                 woven.append(ast.Expr(call("top", ast.Constant(top))))
@@ -203,9 +204,10 @@ class _Loom:
                 if first == at:
                     chosen = call("since", ast.Name(mark, ast.Load()))
                     made = {
-                        number: [*alike("finish", top, lists, number), *other]
+                        number: [*(alike("finish", top, lists, number) if number not in finished else ()), *other]
                         for number, other in ends[first, last].items()
                     }
+                    finished.update(made)  # a list is that of a version by now, and may hold what this made of it
                     woven.append(by_version(chosen, made, [*alike("finish", top, lists), *body[first:last]]))
             if at == len(body) or at in gone:
                 continue

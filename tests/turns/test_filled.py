@@ -105,3 +105,14 @@ def test_a_version_may_begin_where_the_list_does(selector: Selector) -> None:
     names["train"](torch.tensor(1.0), 3, lambda: versions.append(selector.version))
     assert versions == [1] * 3 + [0] * 3
     assert made.next > max(*made.passages, head)
+
+
+def test_what_a_version_has_finished_is_not_begun_again_further_on(selector: Selector) -> None:
+    """Behind the loop there are two places where it is another: the list holds numbers by the second."""
+    told = "        seen.append(sum(losses) / len(losses))\n"
+    more = told + "        last = batch\n        kinds = {type(one) for one in losses}\n"
+    before, after = (text.replace(told, more).replace("return seen", "return kinds") for text in (FILLED, LATER))
+    _, names = woven(before, after.replace("last = batch", "last = batch + 0"))
+    for version in (1, 0, 1):
+        selector.version = version
+        assert names["train"](torch.tensor(1.0), 4, lambda: None) == {float}
