@@ -10,20 +10,17 @@ from __future__ import annotations
 import ast
 import dis
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from types import CodeType
 
 from syncscope.turns.asking import Bodies, Body, alike, by_version, call, plain
 from syncscope.turns.filled import Filled, filled
+from syncscope.turns.statements import BLOCKS, FUNCTIONS, Step, aligned, changed, copied, equal, own_nodes, same
 
 Passage = tuple[str, int, frozenset[int]]  # name, line, versions
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ADDED = (*FUNCTIONS, ast.Import, ast.ImportFrom)
-BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of a statement, what other statements stand in
 LINES = 1_000_000  # between the lines of two versions: a line says of which it is
 NOT_PYTHON = re.compile(r"jit|script|compile|kernel")  # in a decorator: others read it, and know no names of ours
 KINDS = 0x2A0  # of a code's flags: generator, coroutine, asynchronous generator
@@ -121,14 +118,14 @@ class _Loom:
 
         `unit` is the loop or the function whose body it is, if it is one.
         """
-        others = {number: other for number, other in versions.items() if not _same(body, other)}
+        others = {number: other for number, other in versions.items() if not same(body, other)}
         if not others:
             return body
         pieces = self._tried(body, others, where, unit)
         if pieces is not None:
             return pieces
         if unit is None:
-            line = next((s.lineno for other in others.values() for s in _changed(body, _aligned(body, other))), 0)
+            line = next((s.lineno for other in others.values() for s in changed(body, aligned(body, other))), 0)
             self.why = self.why or f"line {line} is in {where}, which runs once" * bool(line)
             self.why = self.why or f"a statement is added to {where}, which runs once"
             return None
@@ -142,18 +139,18 @@ class _Loom:
 
     def _tried(self, body: Body, others: Bodies, where: str, unit: ast.stmt | None, keeps: bool = True) -> Body | None:
         """As `_piecewise`, of copies; nothing has happened where that cannot be, or where it is not kept."""
-        body, others = deepcopy((body, dict(others)))
+        body, others = copied(body), copied(dict(others))
         woven, before = self._woven, (self._next, self._marks)
         known = dict(woven.passages), dict(woven.filled), dict(woven.around)
-        aligned = {number: _aligned(body, other) for number, other in others.items()}
-        pieces = self._piecewise(body, others, aligned, where, unit)
+        steps = {number: aligned(body, other) for number, other in others.items()}
+        pieces = self._piecewise(body, others, steps, where, unit)
         if pieces is None or not keeps:
             woven.passages, woven.filled, woven.around = known
             self._next, self._marks = before
         return pieces
 
     def _piecewise(
-        self, body: Body, others: Bodies, aligned: Mapping[int, list[_Step]], where: str, unit: ast.stmt | None
+        self, body: Body, others: Bodies, aligned: Mapping[int, list[Step]], where: str, unit: ast.stmt | None
     ) -> Body | None:
         """The list with each statement woven by itself; None where statements come, go or change that hold no others.
 
@@ -168,7 +165,7 @@ class _Loom:
             for step in steps:
                 if step.same:
                     for at, other in zip(range(step.first, step.last), step.other, strict=True):
-                        if ast.dump(body[at]) != ast.dump(other):
+                        if not equal(body[at], other):
                             pairs.setdefault(at, {})[number] = other
                             own = min(own, at) if _loops(body[at]) else own
                 elif own < step.first:
@@ -253,11 +250,11 @@ class _Loom:
         if isinstance(unit, FUNCTIONS) and ast.get_docstring(unit, clean=False) is not None:
             head, body, finer = body[:1], body[1:], finer[1:]
             others = {
-                number: other[1:] if other and _same(other[:1], head) else other for number, other in others.items()
+                number: other[1:] if other and same(other[:1], head) else other for number, other in others.items()
             }
         declared: dict[str, ast.stmt] = {}
         for version in (body, *others.values()):
-            for node in _own(version):
+            for node in own_nodes(version):
                 if isinstance(node, ast.Global | ast.Nonlocal):
                     declared.setdefault(ast.dump(node), node)
         drop, lists = _Undeclared(), _filled(body, others)
@@ -271,70 +268,18 @@ class _Loom:
         return [*head, *declared.values(), ast.copy_location(chosen, unit)]
 
 
-@dataclass(frozen=True)
-class _Step:
-    """Statements `first` to `last` of a list, and those in their place; `same`: each has the head of the one in its place."""
-
-    same: bool
-    first: int
-    last: int
-    other: Body
-
-
-def _aligned(body: Body, other: Body) -> list[_Step]:
-    heads = [_head(s) for s in body], [_head(s) for s in other]
-    matched = SequenceMatcher(None, *heads, autojunk=False).get_opcodes()
-    return [_Step(kind == "equal", a, b, other[c:d]) for kind, a, b, c, d in matched]
-
-
-def _head(statement: ast.AST) -> str:
-    """What tells a statement from others, without what stands in its blocks."""
-    blocks = [name for name in BLOCKS if getattr(statement, name, None)]
-    if not blocks:
-        return ast.dump(statement)
-    fields = {name: value for name, value in ast.iter_fields(statement) if name not in blocks}
-    said = [f"{name}={_dumped(value)}" for name, value in fields.items()]
-    parts = [_head(part) for name in blocks for part in getattr(statement, name) if not isinstance(part, ast.stmt)]
-    return f"{type(statement).__name__}({said}, {blocks}, {parts})"
-
-
-def _dumped(value: object) -> str:
-    if isinstance(value, list):
-        return repr([_dumped(part) for part in value])
-    return ast.dump(value) if isinstance(value, ast.AST) else repr(value)
-
-
-def _same(one: Body, other: Body) -> bool:
-    return len(one) == len(other) and all(ast.dump(a) == ast.dump(b) for a, b in zip(one, other, strict=True))
-
-
-def _changed(body: Body, steps: Sequence[_Step]) -> Iterator[ast.stmt]:
-    for step in steps:
-        yield from body[step.first : step.last] if not step.same else ()
-
-
-def _own(body: Body) -> Iterator[ast.AST]:
-    """What stands in a body, without what stands in functions and classes there."""
-    todo: list[ast.AST] = list(body)
-    while todo:
-        node = todo.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            todo += ast.iter_child_nodes(node)
-
-
 def _added_to(body: Body) -> set[str]:
     """Names to which something is added."""
-    return {n.target.id for n in _own(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    return {n.target.id for n in own_nodes(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
 
 
 def _loops(statement: ast.stmt) -> bool:
     """Whether there is a loop in it that is not a function's of its own."""
-    return any(isinstance(node, LOOPS) for node in _own([statement]))
+    return any(isinstance(node, LOOPS) for node in own_nodes([statement]))
 
 
 def _filled(body: Body, others: Bodies) -> Filled:
-    return filled([*_own(body)], {number: [*_own(other)] for number, other in others.items()})
+    return filled([*own_nodes(body)], {number: [*own_nodes(other)] for number, other in others.items()})
 
 
 class _Undeclared(ast.NodeTransformer):

@@ -53,7 +53,7 @@ def must_offer(
             continue
         if time.monotonic() - began > PART * budget:
             return
-        plan = Plan([path], only, rules)
+        plan = Plan([path], only, rules, follow=False)
         fixes += (own := [listed(plan, candidate) for candidate in plan.candidates])
         if any(not fix.why for fix in own):
             return

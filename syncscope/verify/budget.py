@@ -16,11 +16,20 @@ class Budget:
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
+        self._turning = 0.0
         self.least = 3 + 3 * timing.FEWEST  # runs by which something can be decided
 
     def spent(self) -> float:
         """The part of the budget."""
         return 1 - self.runs.processes.left() / self.runs.settings.budget
+
+    def begin_turns(self) -> None:
+        """Versions take turns from now on."""
+        self._turning = self.spent()
+
+    def part(self, of: float) -> float:
+        """Of the budget, what is spent once so much is of what was left as turns began."""
+        return self._turning + of * (1 - self._turning)
 
     def shortage(self) -> str:
         """What the budget went to, and how much is enough for the `least` number of runs."""

@@ -128,21 +128,36 @@ class OneProcess:
     def _begin(self, needed: Sequence[Set], foreseen: Sequence[Set]) -> None:
         wanted = list(dict.fromkeys([*foreseen, *self._numbers, *needed]))[:WOVEN]
         wanted += [chosen for chosen in needed if chosen not in wanted]
-        versions = []
-        for chosen in wanted:
-            try:
-                woven(self._before, {1: self._rewritten(chosen)})
-                versions.append(chosen)
-            except CannotTakeTurnsError:
-                if chosen in needed:
-                    raise
+        versions = self._that_can(wanted, needed)
         self._numbers = {chosen: number for number, chosen in enumerate(versions, 1)}
         files = [self._rewritten(chosen) for chosen in versions]
-        woven(self._before, dict(enumerate(files, 1)))
         self._processes.begin(*self._request(), files)
         said = self._processes.hear()
         self._once = {int(number): why for number, why in said["once"].items()}
         self._processes.starting += said["seconds"]
+
+    def _that_can(self, wanted: Sequence[Set], needed: Sequence[Set]) -> Sequence[Set]:
+        """Those of them that can be there together, of which some are needed.
+
+        Raises:
+            CannotTakeTurnsError: one that is needed cannot, or not beside the others.
+        """
+        try:
+            woven(self._before, {number: self._rewritten(chosen) for number, chosen in enumerate(wanted, 1)})
+            return wanted
+        except CannotTakeTurnsError:
+            if [*wanted] == [*needed]:
+                raise
+        found = []
+        for chosen in wanted:
+            try:
+                woven(self._before, {1: self._rewritten(chosen)})
+                found.append(chosen)
+            except CannotTakeTurnsError:
+                if chosen in needed:
+                    raise
+        woven(self._before, {number: self._rewritten(chosen) for number, chosen in enumerate(found, 1)})
+        return found
 
 
 def why_apart(before: Mapping[str, bytes], rewritten: Mapping[str, bytes]) -> str:

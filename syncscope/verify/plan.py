@@ -72,7 +72,7 @@ class Plan:
 
     Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of lines that waited, or (copies
     to the device) of code that may run in a step, if it `ran` in these; and safe ones of lines of `libraries`. `unlisted` is
-    how many fixes there are beside the candidates.
+    how many fixes there are beside the candidates. Unless they `follow`, those are not asked for that others bring with them.
 
     Raises:
         UserError: a file cannot be read, or there is no rule of such a name.
@@ -86,6 +86,7 @@ class Plan:
         waited: Seen = lambda path, lines: True,
         ran: Seen = lambda path, lines: True,
         libraries: Collection[Place] = (),
+        follow: bool = True,
     ) -> None:
         own, paths = set(paths), [*paths, *(path for path in files_of(libraries) if path not in paths)]
         self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
@@ -114,9 +115,9 @@ class Plan:
         self.libraries = {place for place in libraries if place.path not in own}
         self.unlisted = self._choose()
         firsts = [candidate for candidate in self.candidates if not candidate.idle]
-        for candidate in firsts:
+        for candidate in firsts if follow else ():
             self._follow(frozenset({candidate.number}))
-        if len(firsts) > 1:
+        if follow and len(firsts) > 1:
             self._follow(frozenset(c.number for c in firsts))
 
     def _first(

@@ -42,6 +42,11 @@ class TriedFix:
     difference: Difference | None = None
     why: str = ""
 
+    @property
+    def apart(self) -> float:
+        """How far it is from the program as written, as far as that was compared."""
+        return self.difference.largest if self.difference else 0.0
+
 
 def listed(plan: Plan, candidate: Candidate) -> TriedFix:
     """A fix of which nothing is known yet; `why` is why it is not tried, if it is not."""

@@ -25,8 +25,8 @@ from syncscope.verify.why_kept import is_timed, why_it_is_left, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
-FIRST = 0.6  # part of the budget in which all together are timed by themselves, as long as they are open
-EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
+FIRST = 0.6  # of what is left as turns begin: all together are timed by themselves so long, as long as they are open
+EACH, ALL = 0.6, 0.85  # the same until which each fix by itself, and sets of them, are timed
 LONG = 0.1  # of what is left of the budget, that a run takes before its first step has ended
 NONE: Set = frozenset()
 
@@ -222,7 +222,7 @@ class Fixes:
             if values != CHANGED:
                 return kept
             leaves = self._leaves(kept)
-            worst = max(leaves, key=lambda number: self._apart(number))
+            worst = max(leaves, key=lambda number: self.tried[number].apart)
             self.tried[worst].why = f"together with the others, {why}"
             self.found.refused = True
             kept = kept - {worst}
@@ -237,10 +237,6 @@ class Fixes:
         self.found.values, self.found.difference = EQUAL, self.compared.beside[chosen]
         self.found.compared_steps = self.compared.alongside[chosen][0].steps
         return True
-
-    def _apart(self, number: int) -> float:
-        apart = self.tried[number].difference
-        return apart.largest if apart else 0.0
 
     def _leaves(self, kept: Set) -> list[int]:
         """Those that no other of the set needs."""
@@ -259,19 +255,20 @@ class Fixes:
 
     def _time(self, together: Set, good: Sequence[int]) -> None:
         """All together, and each by itself."""
-        search = self.search
+        search, budget = self.search, self.search.budget
+        budget.begin_turns()
         alone = self._foresee(good)
         different = [chosen for chosen in alone if chosen != together]
-        if different and not self.runs.in_one and search.budget.runs_left(EACH) < FEWEST * (len(different) + 3):
+        if not self.runs.in_one and budget.runs_left(budget.part(EACH)) < FEWEST * (len(different) + 3):
             different = []  # what is left of the budget goes to what is without each
         for _ in range(search.most_turns):
             open_ = [c for c in different if c not in self.runs.failed and not search.is_known(c)]
             whole = [together] if not search.is_known(together) else []
             gains = self.found.is_gain(search.ratio(together))
-            until = EACH if gains and len(good) > 1 else ALL if gains else 1.0
-            if not (open_ or whole) or search.budget.spent() > until:
+            until = budget.part(EACH if gains and len(good) > 1 else ALL if gains else 1.0)
+            if not (open_ or whole) or budget.spent() > until:
                 return
-            is_first = whole and search.budget.spent() < FIRST  # whether there is anything to be had at all
+            is_first = whole and budget.spent() < budget.part(FIRST)  # whether there is anything to be had at all
             search.turn(whole if is_first else [*whole, *open_])
 
     def _needed(self, together: Set, good: Sequence[int]) -> Set:
@@ -291,7 +288,7 @@ class Fixes:
                 kept = rest
                 continue
             spent = search.budget.spent()
-            short = self._as_short(rest, start, spent + (ALL - spent) / (len(leaves) - at))
+            short = self._as_short(rest, start, spent + (search.budget.part(ALL) - spent) / (len(leaves) - at))
             gains = self.found.is_gain(search.ratio(rest))  # else what all give together would be given away
             if short is None and gains and alone[number] is not None and not self.found.is_gain(alone[number]):
                 self.tried[number].why = "no gain of it is known, neither by itself nor beside the others"
@@ -302,9 +299,9 @@ class Fixes:
             self.tried[number].without = search.ratio(rest, start)
         return kept
 
-    def _as_short(self, less: Set, more: Set, part: float = ALL) -> bool | None:
+    def _as_short(self, less: Set, more: Set, part: float = 0.0) -> bool | None:
         """Whether the step with fewer fixes is not longer, or not by what matters; None where that was not decided."""
-        beside = self.search.side_by_side(less, more, part)
+        beside = self.search.side_by_side(less, more, part or self.search.budget.part(ALL))
         one, other = (self.search.ratio(chosen) for chosen in (less, more))
         if beside is None or beside.turns < FEWEST or one is None or other is None:
             return None
