@@ -471,16 +471,16 @@ def main() -> None:
         outcomes.append(verified(known[name], options, options.budget, memory, left))
         print(outcomes[-1].row(), flush=True)
         keep()
-    for one in outcomes if options.again else ():
-        left = until - time.monotonic()
-        if one.decision in DECIDED and left > 5:
-            one.again = verified(known[one.name], options, options.again, memory, left)
-            keep()
     for one in outcomes if options.alone else ():
         program = known[one.name]
         if one.said.get("runs") and until - time.monotonic() > ALONE:  # where nothing ran there is nothing to compare
             command, environment = program.command.split(), environment_of(program, options.others)
             one.alone = alone([sys.executable, *command], checkout(program, options.others), environment, memory)
+            keep()
+    for one in outcomes if options.again else ():
+        left = until - time.monotonic()
+        if one.decision in DECIDED and left > 5:
+            one.again = verified(known[one.name], options, options.again, memory, left)
             keep()
     if options.again or options.alone:
         print(HEAD, *(one.row() for one in outcomes), sep="\n")
