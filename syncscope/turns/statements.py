@@ -17,7 +17,7 @@ ATOMS = frozenset({int, str, type(None)})
 
 
 @dataclass(frozen=True)
-class Step:
+class Stretch:
     """Statements `first` to `last` of a list, and those in their place; `same`: each has the head of the one in its place."""
 
     same: bool
@@ -26,11 +26,11 @@ class Step:
     other: Body
 
 
-def aligned(body: Body, other: Body) -> list[Step]:
+def aligned(body: Body, other: Body) -> list[Stretch]:
     """How one list becomes the other."""
     heads = [_head(s) for s in body], [_head(s) for s in other]
     matched = SequenceMatcher(None, *heads, autojunk=False).get_opcodes()
-    return [Step(kind == "equal", a, b, other[c:d]) for kind, a, b, c, d in matched]
+    return [Stretch(kind == "equal", a, b, other[c:d]) for kind, a, b, c, d in matched]
 
 
 def _head(statement: ast.AST) -> str:
@@ -83,7 +83,7 @@ def copied(node: Node) -> Node:
     return node
 
 
-def changed(body: Body, steps: Sequence[Step]) -> Iterator[ast.stmt]:
+def changed(body: Body, steps: Sequence[Stretch]) -> Iterator[ast.stmt]:
     """The statements for which others stand in the other list."""
     for step in steps:
         yield from body[step.first : step.last] if not step.same else ()

@@ -16,7 +16,7 @@ from types import CodeType
 
 from syncscope.turns.asking import Bodies, Body, alike, by_version, call, plain
 from syncscope.turns.filled import Filled, filled
-from syncscope.turns.statements import BLOCKS, FUNCTIONS, Step, aligned, changed, copied, equal, own_nodes, same
+from syncscope.turns.statements import BLOCKS, FUNCTIONS, Stretch, aligned, changed, copied, equal, own_nodes, same
 
 Passage = tuple[str, int, frozenset[int]]  # name, line, versions
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -150,7 +150,7 @@ class _Loom:
         return pieces
 
     def _piecewise(
-        self, body: Body, others: Bodies, aligned: Mapping[int, list[Step]], where: str, unit: ast.stmt | None
+        self, body: Body, others: Bodies, aligned: Mapping[int, list[Stretch]], where: str, unit: ast.stmt | None
     ) -> Body | None:
         """The list with each statement woven by itself; None where statements come, go or change that hold no others.
 
