@@ -44,7 +44,9 @@ def advised(line: Line, step: float, left: bool, kept: float | None, pause: floa
         and later >= WORTH * step
     ):
         return replace(
-            line, advice=Advice.LATER, why=f"with the value of the step before a step takes {about_ms(later)} less"
+            line,
+            advice=Advice.LATER,
+            why=f"with the value of the step before, and the other waits as they are, a step takes {about_ms(later)} less",
         )
     return replace(line, advice=Advice.REWRITE)
 

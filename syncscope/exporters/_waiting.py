@@ -86,7 +86,7 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
         if line.caller:
             yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
-        yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
+        yield from (Text.assemble(margin, part) for part in about(line).wrap(Console(), width - len(margin)))
         if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
             said = Text(
                 f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
@@ -153,7 +153,7 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
 
 
 def about(line: Line) -> Text:
-    """The rule that knows the line, and the rewrite it offers."""
+    """The rule that knows the line, and the rewrite it offers, else where it says what people write."""
     text = Text()
     if line.answer is not None and line.answer.decision is not Decision.UNKNOWN:
         text.append(f"{line.answer.decision}  ", DECIDED[line.answer.decision])
@@ -169,4 +169,6 @@ def about(line: Line) -> Text:
     if fix and line.advice is not Advice.LEAVE:
         text.append(f"  rewrite: {fix.title} ")
         text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
+    elif line.rule and not fix and line.advice is not Advice.LEAVE:
+        text.append(f"  {'by hand: ' if line.finding else ''}syncscope explain {line.rule}", "dim")
     return text

@@ -172,3 +172,10 @@ def test_in_short_what_matters_is_there_and_where_the_rest_is(report):
     assert "a.py:7" in whole
     assert "Shapley" in whole
     assert "note 8" in whole
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_the_rewrite_of_a_line_or_where_to_read_of_one_is_whole_on_any_terminal(report, width):
+    said = " ".join(printed(report, width).split())
+    assert "rewrite: torch.where instead of index assignment (safe)" in said
+    assert "by hand: syncscope explain unique" in said
