@@ -168,7 +168,8 @@ def command(
         said = f"{len(paths)} recordings do not go into one file, {output}"
         raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
     as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
-    if output is None and name not in ("terminal", "json") and (len(paths) > 1 or not hasattr(exporter, "export")):
+    joins = name in ("terminal", "json") or getattr(exporter, "JOINS", False)
+    if output is None and ((len(paths) > 1 and not joins) or not hasattr(exporter, "export")):
         raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
     failed = False
     over: list[str] = []

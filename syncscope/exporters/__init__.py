@@ -14,7 +14,7 @@ or, where the format is a folder of files, in place of `export`
 With that, every command offers it that has what it takes: `syncscope lint` has findings, `syncscope report` has both. Where the
 findings alone are another document than the whole report, `export_findings(report)` is what `lint` prints. `WORK = True` asks
 for `report.work`, which takes a moment to find out. `COMMANDS = True` is for text that is meant to command a CI runner, which
-is else made harmless.
+is else made harmless. `JOINS = True` says that several reports may follow one another in it.
 
 Exporters compute no analysis: what is not in the `Report` is not shown. `report.sources` holds the text of the files that
 were at hand, by the path that places name; the exporter reads no files of its own.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ""
 TAKES = {"findings"}
+JOINS = True
 MARKS = {Safety.SAFE: "[fix]", Safety.UNSAFE: "[unsafe fix]", Safety.SUGGEST: "[by hand]"}
 
 

@@ -11,6 +11,7 @@ from syncscope.model.report import Report
 
 SUFFIX = ".github"
 TAKES = {"findings"}
+JOINS = True
 COMMANDS = True  # its lines are meant for the runner: `::error ...`
 LEVEL = {"error": "error", "warning": "warning", "note": "notice"}
 

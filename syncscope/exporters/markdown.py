@@ -11,6 +11,7 @@ from syncscope.model.report import Line, Report
 
 SUFFIX = ".md"
 TAKES = {"trace"}
+JOINS = True
 MOST_LINES = 10
 MOST_IFS = 3
 STEERS = re.compile(r"[\\<>|\[\]*_#@~]")  # what would be more than text, outside of code
