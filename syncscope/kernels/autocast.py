@@ -6,7 +6,6 @@ ATen/autocast_mode.h. In an autocast region PyTorch calls these functions first;
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.types import Number
 
-from syncscope.kernels import operators, storage
+from syncscope.kernels import casts, operators, storage
 
 LOWER = """
     _convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
@@ -39,9 +38,6 @@ FLOAT_RESULT = """
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
 _WITHOUT = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 _outside = torch._C._ExcludeDispatchKeyGuard
-# Parameters that were cast in the outermost region, while they live: a network that uses one twice casts it once. Whether
-# gradients are on belongs to the key, since what was cast without them carries none back.
-_cast: dict[tuple[int, torch.dtype, bool], tuple[weakref.ref[Tensor], Tensor]] = {}
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -52,11 +48,7 @@ def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
         return x.to(dtype)
     if x._is_view() or not torch.is_autocast_cache_enabled():
         return x.to(dtype)
-    key = id(x), dtype, torch.is_grad_enabled()
-    known = _cast.get(key)
-    if known is None or known[0]() is not x:
-        known = _cast[key] = weakref.ref(x), x.to(dtype)
-    return known[1]
+    return casts.cast(x, dtype)
 
 
 def _counts(x: Tensor) -> bool:
@@ -165,7 +157,7 @@ def install(library: torch.library.Library) -> None:
     forget = torch.clear_autocast_cache
 
     def clear_autocast_cache() -> None:
-        _cast.clear()
+        casts.forget()
         forget()
 
     torch.clear_autocast_cache = clear_autocast_cache

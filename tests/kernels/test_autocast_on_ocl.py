@@ -10,7 +10,7 @@ import torch
 from effort import EFFORT
 from torch import nn
 
-from syncscope.kernels import autocast, fallback, queue
+from syncscope.kernels import autocast, casts, fallback, queue
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -110,11 +110,11 @@ def test_a_parameter_is_cast_once_in_a_region_and_anew_in_the_next():
     x = torch.ones(2, 5, device="ocl")
     with torch.autocast("ocl", dtype=torch.bfloat16):
         layer(layer(x)).sum().backward()
-        assert len(autocast._cast) == 1
+        assert len(casts._there) == 1
         with torch.no_grad():
             assert not layer(x).requires_grad
         assert layer(x).requires_grad
-    assert not autocast._cast
+    assert not casts._there
     assert layer.weight.grad.dtype == torch.float32
     with torch.no_grad():
         layer.weight.fill_(2)
@@ -210,3 +210,55 @@ def test_a_step_with_an_infinity_is_left_out_and_the_scale_comes_down(fused):
 def test_what_nobody_has_says_so():
     with pytest.raises(NotImplementedError, match=r"ocl has no kernel of aten::.* and neither has the CPU"):
         torch.linalg.cholesky(torch.eye(3, dtype=torch.float16, device="ocl"))
+
+
+def rows(count):
+    return nn.Sequential(*(nn.Linear(5, 5) for _ in range(count))).to("ocl")
+
+
+def in_a_region(model, x):
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        return model(x)
+
+
+def test_what_a_region_casts_the_next_one_casts_together():
+    model, x = rows(6), torch.randn(3, 5, device="ocl")
+    gradients, launches = [], []
+    for _ in range(4):
+        model.zero_grad()
+        before = queue.launches
+        in_a_region(model, x).sum().backward()
+        launches.append(queue.launches - before)
+        gradients.append([p.grad.cpu() for p in model.parameters()])
+    assert launches[0] - launches[-1] == 2 * 12 - 2  # weights and biases, there and back
+    for later in gradients[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(gradients[0], later, strict=True))
+
+
+def test_of_what_was_cast_together_each_is_as_it_is_when_it_is_used():
+    model, x = rows(3), torch.randn(3, 5, device="ocl")
+    in_a_region(model, x)
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        y = model[0](x)
+        with torch.no_grad():
+            model[2].bias.fill_(1000)
+        assert (model[2](model[1](y)) > 900).all()
+    frozen = [p.requires_grad_(False) for p in model[1].parameters()]
+    in_a_region(model, x).sum().backward()
+    assert all(p.grad is None for p in frozen)
+    assert all(p.grad is not None for p in (*model[0].parameters(), *model[2].parameters()))
+
+
+def test_gradients_of_a_part_of_what_was_cast_together_and_gradients_of_gradients():
+    model, x = rows(3), torch.randn(3, 5, device="ocl")
+    alone = [torch.autograd.grad(in_a_region(model, x).float().pow(2).sum(), model[k].weight) for k in (2, 0)]
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        loss = model(x).float().pow(2).sum()
+    for k, (expected,) in zip((2, 0), alone, strict=True):
+        (made,) = torch.autograd.grad(loss, model[k].weight, retain_graph=True, create_graph=True)
+        assert torch.equal(made, expected)
+    (second,) = torch.autograd.grad(made.sum(), model[0].weight)
+    assert second.abs().sum() > 0
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        model[1](x).sum().backward()  # another first parameter, and only two
+    assert model[0].weight.grad is None
