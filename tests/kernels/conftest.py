@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 from effort import EFFORT
@@ -18,3 +19,37 @@ def unoptimised():
         if EFFORT == 1 and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
             patch.setenv("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
         yield
+
+
+@pytest.fixture(scope="module")
+def gpu_shape():
+    """The kernels of GPUs, which any device can run, if slowly."""
+    from syncscope.kernels import plans
+    from syncscope.kernels.generate import run
+
+    before, run.SHAPE = run.SHAPE, "gpu"
+    plans.forget()
+    yield
+    run.SHAPE = before
+    plans.forget()
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Tensor cores; where the device has none, what they do in C."""
+    import torch
+
+    from syncscope.kernels import plans
+    from syncscope.kernels.generate import run, tensor_cores
+    from syncscope.kernels.ops import convolution
+
+    if tensor_cores.serve(torch.float32):
+        yield
+        return
+    monkeypatch.setattr(tensor_cores, "serve", lambda dtype: dtype in (torch.float32, torch.float16, torch.bfloat16))
+    monkeypatch.setattr(tensor_cores, "PTX", (Path(__file__).parent / "tensor_core.cl").read_text())
+    for known in (run.plan.cache_clear, convolution._plans.cache_clear, plans.forget):
+        known()
+    yield
+    for known in (run.plan.cache_clear, convolution._plans.cache_clear, plans.forget):
+        known()

@@ -16,6 +16,11 @@
     b = as_uint((ushort2)(mma_rows[first + 8 + row0][column0], mma_rows[first + 8 + row1][column1]));                    \
     c = as_uint((ushort2)(mma_rows[first + 16 + row0][column0], mma_rows[first + 16 + row1][column1]));                  \
     d = as_uint((ushort2)(mma_rows[first + 24 + row0][column0], mma_rows[first + 24 + row1][column1])); }
+#define EXCHANGE(x) {                                                                                                  \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
+    mma_words[get_local_id(0)][0] = as_uint(x);                                                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
+    x = as_float(mma_words[get_local_id(0) ^ 1][0]); }
 #define COPIES_END
 #define COPIES_WAIT(left)
 #define PAIRS (sizeof(S) == 2)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
-from syncscope.kernels import plans, winograd
+from syncscope.kernels import winograd
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, tensor_cores
 from syncscope.kernels.generate.block import Schedule
@@ -22,23 +21,13 @@ from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.tuning import search, store
 from syncscope.kernels.tuning.problems import problems, product
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "gpu_shape")
 
 ON_A_CPU = pytest.mark.skipif(
     is_gpu, reason="a GPU's compiler has no vectors at any address, as the CPU's kernels need"
 )
 FEW = settings(max_examples=3 * EFFORT, suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def gpu_shape():
-    """The kernels of GPUs, which any device can run, if slowly."""
-    before, run.SHAPE = run.SHAPE, "gpu"
-    plans.forget()
-    yield
-    run.SHAPE = before
-    plans.forget()
 
 
 @st.composite
@@ -74,19 +63,6 @@ def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
     c = product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1))
     schedules = [s for s in space.every(simplified(c), search.ALIGNED, torch.float32) if s.bm + s.bn <= 128]
     assert search.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
-
-
-@pytest.fixture
-def cores(monkeypatch):
-    """Tensor cores; where the device has none, what they do in C."""
-    if tensor_cores.serve(torch.float32):
-        yield
-        return
-    monkeypatch.setattr(tensor_cores, "serve", lambda dtype: dtype in (torch.float32, torch.float16, torch.bfloat16))
-    monkeypatch.setattr(tensor_cores, "PTX", (Path(__file__).parent / "tensor_core.cl").read_text())
-    run.plan.cache_clear()
-    yield
-    run.plan.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

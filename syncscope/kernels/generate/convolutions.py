@@ -1,6 +1,9 @@
 """The three passes of a convolution as contractions, over any number of spatial dimensions, with groups.
 
-An image is (N, CI, *X), a weight (CO, CI / groups, *W), what is made (N, CO, *Y), all row-major.
+An image is (N, CI, *X), a weight (CO, CI / groups, *W), what is made (N, CO, *Y), all row-major. With channels `last` the
+operands lie as (N, *X, CI), (CO, *W, CI / groups) and (N, *Y, CO), the weight of several taps to the input as
+(CI / groups, *W, CO), and what a pass makes is row-major as ever: neighbours in memory are then neighbours along k or the
+columns whatever window sees them, and are inside or outside of an image together.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints
+from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints, moved_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +37,46 @@ class Lying:
     first: Ints
 
 
-def forward(g: Geometry, name: str, bias: bool, image: Lying | None = None) -> Contraction:
+def forward(g: Geometry, name: str, bias: bool, image: Lying | None = None, last: bool = False) -> Contraction:
     """Rows are channels made, columns the pixels made, and k what each of them sees."""
-    w, y = _steps(g.weight), _steps(g.made)
-    seen = _seen(g, image, pixels="n", taps="k")
+    w, y = _steps(g.weight, last), _steps(g.made)
+    seen = _seen(g, image, pixels="n", taps="k", last=last)
     per_group = g.made[1] // g.groups
-    return Contraction(
+    c = Contraction(
         name, (g.groups,), (per_group,), (g.made[0], *g.made[2:]), g.weight[1:],
         Access(Index(0, z=(per_group * w[0],), m=(w[0],), k=w[1:])), seen,
         Index(0, z=(per_group * y[1],), m=(y[1],), n=(y[0], *y[2:])),
         Index(0, z=(per_group,), m=(1,)) if bias else None,
     )  # fmt: skip
+    return moved_inside(c, "k") if last else c
 
 
-def backward_weight(g: Geometry, name: str, image: Lying | None = None) -> Contraction:
+def backward_weight(g: Geometry, name: str, image: Lying | None = None, last: bool = False) -> Contraction:
     """Rows are channels made, columns the taps, and k every pixel made of every image."""
-    w, y = _steps(g.weight), _steps(g.made)
+    w, y = _steps(g.weight), _steps(g.made, last)
     per_group = g.made[1] // g.groups
-    return Contraction(
+    c = Contraction(
         name, (g.groups,), (per_group,), g.weight[1:], (g.made[0], *g.made[2:]),
         Access(Index(0, z=(per_group * y[1],), m=(y[1],), k=(y[0], *y[2:]))),
-        _seen(g, image, pixels="k", taps="n"),
+        _seen(g, image, pixels="k", taps="n", last=last),
         Index(0, z=(per_group * w[0],), m=(w[0],), n=w[1:]),
     )  # fmt: skip
+    return moved_inside(c, "n") if last else c
 
 
-def backward_input(g: Geometry, name: str, bias: bool, made: Lying | None = None) -> Iterator[Contraction]:
+def backward_input(
+    g: Geometry, name: str, bias: bool, made: Lying | None = None, last: bool = False
+) -> Iterator[Contraction]:
     """Rows are channels read, columns the pixels read, and k every place that saw them: a gather.
 
     A stride of s splits the pixels into s classes a dimension that are seen through different taps; within a class, neighbours
     are seen by neighbours, and it is a convolution without stride.
     """
     lying = made or Lying(g.made, (0,) * len(g.stride))
-    x, w, y = _steps(g.image), _steps(g.weight), _steps(lying.shape)
+    x, w, y = _steps(g.image), _steps(g.weight), _steps(lying.shape, last)
+    if last and math.prod(g.weight[2:]) > 1:
+        w = _steps((g.weight[1], g.weight[0], *g.weight[2:]), last)
+        w = (w[1], w[0], *w[2:])
     per_group, read = g.made[1] // g.groups, g.weight[1]
     ways = [list(_classes(g, d)) for d in range(len(g.stride))]
     for classes in itertools.product(*ways):
@@ -79,7 +89,7 @@ def backward_input(g: Geometry, name: str, bias: bool, made: Lying | None = None
             )
             for d in range(len(pixels))
         )
-        yield Contraction(
+        c = Contraction(
             name, (g.groups,), (read,), (g.image[0], *pixels), (per_group, *taps),
             Access(Index(
                 _dot(tap, w[2:]), z=(per_group * w[0],), m=(w[1],), k=(w[0], *_times(every, w[2:])),
@@ -90,6 +100,7 @@ def backward_input(g: Geometry, name: str, bias: bool, made: Lying | None = None
             Index(_dot(first, x[2:]), z=(read * x[1],), m=(x[1],), n=(x[0], *_times(g.stride, x[2:]))),
             Index(0, z=(read,), m=(1,)) if bias else None,
         )  # fmt: skip
+        yield moved_inside(c, "k") if last else c
 
 
 def _classes(g: Geometry, d: int) -> Iterator[tuple[int, ...]]:
@@ -125,10 +136,10 @@ def margins_made(g: Geometry) -> Lying:
     return Lying((*g.made[:2], *(b - a for a, b in zip(low, high, strict=True))), tuple(-a for a in low))
 
 
-def _seen(g: Geometry, image: Lying | None, pixels: str, taps: str) -> Access:
+def _seen(g: Geometry, image: Lying | None, pixels: str, taps: str, last: bool) -> Access:
     """What a pixel made sees of the image through a tap; the padding is outside, or lies around it."""
     lying = image or Lying(g.image, (0,) * len(g.stride))
-    x, rank = _steps(lying.shape), len(g.stride) + 1
+    x, rank = _steps(lying.shape, last), len(g.stride) + 1
     begin = tuple(first - p for first, p in zip(lying.first, g.padding, strict=True))
     at = Index(
         _dot(begin, x[2:]), z=(g.weight[1] * x[1],),
@@ -144,7 +155,10 @@ def _seen(g: Geometry, image: Lying | None, pixels: str, taps: str) -> Access:
     return Access(at, tuple(inside))
 
 
-def _steps(shape: Ints) -> Ints:
+def _steps(shape: Ints, last: bool = False) -> Ints:
+    if last:
+        image, *rest = _steps((shape[0], *shape[2:], shape[1]))
+        return (image, 1, *rest[:-1])
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
 

@@ -15,7 +15,18 @@ from syncscope.kernels.generate import tensor_cores
 from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
 from syncscope.kernels.generate.tensor_cores import Kind
-from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start, template
+from syncscope.kernels.generate.text import (
+    DIVIDE,
+    Fields,
+    arguments,
+    inside,
+    loops,
+    place,
+    result,
+    results,
+    start,
+    template,
+)
 
 BAND = 8  # tiles of columns that are made side by side, row of tiles by row, so that they share what the cache holds
 
@@ -56,7 +67,9 @@ def contiguous(c: Contraction, access: Access, axis: str) -> str:
 def wide(c: Contraction, access: Access, along: str, aligned: bool, run: int = 4) -> bool:
     """Whether any `run` neighbours that begin at a multiple of so many are one aligned load."""
     sizes, steps = getattr(c, along), getattr(access.at, along)
-    if access.inside or not aligned or not sizes or steps[-1] != 1 or access.at.start % run:
+    if not aligned or not sizes or steps[-1] != 1 or access.at.start % run:
+        return False
+    if any(getattr(index, along)[-1] for index, _ in access.inside):  # neighbours may not be inside together
         return False
     if sizes[-1] % run and not access.padded:
         return False
@@ -87,10 +100,20 @@ def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool
     return None if a is None or b is None else (a, b)
 
 
+def copied_as(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> Kind:
+    """What tiles of floats for TF32 are made of: "rounded" ones are multiplied as they were copied, in whole vectors."""
+    how = fetches(c, s, aligned, False)
+    return (
+        "rounded"
+        if how and c.a.rounded and c.b.rounded and all(side.wide for side in how) and s.tn % 4 == 0
+        else "once"
+    )
+
+
 def packed(c: Contraction) -> Contraction | None:
     """The contraction with its left operand copied first, [z][k][m], so that k may be walked in the order that suits the right
     one: what is seen through windows then lies inside or outside for many steps. None where this would not help."""
-    if not c.b.inside or c.a.inside or len(c.m) > 1 or contiguous(c, c.b, "n") != "n":
+    if not c.b.inside or c.a.inside or len(c.m) > 1 or contiguous(c, c.b, "n") != "n" or wide(c, c.b, "n", True):
         return None
     d = deepened(c)
     if len(d.k) < 2 or d.k[-1] % 8:
@@ -133,14 +156,15 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
     Raises:
         ValueError: this tile cannot be dealt out to these items.
     """
+    kind = copied_as(c, s, aligned) if s.copied and kind == "once" else kind
     fields = Fields()
     m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
     z_lines, z_names = loops(fields, "z", c.z, "z")
     how_a, how_b = fetches(c, s, aligned, s.cores and kind == "halves") or (None, None)
     if how_a is None or how_b is None:
         raise ValueError(f"{s} cannot fetch its operands")
-    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
-    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
+    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names, kind)
+    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names, kind)
     block = by_warps(s, kind, (how_a.along, how_b.along)) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
@@ -155,7 +179,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = 
         fetching=_RAW if s.cores and kind == "halves" else _WIDENED, arguments=arguments(c, "T" if s.split > 1 else "O"),
         items=s.items, m=m, n=n, k=k, bm=s.bm, bn=s.bn, tm=s.tm, band=BAND, chunk=chunk, z_and_part=z_and_part,
         z_lines=z_lines, tiles=block.tiles, sums=block.kind, vectors=block.vectors, nothing=nothing,
-        begin=a.begin + b.begin, walk=_walk(s, block, a, b, chunk), store=store, fields=fields.declaration(),
+        begin=a.begin + b.begin, walk=_walk(s, block, a, b, chunk), store=block.end + store, fields=fields.declaration(),
     )  # fmt: skip
     return text, fields.packed()
 
@@ -182,10 +206,10 @@ class _Side:
 
     def __init__(
         self, c: Contraction, s: Schedule, fields: Fields, label: str, access: Access, axis: str, how: Fetch,
-        z_names: list[str],
+        z_names: list[str], kind: Kind,
     ) -> None:  # fmt: skip
         x, own = label, how.along != "k"
-        self.how = how
+        self.how, self.kind = how, kind
         size = f"p.{axis.upper()}"
         down = s.items // how.across
         free_count = (1 if how.wide else how.lanes) if own else how.rounds
@@ -257,6 +281,8 @@ class _Side:
         row, column = (f"{x}_step + i * {down}", f"{x}_spot") if own else (f"{x}_spot + i * {down}", f"{x}_step")
         if self.how.wide == 8:
             return f"COPY8(&{x}_tiles[there][{row}][{x.upper()}_COLUMN({row}, {column})], {at}, {valid})"
+        if self.kind == "rounded" and not own:  # a float is two halves there
+            return f"COPY4(&{x}_tiles[there][{row}][{x.upper()}_COLUMN({row}, 2 * ({column}))], {at}, {valid})"
         if self.how.wide:
             return f"COPY4(&{x}_tiles[there][{row}][{column}], {at}, {valid})"
         return f"COPY(&{x}_tiles[there][{row}][{column} + j], {at}, {valid})"
@@ -317,17 +343,18 @@ def _store(
     else:
         base = f"out += out_at + {start(fields, 'out', c.out, z_names)};"
         at_m, at_n = place(fields, "out", "m", c.out, m_names), place(fields, "out", "n", c.out, n_names)
-        whole = aligned and c.bias is None and c.then == "x" and wide(c, Access(c.out), "n", True)
+        whole = aligned and wide(c, Access(c.out), "n", True)
     bias = ""
     bias_line = ""
     if c.bias is not None and s.split == 1:
         bias_line = f"bias += bias_at + {start(fields, 'bias', c.bias, z_names)};"
         bias = f"{place(fields, 'bias', 'm', c.bias, m_names)} + {place(fields, 'bias', 'n', c.bias, n_names)}"
-    factor, at = "" if s.split > 1 else "alpha * ", f"{at_m} + {at_n}"
+    at = f"{at_m} + {at_n}"
     sums = [block.sum.format(lane=lane) for lane in range(block.lanes)]
-    if whole:
-        store = f"STORE{block.lanes}{'_plain' * (s.split > 1)}"
-        ends = [f"{store}({factor}(JOIN(T, {block.lanes}))({', '.join(sums)}), out + {at});"]
+    if whole and s.split > 1:
+        ends = [f"STORE{block.lanes}_plain((JOIN(T, {block.lanes}))({', '.join(sums)}), out + {at});"]
+    elif whole:
+        ends = [results(c, sums, at, bias)]
     else:
         ends = [f"out[{at}] = {x};" if s.split > 1 else result(c, x, at, bias) for x in sums]
     inner = "\n".join(

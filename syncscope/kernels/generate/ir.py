@@ -34,6 +34,7 @@ class Access:
     at: Index
     inside: tuple[tuple[Index, int], ...] = ()  # an index, and the size it must stay below
     padded: bool = False  # whether its neighbours go on behind their end with zeros, up to a multiple of eight
+    rounded: bool = False  # whether its floats have no more than TF32's eleven bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,22 @@ def deepened(c: Contraction) -> Contraction:
         return tuple(steps[i] for i in order)
 
     return _in_blocks(simplified(_each_index(replace(c, k=moved(c.k)), lambda index: replace(index, k=moved(index.k)))))
+
+
+def moved_inside(c: Contraction, axis: str) -> Contraction:
+    """The same with the outermost loop of an axis innermost."""
+
+    def moved(steps: Ints) -> Ints:
+        return (*steps[1:], *steps[:1])
+
+    def changed(index: Index) -> Index:
+        return Index(index.start, **{x: moved(steps) if x == axis else steps for x, steps in _of(index)})
+
+    return _each_index(_with_sizes(c, axis, moved(getattr(c, axis))), changed)
+
+
+def _of(index: Index) -> Iterator[tuple[str, Ints]]:
+    return ((x, getattr(index, x)) for x in AXES)
 
 
 _TOGETHER = 16  # steps of the innermost loop of k that are walked before the next tap

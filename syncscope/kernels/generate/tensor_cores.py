@@ -21,7 +21,7 @@ import torch
 from syncscope.kernels import coming, programs
 from syncscope.kernels.device import context, device
 
-Kind = Literal["halves", "thrice", "once"]  # what is multiplied, and floats how often
+Kind = Literal["halves", "thrice", "once", "rounded"]  # what is multiplied, and floats how often: in TF32 once
 # Item l of a warp holds of `a` the rows l / 4 and 8 below, each at steps 2 (l % 4) + {0, 1} and, of halves, 8 on; of `b` the
 # column l / 4 at the same steps; and of the sums those rows (lo, hi) at columns 2 (l % 4) + {0, 1}.
 PTX = """
@@ -55,6 +55,8 @@ static inline uint tf32(float x) {
 #define MATRICES_AS(how, a, b, c, d, at)                                                                               \\
     asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];"                            \\
                  : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(ulong)(at)) : "memory");
+// The number of the item beside, of each two.
+#define EXCHANGE(x) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+f"(x));
 #define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory");
 #define COPIES_WAIT(left) asm volatile("cp.async.wait_group " #left ";" ::: "memory");
 """
@@ -98,6 +100,8 @@ _ONCE_READ = (
     .replace("WORD uint2", "WORD float2")
     .replace("READ(x) (x)", "READ(x) (uint2)(TF32((x).s0), TF32((x).s1))")
 )
+# And of those that were rounded before.
+_ROUNDED = _ONCE_READ.replace("READ(x) (uint2)(TF32((x).s0), TF32((x).s1))", "READ(x) as_uint2(x)")
 _STORED = {torch.float16: "half", torch.bfloat16: "bfloat16", torch.float32: "plain"}
 _PROBE = """
 #define T float
@@ -121,7 +125,8 @@ def kind(dtype: torch.dtype, tf32: bool) -> Kind:
 
 def text(kind: Kind, copied: bool = False) -> str:
     """`MMA`, and how words are made and read for it; `copied` into local memory as they come, or through registers."""
-    words = {"halves": _HALVES, "once": _ONCE_READ if copied else _ONCE, "thrice": _FLOATS}[kind]
+    once = _ONCE_READ if copied else _ONCE
+    words = {"halves": _HALVES, "once": once, "rounded": _ROUNDED, "thrice": _FLOATS}[kind]
     return PTX + words
 
 

@@ -19,6 +19,12 @@ from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, Ints
 DIVIDE = "#define DIVIDE(x, by) ((int)((mul_hi((uint)(x), (uint)p.by##_factor) + (uint)(x)) >> p.by##_shift))\n"
 
 
+def divided(by: int) -> tuple[int, int]:
+    """The factor and the shift that DIVIDE takes."""
+    shift = (by - 1).bit_length()
+    return (1 << 32) * ((1 << shift) - by) // by + 1, shift
+
+
 @dataclass(slots=True)
 class Fields:
     """The numbers that a kernel takes in one struct: sizes and steps, by name. What is 0 or 1 is written out instead."""
@@ -32,9 +38,7 @@ class Fields:
 
     def divisor(self, name: str, value: int) -> str:
         """As a call, and `DIVIDE(x, name)` works."""
-        shift = (value - 1).bit_length()
-        self.values[f"{name}_factor"] = (1 << 32) * ((1 << shift) - value) // value + 1
-        self.values[f"{name}_shift"] = shift
+        self.values[f"{name}_factor"], self.values[f"{name}_shift"] = divided(value)
         return self(name, value)
 
     def declaration(self) -> str:
@@ -100,11 +104,26 @@ def inside(fields: Fields, label: str, access: Access, given: list[str]) -> str:
 
 
 def result(c: Contraction, x: str, at: str, bias: str) -> str:
-    """The statement that turns a sum into an element of the result; a bias that `then` asks for as `y` is not added."""
+    """The statement that turns a sum into an element of the result."""
+    return f"{{ {_finished(c, x, bias)} STORE({c.then}, out, {at}); }}"
+
+
+def results(c: Contraction, sums: list[str], at: str, bias: str) -> str:
+    """The statement that turns sums into neighbours of the result, which are one store. They are within one loop of n."""
+    step = c.bias.n[-1] if c.bias is not None and c.bias.n else 0
+    each = (
+        f"{{ {_finished(c, x, f'{bias} + {lane * step}')} made[{lane}] = {c.then}; }}" for lane, x in enumerate(sums)
+    )
+    names = ", ".join(f"made[{lane}]" for lane in range(len(sums)))
+    vector = f"(JOIN(T, {len(sums)}))({names})"
+    return f"{{ T made[{len(sums)}]; {' '.join(each)} STORE{len(sums)}({vector}, out + {at}); }}"
+
+
+def _finished(c: Contraction, x: str, bias: str) -> str:
+    """Variables that `then` is written in; a bias that it asks for as `y` is not added."""
     if c.bias is not None and re.search(r"\by\b", c.then):
-        return f"{{ const T y = LOAD(bias, {bias}), x = alpha * {x}; STORE({c.then}, out, {at}); }}"
-    value = f"alpha * {x}" + (f" + beta * LOAD(bias, {bias})" if c.bias is not None else "")
-    return f"{{ const T x = {value}; STORE({c.then}, out, {at}); }}"
+        return f"const T y = LOAD(bias, {bias}), x = alpha * {x};"
+    return f"const T x = alpha * {x}" + (f" + beta * LOAD(bias, {bias});" if c.bias is not None else ";")
 
 
 def arguments(c: Contraction, made: str = "O") -> str:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from syncscope.kernels import fallback, precision, queue, storage, winograd
+from syncscope.kernels import channels_last, fallback, precision, queue, storage, winograd
+from syncscope.kernels.channels_last import Copies
 from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.fold import fold
 from syncscope.kernels.generate import convolutions, run
@@ -89,11 +90,12 @@ def convolution_backward(
     image, made = (grad, input) if transposed else (input, grad)
     g = _geometry(image, weight, made, stride, padding, dilation, groups)
     grad_input = grad_weight = None
+    copies = Copies()
     if output_mask[0]:
         grad_input = storage.empty(input.shape, input.dtype)
-        (_forward if transposed else _backward_input)(g, grad, weight, None, grad_input)
+        (_forward if transposed else _backward_input)(g, grad, weight, None, grad_input, copies)
     if output_mask[1]:
-        grad_weight = _backward_weight(g, image, made, storage.empty(weight.shape, weight.dtype))
+        grad_weight = _backward_weight(g, image, made, storage.empty(weight.shape, weight.dtype), copies)
     over = (0, *range(2, grad.dim()))
     return grad_input, grad_weight, grad.sum(over) if output_mask[2] else None
 
@@ -105,7 +107,9 @@ def _geometry(
     return Geometry(*shapes, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-def _forward(g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+def _forward(
+    g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, copies: Copies | None = None
+) -> Tensor:
     if _is_depthwise(g):
         return _depthwise("conv_depthwise", g, image, weight, bias, out)
     tf32 = _tf32(out)
@@ -113,13 +117,15 @@ def _forward(g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, ou
         return winograd.forward(g, image, weight, bias, out)
     where = run.aligned(weight, image, out)
     plans, lying = _plans("conv_forward", g, bias is not None, out.dtype, where, run.SHAPE, tf32)
-    image = _padded(image, lying)
+    first, second = _lying(lying, weight, image, copies)
     for plan in plans:
-        plan(weight, image, bias, out)
+        plan(first, second, bias, out)
     return out
 
 
-def _backward_input(g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+def _backward_input(
+    g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, copies: Copies | None = None
+) -> Tensor:
     """Also the forward of a transposed convolution, which has a bias."""
     if _is_depthwise(g):
         return _depthwise("conv_depthwise_backward_input", g, grad, weight, bias, out)
@@ -128,13 +134,17 @@ def _backward_input(g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | No
         return winograd.backward_input(g, grad, weight, bias, out)
     where = run.aligned(weight, grad, out)
     plans, lying = _plans("conv_backward_input", g, bias is not None, out.dtype, where, run.SHAPE, tf32)
-    grad = _padded(grad, lying)
+    copies = copies or Copies()
+    if lying is _LAST:
+        first, second = copies.of_weight(weight), copies.of(grad)
+    else:
+        first, second = weight, _padded(grad, lying)
     for plan in plans:
-        plan(weight, grad, bias, out)
+        plan(first, second, bias, out)
     return out
 
 
-def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> Tensor:
+def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor, copies: Copies) -> Tensor:
     if _is_depthwise(g):
         taps = math.prod(g.weight[2:])
         pixels = g.made[0] * math.prod(g.made[2:])
@@ -152,9 +162,9 @@ def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> T
         return winograd.backward_weight(g, image, grad, out)
     where = run.aligned(grad, image, out)
     plans, lying = _plans("conv_backward_weight", g, False, out.dtype, where, run.SHAPE, tf32)
-    image = _padded(image, lying)
+    first, second = _lying(lying, grad, image, copies)
     for plan in plans:
-        plan(grad, image, None, out)
+        plan(first, second, None, out)
     return out
 
 
@@ -163,27 +173,45 @@ def _tf32(out: Tensor) -> bool:
     return out.dtype is torch.float32 and precision.convolutions()
 
 
+_LAST = Lying((), ())  # in copies with channels innermost
+
+
 @functools.lru_cache(4096)
 def _plans(
     name: str, g: Geometry, bias: bool, dtype: torch.dtype, aligned: tuple[bool, ...], shape: str, tf32: bool
 ) -> tuple[list[run.Plan], Lying | None]:
-    """What makes a pass, and with which margins the images must lie."""
+    """What makes a pass, and how the operands must lie: with margins, or as `_LAST` says."""
     lying = None
-    backward = name == "conv_backward_input"
     if shape == "cpu" and len(g.stride) == 2 and convolutions.columns(name, g) >= 8:
+        backward = name == "conv_backward_input"
         lying = convolutions.margins_made(g) if backward else convolutions.margins(g)
         if lying.shape == (g.made if backward else g.image):
             lying = None
         else:
             aligned = (True, True, True)
-    contractions: list[Contraction]
-    if backward:
-        contractions = list(convolutions.backward_input(g, name, bias, lying))
-    elif name == "conv_forward":
-        contractions = [convolutions.forward(g, name, bias, lying)]
-    else:
-        contractions = [convolutions.backward_weight(g, name, lying)]
+    contractions = _contractions(name, g, bias, lying)
+    if channels_last.suits(g, contractions, aligned, dtype, tf32):
+        contractions = _contractions(name, g, bias, None, last=True)
+        if tf32:
+            contractions = [channels_last.rounded(c) for c in contractions]
+        lying, aligned = _LAST, (True, True, aligned[2])
     return [run.plan(c, dtype, aligned, tf32=tf32) for c in contractions], lying
+
+
+def _contractions(name: str, g: Geometry, bias: bool, lying: Lying | None, last: bool = False) -> list[Contraction]:
+    if name == "conv_backward_input":
+        return list(convolutions.backward_input(g, name, bias, lying, last))
+    if name == "conv_forward":
+        return [convolutions.forward(g, name, bias, lying, last)]
+    return [convolutions.backward_weight(g, name, lying, last)]
+
+
+def _lying(lying: Lying | None, first: Tensor, second: Tensor, copies: Copies | None) -> tuple[Tensor, Tensor]:
+    """Both operands as they must lie; it is the second that gets margins."""
+    if lying is _LAST:
+        copies = copies or Copies()
+        return copies.of(first), copies.of(second)
+    return first, _padded(second, lying)
 
 
 def _padded(image: Tensor, lying: Lying | None) -> Tensor:
@@ -192,7 +220,7 @@ def _padded(image: Tensor, lying: Lying | None) -> Tensor:
     out = storage.empty(lying.shape, image.dtype)
     rows = math.prod(lying.shape[:-1])
     queue.launch(
-        kernel("conv", "conv_pad", **elements(image.dtype)), (_round(rows, 4),), (4,),
+        kernel("conv", "conv_pad", **elements(image.dtype), ROUND=0), (_round(rows, 4),), (4,),
         storage.buffer(image), image.storage_offset(), storage.buffer(out),
         *image.shape[2:], *lying.first, *lying.shape[2:], rows,
     )  # fmt: skip

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from syncscope.kernels import winograd
+from syncscope.kernels.channels_last import rounded, suits
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints
 
@@ -39,6 +42,19 @@ def problems() -> Iterator[tuple[str, Contraction]]:
         yield from _passes(*shape)
 
 
+def channels_last(
+    dtype: torch.dtype, tf32: bool, aligned: tuple[bool, ...] = (True, True, True)
+) -> dict[str, Contraction]:
+    """What passes of those convolutions are that are made of copies with channels innermost (`channels_last.py`), by words."""
+    found: dict[str, Contraction] = {}
+    for shape in _CONVOLUTIONS:
+        g, plain, last = _geometry(*shape), _passes(*shape), _passes(*shape, last=True)
+        for (said, c), (_, other) in zip(plain, last, strict=True):
+            if "Winograd" not in said and suits(g, [c], aligned, dtype, tf32):
+                found[said] = rounded(other) if tf32 else other
+    return found
+
+
 def product(m: int, n: int, k: int, a: Ints, b: Ints) -> Contraction:
     """A product of matrices with the given steps of a row and a column, into a row-major one."""
     access_a, access_b = Access(Index(0, m=a[:1], k=a[1:])), Access(Index(0, k=b[:1], n=b[1:]))
@@ -52,18 +68,25 @@ def _products(m: int, n: int, k: int) -> Iterator[tuple[str, Contraction]]:
     yield f"{said}, left transposed", product(m, n, k, (1, m), (n, 1))
 
 
-def _passes(read: int, made: int, side: int, taps: int, stride: int, groups: int) -> Iterator[tuple[str, Contraction]]:
+def _geometry(read: int, made: int, side: int, taps: int, stride: int, groups: int) -> Geometry:
     padding = 2 if taps == 11 else taps // 2
     out = (side + 2 * padding - taps) // stride + 1
-    g = Geometry(
+    return Geometry(
         (_BATCH, read, side, side), (made, read // groups, taps, taps), (_BATCH, made, out, out),
         (stride,) * 2, (padding,) * 2, (1, 1), groups,
     )  # fmt: skip
+
+
+def _passes(
+    read: int, made: int, side: int, taps: int, stride: int, groups: int, last: bool = False
+) -> Iterator[tuple[str, Contraction]]:
+    g = _geometry(read, made, side, taps, stride, groups)
     said = f"convolution {read} -> {made}, {taps} x {taps}" + (f" by {stride}" if stride > 1 else "") + f", {side} px"
-    yield said, forward(g, "conv_forward", False)
+    yield said, forward(g, "conv_forward", False, last=last)
     if winograd.possible(g) and read >= 64:
         passes = winograd.PASSES[0], winograd.PASSES[2]
         yield from ((f"{said}, Winograd's {which}", winograd.product(g, which)) for which in passes)
     if read > 3:
-        yield from ((f"{said}, to input", c) for c in backward_input(g, "conv_backward_input", False) if c.size("k"))
-    yield f"{said}, to weight", backward_weight(g, "conv_backward_weight")
+        to_input = backward_input(g, "conv_backward_input", False, last=last)
+        yield from ((f"{said}, to input", c) for c in to_input if c.size("k"))
+    yield f"{said}, to weight", backward_weight(g, "conv_backward_weight", last=last)

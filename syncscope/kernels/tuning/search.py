@@ -24,7 +24,7 @@ from syncscope.kernels.generate import gpu, run, space, tensor_cores
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
-from syncscope.kernels.tuning.problems import problems
+from syncscope.kernels.tuning.problems import channels_last, problems
 
 ALIGNED = (True, True, True)
 _RANGES = {
@@ -249,12 +249,13 @@ def kinds() -> Iterator[tuple[str, Contraction, torch.dtype, bool]]:
     """The problems in float32's precision; where tensor cores serve also convolutions in TF32, as PyTorch makes them unless
     told not to, and all of them in half precision, as under autocast."""
     once, halves = tensor_cores.serve(torch.float32), tensor_cores.serve(torch.float16)
+    floats_last, halves_last = channels_last(torch.float32, True), channels_last(torch.float16, False)
     for said, c in problems():
         yield said, c, torch.float32, False
         if once and said.startswith("convolution") and "Winograd" not in said:
-            yield f"{said}, in TF32", c, torch.float32, True
+            yield f"{said}, in TF32", floats_last.get(said, c), torch.float32, True
         if halves and "Winograd" not in said:
-            yield f"{said}, in half precision", c, torch.float16, False
+            yield f"{said}, in half precision", halves_last.get(said, c), torch.float16, False
 
 
 def ways() -> Iterator[tuple[str, float]]:
