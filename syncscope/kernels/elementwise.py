@@ -151,7 +151,8 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Operand], dtype: torch.dtyp
     ]
     flat = not sizes or (len(sizes) == 1 and all(s[0] == 1 for s in strides))
     rank = 0 if flat else next(r for r in _RANKS if r >= len(sizes))
-    wide = WIDE if flat and all(t is None or t.is_floating_point for t in types) else 1
+    together = flat or _in_fours(sizes, strides)
+    wide = WIDE if together and all(t is None or t.is_floating_point for t in types) else 1
     source = _source(op, compute, tuple(types), rank, wide)
     kernel = programs.build(source, kernel_name(op, compute))
     count = out.numel()
@@ -162,6 +163,11 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Operand], dtype: torch.dtyp
         for s in strides:
             tail += [0] * pad + list(s)
     return Plan(kernel, (-(-count // (wide * GROUP[0])) * GROUP[0],), tuple(tail), convert)
+
+
+def _in_fours(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> bool:
+    """Whether any four neighbours that begin at a multiple of four lie together in all tensors, at such multiples of theirs."""
+    return sizes[-1] % 4 == 0 and all(s[-1] == 1 and not any(step % 4 for step in s[:-1]) for s in strides)
 
 
 def _float32(value: Number) -> float:
@@ -270,7 +276,7 @@ def _source(
     floating = int(compute.is_floating_point)
     macros = f"#define T {t}\n#define FLOATING {floating}\n{HELPERS}\n{names}"
     if wide > 1:
-        return f"{macros}{head}\n{_four(op, t, types)}}}\n"
+        return f"{macros}{head}\n{_four(op, t, types, walk)}}}\n"
     body = "\n".join(
         [
             head,
@@ -285,16 +291,18 @@ def _source(
     return f"{macros}{body}\n"
 
 
-def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...]) -> str:
+def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...], walk: list[str]) -> str:
     """What an item does with four neighbours: read and written at once where they lie so, one by one else."""
     names = [(name, dtype) for name, dtype in zip(op.tensors, types[1:], strict=True) if dtype is not None]
+    at = {name: f"{name}_at + {f'{name}_i' if walk else 'i'}" for name in ("out", *(name for name, _ in names))}
     places = " | ".join(["out_at", *(f"{name}_at" for name, _ in names)])
-    whole = [f"vstore4({_load4(dtype, f'{name}_p + {name}_at + first', t)}, 0, {name}_4);" for name, dtype in names]
-    single = [f"{name}_4[j] = {load(dtype, name + '_p', f'{name}_at + first + j', t)};" for name, dtype in names]
+    whole = [f"vstore4({_load4(dtype, f'{name}_p + {at[name]}', t)}, 0, {name}_4);" for name, dtype in names]
+    single = [f"{name}_4[j] = {load(dtype, name + '_p', f'{at[name]} + j', t)};" for name, dtype in names]
     return f"""
-    const uint first = get_global_id(0) * 4;
-    if (first >= total) return;
-    const int count = min(4u, total - first), whole = count == 4 && !(({places}) & 3);
+    const uint i = get_global_id(0) * 4;
+    if (i >= total) return;
+    {" ".join(walk)}
+    const int count = min(4u, total - i), whole = count == 4 && !(({places}) & 3);
     {t} {", ".join(["made[4]", *(f"{name}_4[4]" for name, _ in names)])};
     if (whole) {{ {" ".join(whole)} }}
     else for (int j = 0; j < count; j++) {{ {" ".join(single)} }}
@@ -303,8 +311,8 @@ def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...]) -> str:
         {" ".join(f"const {t} {name}_ = {name}_4[j];" for name, _ in names)}
         made[j] = {op.expression};
     }}
-    if (whole) {{ {_store4(types[0], "out + out_at + first", "vload4(0, made)")} }}
-    else for (int j = 0; j < count; j++) {store(types[0], "out", "out_at + first + j", "made[j]")}
+    if (whole) {{ {_store4(types[0], f"out + {at['out']}", "vload4(0, made)")} }}
+    else for (int j = 0; j < count; j++) {store(types[0], "out", f"{at['out']} + j", "made[j]")}
 """
 
 

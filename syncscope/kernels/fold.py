@@ -325,7 +325,8 @@ def _shares(outputs: int, count: int, team: Team | None) -> int:
     """How many items, or teams, share one output: enough for every core, none with fewer than 256 elements."""
     if team is not None:
         groups = -(-outputs // team.wide)
-        return max(1, min(int(device.max_compute_units) * 8 // groups, count // (team.deep * 16), 1024))
+        wanted = min(int(device.max_compute_units) * 8 // groups, count // (team.deep * 16), 1024)
+        return wanted if wanted > 2 else 1  # two are as long as one and the second launch
     wanted = -(-int(device.max_compute_units) * 8 * _GROUP // outputs)
     return max(1, min(wanted, count // 256, 4096))
 

@@ -18,6 +18,7 @@ WORK = {
     "product of transposes": ((70, 33), (40, 70), lambda a, b: a.t() @ b.t()),
     "batch of products": ((3, 20, 24), (3, 24, 36), torch.bmm),
     "linear": ((2, 9, 64), (32, 64), F.linear),
+    "linear with a bias": ((2, 9, 64), (32, 64), lambda x, w: F.linear(x, w, w[:, 0])),
     "convolution": ((2, 8, 9, 9), (16, 8, 3, 3), lambda x, w: F.conv2d(x, w, w[:, 0, 0, 0], padding=1)),
     "strided convolution": ((2, 3, 11, 11), (9, 3, 3, 3), lambda x, w: F.conv2d(x, w, stride=2)),
     "grouped convolution": ((2, 16, 7, 7), (16, 4, 3, 3), lambda x, w: F.conv2d(x, w, padding=1, groups=4)),
@@ -155,7 +156,36 @@ def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
         there = [x.to("ocl")[first:] for x in (a, b)]
         for work in (torch.add, lambda x, y: F.gelu(x) * y, lambda x, y: x.double() - y, lambda x, y: x.float() * 3):
             torch.testing.assert_close(work(*there).cpu(), work(a[first:], b[first:]))
+    a, b = (torch.randn(6, 5, 12).to(dtype) for _ in range(2))
+    cuts = (
+        (slice(1, 4), slice(None), slice(4, 12)),
+        (slice(None), slice(0, 5, 2), slice(0, 8)),
+        (slice(2, 3), slice(None), slice(1, 9)),
+    )
+    for cut in cuts:
+        for turn in (lambda x: x, lambda x: x.transpose(0, 1)):
+            ours, theirs = ([turn(x[cut]) for x in both] for both in ((a.to("ocl"), b.to("ocl")), (a, b)))
+            torch.testing.assert_close((ours[0] * ours[1]).cpu(), theirs[0] * theirs[1])
+            torch.testing.assert_close(ours[0].contiguous().float().cpu(), theirs[0].contiguous().float())
+    whole, filled = a.to("ocl"), a.clone()
+    whole[:, 1:3, 4:8] += whole[:, 2:4, 8:12] * 2
+    filled[:, 1:3, 4:8] += filled[:, 2:4, 8:12] * 2
+    torch.testing.assert_close(whole.cpu(), filled)
     plans.forget()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("inner", [4, 8, 3])
+def test_gradients_of_parts_lie_amid_zeros(inner, dtype):
+    x = torch.randn(3, 5, inner).to(dtype)
+    for cut in (lambda x: x[1], lambda x: x[:, 3], lambda x: x[:, 1:4:2], lambda x: x[..., 1:]):
+        grads = []
+        for device in ("ocl", "cpu"):
+            there = x.clone().to(device).requires_grad_()
+            slope = torch.arange(1, 1 + 2 * cut(x).numel(), device=device).to(dtype)[1::2].reshape(cut(x).shape)
+            cut(there).backward(slope)
+            grads.append(there.grad.cpu())
+        assert torch.equal(*grads)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -38,19 +38,21 @@ __kernel void max_pool2d_forward(__global const S *in, long at, __global O *out,
     const int y0 = FIRST_WINDOW(iy, ph, reach_y, sh), y1 = LAST_WINDOW(iy, ph, sh, OH);                      \
     const int x0 = FIRST_WINDOW(ix, pw, reach_x, sw), x1 = LAST_WINDOW(ix, pw, sw, OW);
 
-// An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet.
+// An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet. KH to DW are the window's numbers
+// and the sizes come with what divides by them, as a division takes longer than all else here.
 __kernel void max_pool2d_backward(__global const S *grad, long grad_at, __global const long *places, long places_at,
-                                  __global O *out, long out_at, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
-                                  int ph, int pw, int dh, int dw) {
+                                  __global O *out, long out_at, uint total, int H, int W, int OH, int OW, uint h_factor, int h_shift,
+                                  uint w_factor, int w_shift) {
     const uint i = get_global_id(0);
     if (i >= total) return;
-    const int ix = i % W, iy = i / W % H;
-    const long plane = i / W / H, here = (long)iy * W + ix;
-    WINDOWS((kh - 1) * dh + 1, (kw - 1) * dw + 1)
+    const uint row = (mul_hi(i, w_factor) + i) >> w_shift, plane = (mul_hi(row, h_factor) + row) >> h_shift;
+    const int ix = i - row * W, iy = row - plane * H, here = iy * W + ix;
+    const int sh = SH, sw = SW, ph = PH, pw = PW;
+    WINDOWS((KH - 1) * DH + 1, (KW - 1) * DW + 1)
     T sum = 0;
     for (int y = y0; y <= y1; y++)
         for (int x = x0; x <= x1; x++) {
-            const long k = (plane * OH + y) * OW + x;
+            const long k = ((long)plane * OH + y) * OW + x;
             if (places[places_at + k] == here) sum += LOAD(grad, grad_at + k);
         }
     STORE(sum, out, out_at + i);

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.types import Number
 
-from syncscope.kernels import precision, storage
+from syncscope.kernels import elementwise, precision, storage
 from syncscope.kernels.generate import run
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import floating, supported
+from syncscope.kernels.programs import computed, floating, supported
 
 Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column to the next
 _DIRECT = (torch.int32, torch.int64)  # beside floating point
@@ -163,8 +163,8 @@ def _padded(x: Tensor) -> Tensor:
     if run.SHAPE == "cpu" or columns % run_of == 0 or x.numel() < 1 << 20 or not floating(x.dtype):
         return x
     wide = storage.empty([rows, -(-columns // 8) * 8], x.dtype)
-    wide[:, :columns].copy_(x)
-    wide[:, columns:].zero_()
+    elementwise.copy(wide[:, :columns], x)
+    elementwise.apply(elementwise.COPY, wide[:, columns:], (0.0,), dtype=computed(x.dtype))
     return wide[:, :columns]
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
+from syncscope.kernels.generate.text import divided
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import computed, elements, floating, kernel
@@ -23,8 +24,11 @@ def _pair(values: Ints, default: Ints = ()) -> tuple[int, int]:
     return (values[0], values[-1])
 
 
-def _run(name: str, total: int, dtype: torch.dtype, *arguments: Any) -> None:
-    program = kernel("pool", name, LOWEST=_LOWEST[computed(dtype)], **elements(dtype))
+_NO_WINDOW = dict.fromkeys("KH KW SH SW PH PW DH DW".split(), 1)  # where it is given as arguments
+
+
+def _run(name: str, total: int, dtype: torch.dtype, *arguments: Any, **window: int) -> None:
+    program = kernel("pool", name, LOWEST=_LOWEST[computed(dtype)], **elements(dtype), **window or _NO_WINDOW)
     queue.launch(program, (-(-total // _GROUP[0]) * _GROUP[0],), _GROUP, *arguments)
 
 
@@ -85,10 +89,15 @@ def max_pool2d_backward(
         return grad_input
     grad, places, size = dense(grad_output), dense(indices), _pair(kernel_size)
     made = _plain(grad_input)
+    height, width = self.shape[-2:]
+    if made.numel() >= 1 << 31 or height * width >= 1 << 31:
+        raise NotNative
+    window = (*size, *_pair(stride, size), *_pair(padding), *_pair(dilation))
+    macros = dict(zip("KH KW SH SW PH PW DH DW".split(), window, strict=True))
     _run(
         "max_pool2d_backward", made.numel(), self.dtype, storage.buffer(grad), grad.storage_offset(),
         storage.buffer(places), places.storage_offset(), storage.buffer(made), made.storage_offset(), made.numel(),
-        *self.shape[-2:], *grad.shape[-2:], *size, *_pair(stride, size), *_pair(padding), *_pair(dilation),
+        height, width, *grad.shape[-2:], *divided(height), *divided(width), **macros,
     )  # fmt: skip
     return grad_input if made is grad_input else grad_input.copy_(made)
 

@@ -26,10 +26,13 @@ def _amid_zeros(grad: Tensor, sizes: Sequence[int], dim: int, start: int, step: 
         ] = grad
         return made
     words, made = dense(words), storage.empty(sizes, grad.dtype)
+    inner, at, kind = math.prod(sizes[dim + 1 :]), words.storage_offset(), words.dtype
+    together = 8 // kind.itemsize  # words that are moved as one of eight bytes
+    if inner % together == at % together == 0:
+        total, inner, at, kind = total // together, inner // together, at // together, torch.int64
     queue.launch(
-        kernel("placed", "amid_zeros", T=C_TYPE[words.dtype]), (-(-total // _GROUP) * _GROUP,), (_GROUP,),
-        storage.buffer(words), words.storage_offset(), storage.buffer(made), total, math.prod(sizes[dim + 1 :]), sizes[dim],
-        start, step, count,
+        kernel("placed", "amid_zeros", T=C_TYPE[kind]), (-(-total // _GROUP) * _GROUP,), (_GROUP,),
+        storage.buffer(words), at, storage.buffer(made), total, inner, sizes[dim], start, step, count,
     )  # fmt: skip
     return made
 
