@@ -1,16 +1,20 @@
 """What more than one test file needs."""
 
 import contextlib
+import functools
 import gc
 import os
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 from effort import EFFORT
 from hypothesis import HealthCheck, settings
 
@@ -95,12 +99,32 @@ def start() -> Iterator[Start]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def warm_process() -> Iterator[socket.socket]:
+    """One that has imported torch, for all that forks from it: these tests run in one worker."""
+    from syncscope.verify import processes
+
+    with warm.process({**os.environ, **processes.surroundings()}) as found:
+        yield found
+
+
+@pytest.fixture
+def forked(request: pytest.FixtureRequest) -> warm.Python:
+    """`python SCRIPT ...` or `python -c CODE` in a fork of a process that imported torch before: for programs in which it does
+    not matter who did."""
+    pytest.importorskip("torch")
+    if sys.platform != "linux":
+        return warm.in_a_process
+    return functools.partial(warm.ran, request.getfixturevalue("warm_process"))
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays in one worker, which makes what its tests share once."""
+    """A file stays in one worker, which makes what its tests share once; and so do all that are forked from one process."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            group = "runs of a program" if "forked" in getattr(item, "fixturenames", ()) else item.path.stem
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import invoker
 from pytools.persistent_dict import WriteOncePersistentDict
+from warm import Python
 
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope import files
@@ -20,20 +21,20 @@ USE = "import torch, syncscope.kernels; print((torch.ones(3, device='ocl') * 2.5
 DAMAGED = b"SQLite format 3\0" + b"\xff" * 4096
 
 
-def used(caches: Path) -> "subprocess.CompletedProcess[str]":
+def used(forked: Python, caches: Path) -> "subprocess.CompletedProcess[str]":
     # All other caches stay where they are: to build and try the device anew is not what is asked here.
     pocl = os.environ.get("POCL_CACHE_DIR") or str(Path.home() / ".cache" / "pocl" / "kcache")
     kept = {"POCL_CACHE_DIR": pocl, files.CACHE: str(files.cache_folder(""))}
     here = {**os.environ, **kept, "XDG_CACHE_HOME": str(caches)}
-    return subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, env=here, timeout=300)
+    return forked("-c", USE, env=here)
 
 
-def test_a_damaged_database_is_named_and_the_device_works(tmp_path):
+def test_a_damaged_database_is_named_and_the_device_works(tmp_path, forked):
     make = "import pyopencl.invoker"
     subprocess.run([sys.executable, "-c", make], check=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     (file,) = (tmp_path / "pytools").glob("*invoker*")
     file.write_bytes(DAMAGED)
-    done = used(tmp_path)
+    done = used(forked, tmp_path)
     assert done.stdout == "[2.5, 2.5, 2.5]\n"
     assert "pyopencl's cache of kernel calls is not used: file is not a database" in done.stderr
     assert done.stderr.count("not used") == 1
@@ -41,9 +42,9 @@ def test_a_damaged_database_is_named_and_the_device_works(tmp_path):
 
 
 @pytest.mark.slow  # the same way round; a start of torch and `ocl`
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_a_folder_that_cannot_be_made(tmp_path, forked):
     (tmp_path / "pytools").write_text("no folder")
-    done = used(tmp_path)
+    done = used(forked, tmp_path)
     assert done.stdout == "[2.5, 2.5, 2.5]\n"
     assert "pyopencl's cache of kernel calls is not used" in done.stderr
 

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import subprocess
 import sys
 import threading
 import weakref
@@ -132,18 +131,12 @@ def test_a_full_device_is_an_error_that_says_how_full(monkeypatch):
     assert (x * 2)[-1].item() == 2
 
 
-def test_without_a_compiler_all_is_followed_in_python():
+def test_without_a_compiler_all_is_followed_in_python(forked):
     program = (
         "import torch, syncscope.kernels; x = torch.ones(4, device='ocl');"
         "print([(x + k).sum().item() for k in range(5)], syncscope.kernels.in_c.module)"
     )
-    made = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {in_c.ENV: "python"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = forked("-c", program, env=os.environ | {in_c.ENV: "python"})
     assert made.stdout == "[4.0, 8.0, 12.0, 16.0, 20.0] None\n"
 
 

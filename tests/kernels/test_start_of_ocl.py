@@ -2,7 +2,6 @@
 
 import math
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from syncscope.kernels import device, pocl_cpu, pocl_header, programs, register,
 from syncscope.tracers.sources.opencl import OpenCL
 
 
-def test_a_wrong_wish_lists_what_there_is():
+def test_a_wrong_wish_lists_what_there_is(forked):
     code = """
 from syncscope.errors import UserError
 try:
@@ -26,7 +25,7 @@ except UserError as error:
     print(error)
 """
     env = {**os.environ, "SYNCSCOPE_OCL_DEVICE": "no such thing"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    done = forked("-c", code, env=env)
     assert "SYNCSCOPE_OCL_DEVICE='no such thing' names no OpenCL device" in done.stdout
     assert f"0:0 is {device.devices()['0:0'].name.strip()}" in done.stdout
 
@@ -39,7 +38,7 @@ def test_a_wish_may_be_part_of_a_name_or_numbers():
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_gpu_whose_driver_no_file_names(tmp_path, there):
+def test_a_gpu_whose_driver_no_file_names(tmp_path, there, forked):
     """On a machine whose NVIDIA driver is visible, and OpenCL does not list it."""
     if any("NVIDIA" in one.platform.name for one in device.devices().values()):
         pytest.skip("OpenCL knows this GPU")
@@ -48,9 +47,7 @@ def test_a_gpu_whose_driver_no_file_names(tmp_path, there):
     setup = f"import pathlib, syncscope.opencl_driver as d; d.CARDS = pathlib.Path({str(cards)!r})"
     env = {name: value for name, value in os.environ.items() if name != device.ENV}
     use = "import syncscope.kernels; sys.argv[1:] = ['doctor']; import syncscope.__main__"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {setup}; {use}"], capture_output=True, text=True, env=env
-    )
+    done = forked("-c", f"import sys; {setup}; {use}", env=env)
     for said in (done.stdout, done.stderr):  # by the doctor, by the device
         assert "Traceback" not in said
         assert ("echo libnvidia-opencl.so.1 | sudo tee /etc/OpenCL/vendors/nvidia.icd" in said) == there
@@ -142,9 +139,10 @@ assert np.allclose(values, 2.0 ** np.arange(16)), values
 """
 
 
-def test_vectors_are_as_wide_in_a_kernel_as_in_the_drivers_built_ins():
+def test_vectors_are_as_wide_in_a_kernel_as_in_the_drivers_built_ins(forked):
     """An old LLVM takes a Zen 4 for a CPU without AVX-512: this crashed."""
-    subprocess.run([sys.executable, "-c", WIDEST], check=True, timeout=300)
+    done = forked("-c", WIDEST)
+    assert done.returncode == 0, done.stderr
 
 
 BROKEN = """
@@ -197,7 +195,7 @@ def test_where_nothing_links_what_pocl_compiles_that_is_said(tmp_path, monkeypat
     assert "apt install binutils" in caught.value.hint
 
 
-def test_a_process_that_may_not_have_much_address_space():
+def test_a_process_that_may_not_have_much_address_space(forked):
     resource = pytest.importorskip("resource")
     limit = 12_000_000 << 10  # bytes: what `ulimit -v 12000000` allows
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -209,7 +207,7 @@ resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
 import torch, syncscope.kernels
 print((torch.arange(65536, dtype=torch.float32, device="ocl") + 1).sum().item())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = forked("-c", code)
     assert done.stdout == "2147516416.0\n", done.stderr
 
 
@@ -266,15 +264,13 @@ print(net.weight.grad.tolist())
 """
 
 
-def test_a_backward_pass_may_have_come_before_the_device():
-    done = subprocess.run([sys.executable, "-c", LATE.format(between="")], capture_output=True, text=True, check=False)
+def test_a_backward_pass_may_have_come_before_the_device(forked):
+    done = forked("-c", LATE.format(between=""))
     assert (done.returncode, done.stdout.strip()) == (0, str([[4.0] * 3] * 3)), done.stderr
 
 
-def test_where_its_thread_cannot_be_made_the_user_reads_what_to_do():
+def test_where_its_thread_cannot_be_made_the_user_reads_what_to_do(forked):
     without = 'torch._C.__file__ = "nowhere"; warnings.simplefilter("default")'
-    done = subprocess.run(
-        [sys.executable, "-c", LATE.format(between=without)], capture_output=True, text=True, check=False
-    )
+    done = forked("-c", LATE.format(between=without))
     assert "a backward pass ran before `import syncscope.kernels`" in done.stderr
     assert "device_ready_queues_" in done.stderr

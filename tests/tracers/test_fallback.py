@@ -118,9 +118,8 @@ print("unique_dim" in vars(torch._VF))
 """
 
 
-def test_syncs_of_torch_are_heard_in_python_where_no_part_in_c_is():
-    pytest.importorskip("torch")
+def test_syncs_of_torch_are_heard_in_python_where_no_part_in_c_is(forked: Any) -> None:
     pytest.importorskip("pyopencl")
-    done = subprocess.run([sys.executable, "-c", IN_PYTHON], capture_output=True, text=True, timeout=300)
+    done = forked("-c", IN_PYTHON)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "['item', 'nonzero', 'unique', 'unique']\nFalse\n"

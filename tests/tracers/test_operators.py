@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,9 +115,12 @@ print(first.settled, found.steady, found.step / (first.end - first.start))
 """
 
 
-def test_a_step_that_builds_kernels_is_in_no_price(python: Any) -> None:
+def test_a_step_that_builds_kernels_is_in_no_price(
+    forked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a cold cache it takes a thousand times the others, and one `.item()` was said to save 97 % of a step."""
-    done = python(COLD)
+    monkeypatch.chdir(tmp_path)
+    done = forked("-c", COLD)
     assert not done.returncode, done.stderr
     settled, steady, part = done.stdout.split()
     assert settled == "False"

@@ -130,9 +130,9 @@ print(steps(lambda: None), steps(optimizer.step))
 """
 
 
-def test_backward_passes_end_steps_where_there_is_no_optimizer(python: Any) -> None:
+def test_backward_passes_end_steps_where_there_is_no_optimizer(forked: Any) -> None:
     """From the fourth on: until then an optimizer may be to come. What `autograd.grad` is for nobody knows."""
-    done = python(BY_HAND)
+    done = forked("-c", BY_HAND)
     assert done.stdout.split() == ["6", "0", "9"], done.stderr
 
 

@@ -1,15 +1,13 @@
 """A program to verify, in a folder of its own with what an earlier run of it left."""
 
-import functools
 import os
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from verify import warm
+import warm
 from verify.slow_device import put_device
 
 from syncscope.verify import processes
@@ -34,28 +32,6 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return put_device(folder)
-
-
-@pytest.fixture(scope="session")
-def warm_process() -> Iterator[socket.socket]:
-    with warm.process({**os.environ, **processes.surroundings()}) as found:
-        yield found
-
-
-Python = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def in_a_process(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """`python ARGUMENTS`."""
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=500)
-
-
-@pytest.fixture
-def python(request: pytest.FixtureRequest) -> Python:
-    """The same in a fork of a process that imported torch before."""
-    if sys.platform != "linux":
-        return in_a_process
-    return functools.partial(warm.ran, request.getfixturevalue("warm_process"))
 
 
 def import_once(patch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify.conftest import Python, in_a_process
+from warm import Python
 
 from syncscope import kineto
 
@@ -129,11 +129,11 @@ INSIDE = """for number, x in enumerate(loader):
 """
 
 
-def run(python: Python, program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[str, Any]], str]:
+def run(forked: Python, program: str, *arguments: str, code: int = 0) -> tuple[str, list[dict[str, Any]], str]:
     """What a program prints, what it was told of its fixes, and all that is said beside it."""
     Path("losses.db").unlink(missing_ok=True)
     Path("train.py").write_text(program)
-    done = python("train.py", *arguments)
+    done = forked("train.py", *arguments)
     assert done.returncode == code, done.stderr
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     return done.stdout, told, done.stderr
@@ -148,10 +148,10 @@ def run(python: Python, program: str, *arguments: str, code: int = 0) -> tuple[s
         pytest.param(INSIDE, "history.append(found", id="inside", marks=pytest.mark.slow),
     ],
 )
-def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(python: Python, body: str, line: str) -> None:
+def test_the_program_goes_on_bit_for_bit_and_knows_what_was_found(forked: Python, body: str, line: str) -> None:
     program = TRAIN.replace("BODY", body)
-    expected, _, _ = run(python, program)
-    tried, told, _ = run(python, program, "asks")
+    expected, _, _ = run(forked, program)
+    tried, told, _ = run(forked, program, "asks")
     assert tried == expected
     number = next(at for at, text in enumerate(program.splitlines(), 1) if line in text)
     (row,) = [row for row in told[0]["fixes"] if row[:2] == [number, "host-read"]]
@@ -195,14 +195,14 @@ show(trace.try_fixes(lambda: trainer.step(x), **OPTIONS))
         (NOTHING, "trace.try_fixes() stands in no loop that makes steps, and behind none"),
     ],
 )
-def test_what_cannot_be_made_again_is_an_error_that_says_what_it_wants(body: str, why: str) -> None:
-    _, _, said = run(in_a_process, TRAIN.replace("BODY", body), code=1)
+def test_what_cannot_be_made_again_is_an_error_that_says_what_it_wants(forked: Python, body: str, why: str) -> None:
+    _, _, said = run(forked, TRAIN.replace("BODY", body), code=1)
     assert why in said
     assert "trace.try_fixes(lambda: train_step(batch))" in said
 
 
-def test_what_runs_may_not_be_what_its_file_holds_by_now(python: Python) -> None:
-    _, told, _ = run(python, TRAIN.replace("BODY", CHANGED))
+def test_what_runs_may_not_be_what_its_file_holds_by_now(forked: Python) -> None:
+    _, told, _ = run(forked, TRAIN.replace("BODY", CHANGED))
     assert {row[-1] for row in told[0]["fixes"] if row[1] == "host-read" and row[2] == "safe"} <= {
         "what it changes is reached through no function that is alive: `syncscope run --try` tries it"
     }

@@ -1,5 +1,6 @@
 """`syncscope run --try`, through the command line: fixes are tried in the run, and the run is what it would have been."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify.conftest import in_a_process
 from verify.slow_device import DEVICE
+from warm import Python, in_a_process
 
 from syncscope import kineto
+from syncscope.cli.run import INSIDE
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
@@ -128,6 +130,16 @@ def run(*options: str, code: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+def ran(forked: Python, *options: str, code: int = 0) -> tuple[str, str]:
+    """The same of a fork that is the process in which `syncscope run` has the program run."""
+    Path("log.txt").unlink(missing_ok=True)
+    Path("recording").mkdir(exist_ok=True)
+    command = ("-c", "from syncscope.cli import main; main()", "run", "--device=cpu", *options, "train.py")
+    done = forked(*command, env=os.environ | {INSIDE: "recording"})
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
 def result() -> dict[str, Any]:
     """What the newest recording says of the fixes."""
     newest = max(Path("runs").rglob("*.pt.trace.json.gz"), key=lambda path: path.stat().st_mtime)
@@ -138,10 +150,12 @@ def result() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "form", ["for", *(pytest.param(form, marks=pytest.mark.slow) for form in ("while", "generator"))]
 )
-def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project: Path, form: str) -> None:
+def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(
+    project: Path, forked: Python, form: str
+) -> None:
     (project / "train.py").write_text(TRAIN.replace("LOOP", FORMS[form].strip()))
-    expected, _ = run()
-    tried, said = run(*TRIES)
+    expected, _ = ran(forked)
+    tried, said = ran(forked, *TRIES)
     assert tried == expected
     found = result()
     (fix,) = [fix for fix in found["fixes"] if fix["rule"] == "host-read"]
@@ -151,14 +165,16 @@ def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(project:
     assert f"a step is {fix['ratio']:.3f}" in said
 
 
-def test_what_fails_when_rewritten_is_put_back_and_the_run_goes_on(project: Path, library: Path) -> None:
+def test_what_fails_when_rewritten_is_put_back_and_the_run_goes_on(
+    project: Path, library: Path, forked: Python
+) -> None:
     """The device has no float64, as MPS has not: the rewritten line raises in its first step."""
     library.write_text(
         f"{DEVICE}\ndef double(self):\n    raise TypeError('no float64 here')\n\ntorch.Tensor.double = double\n"
     )
     (project / "train.py").write_text(TRAIN.replace("LOOP", OVER.strip()))
-    expected, _ = run()
-    tried, said = run(*TRIES)
+    expected, _ = ran(forked)
+    tried, said = ran(forked, *TRIES)
     assert tried == expected
     (fix,) = [fix for fix in result()["fixes"] if fix["rule"] == "host-read"]
     assert (fix["values"], fix["kept"], fix["ratio"]) == ("changed", False, None)
@@ -183,7 +199,7 @@ torch.Tensor.item = item
 """  # in the third rehearsal
 
 
-def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: Path) -> None:
+def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: Path, forked: Python) -> None:
     """What it saves then is what it had before its steps were rehearsed; those steps were never made."""
     library.write_text(WAITS)
     saving = TRAIN.replace("LOOP", OVER.strip()).replace("for epoch in range(5):\n", "try:\n  for epoch in range(5):\n")
@@ -206,18 +222,18 @@ def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: P
     made = Path("out").read_text().count("a step")
     stopping = f"        if len(history) == {made}:\n            raise KeyboardInterrupt\n        loss = advance"
     (project / "train.py").write_text(saving.replace("        loss = advance", stopping))
-    expected, _ = run(code=7)
+    expected, _ = ran(forked, code=7)
     assert Path("out").read_text() == expected
 
 
-def test_what_cannot_be_tried_is_said(project: Path) -> None:
+def test_what_cannot_be_tried_is_said(project: Path, forked: Python) -> None:
     plain = TRAIN.replace("LOOP", OVER.strip())
     (project / "train.py").write_text(plain)
-    _, said = run("--try", "--active=8")
+    _, said = ran(forked, "--try", "--active=8")
     assert said.startswith("syncscope: nothing will be tried: train.py:")  # before a run of an hour, not after it
     assert "it is unsafe; --unsafe-fixes tries it" in said.partition("\n")[0]
     (project / "train.py").write_text(plain.replace("range(5)", "range(1)").replace("number == 55", "number == 9"))
-    _, said = run("--try", "--unsafe-fixes", "--active=20")
+    _, said = ran(forked, "--try", "--unsafe-fixes", "--active=20")
     assert "nothing was tried: the program ended after 9 steps, before its recording was over" in said
 
 

@@ -1,7 +1,9 @@
-"""A process that has imported what every training program imports: what `verify` forks its runs from is a fork of it here.
+"""A process that has imported what every training program imports, to be forked: what `verify` forks its runs from, and other
+programs of tests.
 
-To import torch and its compilers takes three seconds of a processor, and most of these tests less than one without. How that
-process is started for a user, and how it ends, is asked by `test_clearing.py`, `test_undo.py` and `test_verify_command.py`.
+To import torch and its compilers takes three seconds of a processor, and most of these tests less than one without. How
+`verify` starts that process for a user, and how it ends, is asked by its `test_clearing.py`, `test_undo.py` and
+`test_verify_command.py`.
 """
 
 import atexit
@@ -17,14 +19,22 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FREE = 100  # descriptors from here on are none that anybody has named
 LARGEST = 1 << 17  # bytes of an environment
+
+
+Python = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def in_a_process(*arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """`python ARGUMENTS`."""
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=500, env=env)
 
 
 class Served:
@@ -67,11 +77,12 @@ def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int
     return Served(int(warm.recv(64)), open(ask, "wb", 0), open(answer, "rb", 0))
 
 
-def ran(warm: socket.socket, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A fork that runs what `python SCRIPT ...` would."""
+def ran(warm: socket.socket, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
         answer, answered = os.pipe()
-        said = {"environment": {**os.environ}, "folder": os.getcwd(), "numbers": [0, 1, 2, answered], "ran": arguments}
+        numbers, environment = [0, 1, 2, answered], dict(os.environ if env is None else env)
+        said = {"environment": environment, "folder": os.getcwd(), "numbers": numbers, "ran": arguments}
         socket.send_fds(warm, [json.dumps(said).encode()], [nothing.fileno(), out.fileno(), err.fileno(), answered])
         os.close(answered)
         warm.recv(64)
@@ -84,15 +95,20 @@ def ran(warm: socket.socket, *arguments: str) -> subprocess.CompletedProcess[str
 
 def _run(arguments: Sequence[str], answered: int) -> None:
     """As Python does with its command line, up to the exit code."""
-    sys.argv[:] = arguments
-    sys.path[0] = str(Path(arguments[0]).resolve().parent)
     code: Any = 0
     try:
-        runpy.run_path(arguments[0], run_name="__main__")
+        if arguments[0] == "-c":
+            sys.argv[:] = ["-c", *arguments[2:]]
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(arguments[1], "<string>", "exec"), sys.modules["__main__"].__dict__)
+        else:
+            sys.argv[:] = arguments
+            sys.path[0] = str(Path(arguments[0]).resolve().parent)
+            runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as left:
         code = left.code or 0
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         code = 1
     atexit._run_exitfuncs()
     sys.stdout.flush()
