@@ -232,14 +232,15 @@ def report(trace: Trace) -> Report:
 
 @pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
 def pytest_collection_modifyitems(items):
-    """All that look at pages in one worker: else each has a browser of its own for each file."""
+    """All that look at pages in one worker, with one browser."""
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("pages"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
+    """One for all; the loop that it is driven by must be gone before others run theirs."""
     with chromium() as opened:
         yield opened
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.metadata import entry_points
 
 import pytest
-from exporters.browser import chromium, watched
+from exporters.browser import watched
 from exporters.conftest import events
 
 pytest.importorskip("tensorboard")
@@ -184,8 +184,8 @@ def server(logdir):
         process.wait(200)
 
 
-def test_the_tab_in_tensorboard(server, logdir):
-    with chromium() as browser, watched(browser, ours="/plugin/syncscope/") as page:
+def test_the_tab_in_tensorboard(server, logdir, browser):
+    with watched(browser, ours="/plugin/syncscope/") as page:
         for _ in range(500):
             listing = json.load(urllib.request.urlopen(f"{server}/data/plugins_listing"))
             if listing.get("syncscope", {}).get("enabled"):
