@@ -262,7 +262,7 @@ class Plan:
         taken = compatible(c.finding for c in wanted if not c.needs)
         left = [c for c in wanted if not any(c.finding is finding for finding in taken)]
         source = edited(source, edits_of(taken)) or source
-        for _ in range(PASSES):
+        for _ in range(PASSES if left else 0):
             by_key = {words: c for c in left for words in (c.key, *self._words.get(c.number, ()))}
             offered = [f for f in self._check(source) if f.fix and (f.rule, key(f.fix)) in by_key]
             taken = compatible(offered)[:1]
