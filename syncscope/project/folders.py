@@ -25,8 +25,24 @@ _MOST, _MOST_FILES = (
 
 @cache
 def root_of(folder: str) -> str:
-    """The nearest folder around that a project begins in; "" where there is none."""
-    return next((str(f) for f in (Path(folder), *Path(folder).parents) if any((f / r).exists() for r in MARKS)), "")
+    """The nearest folder around that a project begins in; "" where there is none, and for what was built or installed apart."""
+    for each in (Path(folder), *Path(folder).parents):
+        if is_installed_in(str(each)):
+            break
+        if any((each / name).exists() for name in MARKS):
+            return str(each)
+        if _is_apart(str(each.parent), each.name):
+            break
+    return ""
+
+
+@cache
+def is_installed_in(folder: str) -> bool:
+    """Whether packages were installed in a folder: each is a project of its own, whatever else one of them left there."""
+    try:
+        return os.path.basename(folder) == _INSTALLED or any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def roots(folder: Path) -> Iterator[Path]:
@@ -38,7 +54,7 @@ def roots(folder: Path) -> Iterator[Path]:
         package = folder.parent
     while (package / "__init__.py").is_file() and (package.parent / "__init__.py").is_file():
         package = package.parent
-    while above.name and above.name != _INSTALLED:
+    while above.name and not is_installed_in(str(above)):
         if any((above / name).exists() for name in MARKS):
             yield above
             break

@@ -7,6 +7,7 @@ import pytest
 from syncscope.heat.reach import reach
 from syncscope.heat.steps import files, roots
 from syncscope.model.heat import Role
+from syncscope.project.folders import root_of
 from syncscope.tensors.interpret import Project, sites
 
 MODEL = """
@@ -134,6 +135,13 @@ def test_what_is_installed_beside_the_project_and_hidden_folders_are_not_gone_th
         (package / folder).mkdir(parents=True)
         (package / folder / "x.py").touch()
     assert sorted(Path(path).name for path in files(package)) == ["__init__.py", "mixins.py", "model.py", "ops.py"]
+
+
+def test_packages_that_were_installed_into_one_folder_are_projects_of_their_own(package: Path) -> None:
+    (package.parent / "net-1.0.dist-info").mkdir()
+    (package.parent / "pyproject.toml").touch()  # which a wheel has left there
+    assert [*roots(package)] == [package]
+    assert not root_of(str(package))
 
 
 def test_a_package_in_a_folder_of_what_was_built_is_none_of_the_project_around_it(package: Path) -> None:
