@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from syncscope.codemod.text import Text
-from syncscope.project.syntax import parents
+from syncscope.project.syntax import parents, statements
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 BODIES = ("body", "orelse", "finalbody")
@@ -57,13 +57,15 @@ class Enclosure:
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The innermost statement that holds this node."""
-        if isinstance(node, ast.stmt):
-            return node
-        return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
+        at: ast.AST | None = node
+        around = self._parents
+        while at is not None and not isinstance(at, ast.stmt):
+            at = around.get(at)
+        return at
 
     @cached_property
     def _blocks(self) -> dict[ast.AST, list[ast.stmt]]:
-        bodies = (getattr(n, name, None) for n in (self.scope, *self._parents) for name in BODIES)
+        bodies = (getattr(n, name, None) for n in statements(self.scope) for name in BODIES)
         return {statement: body for body in bodies if isinstance(body, list) for statement in body}
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:

@@ -209,12 +209,14 @@ def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) 
     lines = [head if head in before else folded(head, width, beside=beside)]
     lines += [line if line in before else folded(line, width, inside=True) for line in rest]
     text = "\n".join(lines)
+    if not rest or "#" in new:
+        return text
     over = _too_long(text, width, before)
     abreast = any(ABREAST.fullmatch(line) for line in lines if line not in before)
     hugged = any(_left_open(line) > 1 for line in lines if line not in before) and not any(
         _left_open(line) > 1 for line in before
     )
-    if (over or abreast or hugged) and rest and "#" not in new:
+    if over or abreast or hugged:
         flat = _without_brackets(" ".join(line.strip() for line in (head, *rest)))
         anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
         return anew if _too_long(anew, width, before) < over + abreast + hugged else text

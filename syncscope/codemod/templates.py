@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import cast
 
 import libcst as cst
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.parsing import parse, stands_alone
-from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
+from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, needs_brackets, spaced
 from syncscope.codemod.text import CannotRewrite
 
 HOLE = re.compile(r"\{(\w+)\}")
@@ -181,6 +183,8 @@ class Templates:
 
     def call(self, call: ast.Call, instead: dict[ast.expr, Part], *first: Part, **keywords: Part) -> cst.BaseExpression:
         """A call of the function with some of its parts replaced, arguments before all others, and keyword arguments added."""
+        if (text := self._call_by_text(call, instead, first, keywords)) is not None:
+            return cst.parse_expression(text)
         node = self.swapped(call, instead)
         assert isinstance(node, cst.Call)
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
@@ -211,6 +215,57 @@ class Templates:
                 kept[-1], new = spaced(kept, new, gap)
             kept.append(new)
         return node.with_changes(args=kept)
+
+    def _call_by_text(
+        self, call: ast.Call, instead: Mapping[ast.expr, Part], first: Sequence[Part], keywords: Mapping[str, Part]
+    ) -> str | None:
+        """The same as text, of a call on one line that is laid out as everybody does: nothing around it is read by libcst."""
+        given: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=lambda a: a.col_offset)
+        if not (given and self._is_bare(call)) or any(old not in (call.func, *call.args) for old in instead):
+            return None
+        span, spans = self.file.span(call), [self.file.span(each) for each in given]
+        code = self.file.code
+        between = {code[one.end : other.start] for one, other in itertools.pairwise(spans)}
+        named = [self.file.text(each) for each in call.keywords]
+        plain = (
+            between <= {b", "} and code[spans[-1].end : span.end] == b")"
+        )  # no comma, no parentheses behind the last
+        plain = plain and all(text.startswith(f"{k.arg}=") for k, text in zip(call.keywords, named, strict=True))
+        if not plain or any(
+            k.arg in keywords or k.value.col_offset - k.col_offset != len(f"{k.arg}=") for k in call.keywords
+        ):
+            return None
+        edits: list[tuple[int, int, str]] = []
+        for at, part in ((spans[0].start, part) for part in first):
+            text = self._as_argument(part)
+            if text is None:
+                return None
+            edits.append((at, at, f"{text}, "))
+        for old, new in instead.items():
+            whole = isinstance(new, CALLS) and not new.lpar and not needs_brackets(new)
+            text = self._as_argument(new) if old is not call.func or whole else None
+            if text is None or not self._is_bare(old):
+                return None
+            edits.append((self.file.span(old).start, self.file.span(old).end, text))
+        for name, part in keywords.items():
+            text = self._as_argument(part)
+            if text is None:
+                return None
+            edits.append((spans[-1].end, spans[-1].end, f", {name}={text}"))
+        found, at = "", span.start
+        for start, end, text in sorted(edits, key=itemgetter(0, 1)):
+            found, at = found + code[at:start].decode() + text, end
+        return found + code[at : span.end].decode()
+
+    def _as_argument(self, part: Part) -> str | None:
+        """The text of a part as an argument of a call; None where it is not on one line, or may need parentheses."""
+        if isinstance(part, ast.expr):
+            return self.file.text(part) if self._is_bare(part) else None
+        if isinstance(part, str):
+            text = part.replace('"', "'") if self.file.single_quotes and "'" not in part else part
+        else:
+            text = PLAIN.code_for_node(part)
+        return text if "\n" not in text else None
 
     def without(self, call: ast.Call, keyword: str) -> cst.BaseExpression:
         """A call of the function without one of its keyword arguments."""

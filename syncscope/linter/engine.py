@@ -339,8 +339,9 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
     try:
         rule = ruleset(config.rules)[finding.rule]
         fix = mended(rule, site, function)
-        scripted = is_scripted(finding.function, source.path, source.code)
-        if fix is not None and (scripted or says_it_is_scripted(site.function, source.code)):
+        if fix is not None and (
+            is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
+        ):
             fix = mended(rule, site, function, compiles=True)
     except CannotRewrite:
         return finding

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
+from types import ModuleType
 from typing import Protocol, cast
 
 from syncscope import discover
@@ -54,6 +55,16 @@ def named(name: str) -> Rewrite:
         return cast(Rewrite, discover.load(sys.modules[__name__], discover.slug(name)))
 
 
+def tried(rewrite: Rewrite, site: Site, function: Function) -> Fix | None:
+    """The fix of one rewrite for a site, built once: others ask for it, to leave to it what it does better.
+
+    Raises:
+        CannotRewrite: the code around it cannot be rewritten.
+    """
+    name = cast(ModuleType, rewrite).__name__
+    return function.once(f"{name}, {site.op}", site.node, lambda: rewrite.rewrite(site, function))
+
+
 def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
     """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
     found: Fix | None = None
@@ -65,7 +76,7 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
             continue
         begin = perf_counter()
         try:
-            fix = module.rewrite(site, function)
+            fix = tried(module, site, function)
         finally:
             count, seconds = ASKED.get(name, (0, 0.0))
             ASKED[name] = count + 1, seconds + perf_counter() - begin

@@ -22,6 +22,7 @@ from syncscope.rewrites import (
     reduce_with_mask,
     sum_first_of_sorted,
     sum_losses_by_mask,
+    tried,
 )
 
 STAYS = Stays.FIRST
@@ -384,5 +385,5 @@ def holds(call: ast.AST, mask: ast.Name) -> bool:
 
 def mended_otherwise(function: Function) -> frozenset[int]:
     """The ids of the selections of a function that have a better fix than an index."""
-    tried = ((s.node, way.rewrite(s, function)) for s in function.sites for way in BETTER.get(s.op, ()))
-    return frozenset(id(node) for node, fix in tried if fix is not None)
+    fixes = ((s.node, tried(way, s, function)) for s in function.sites for way in BETTER.get(s.op, ()))
+    return frozenset(id(node) for node, fix in fixes if fix is not None)

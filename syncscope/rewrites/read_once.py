@@ -13,7 +13,7 @@ from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
-from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used
+from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used, tried
 
 STAYS = Stays.FIRST
 
@@ -121,7 +121,7 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     moved = not (isinstance(statement, ast.Assign) and statement.value is first)
     if disturbed(function, tensor.id, statement if moved else first, nodes[-1], within=moved):
         return None
-    if any(way.rewrite(site, function) for site in reads for way in BETTER):
+    if any(tried(way, site, function) for site in reads for way in BETTER):
         return None
     draft = Draft(function)
     match statement:

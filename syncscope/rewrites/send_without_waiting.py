@@ -161,7 +161,11 @@ def sends(function: Function, statement: ast.stmt) -> bool:
 
 
 def of_call(site: Site, function: Function) -> Fix | None:
-    """The fix for one call."""
+    """The fix for one call: its neighbours ask for it, too."""
+    return function.once(f"sent alone, {site.op}", site.node, lambda: _of_call(site, function))
+
+
+def _of_call(site: Site, function: Function) -> Fix | None:
     call = site.node
     if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords) or is_cached(function):
         return None
