@@ -16,6 +16,7 @@ CACHE = "SYNCSCOPE_CACHE_DIR"
 SETTINGS = "SYNCSCOPE_CONFIG_DIR"
 LARGEST = 64 << 20  # bytes of a source file, notebooks with their pictures included
 SMALL = 1 << 16  # bytes that are read of a file that does not say how many it has, as those of /proc
+_TO_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def cache_folder(what: str) -> Path:
@@ -55,13 +56,17 @@ def regular(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
         OSError: it cannot be read, is none, or holds more than `most` bytes.
     """
     _demand_regular(os.stat(path), path, most)  # before it is opened, which may wait or wake a device
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:
+    handle = os.open(path, _TO_READ)
+    try:
         told = os.fstat(handle)
         _demand_regular(told, path, most)
-        return file.read(
-            min(max(told.st_size, SMALL), most)
-        )  # more is not asked for: memory would be made ready for it
+        wanted = min(max(told.st_size, SMALL), most)  # more is not asked for: memory would be made ready for it
+        found = os.read(handle, wanted)
+        while len(found) < wanted and (more := os.read(handle, wanted - len(found))):
+            found += more
+        return found
+    finally:
+        os.close(handle)
 
 
 def _demand_regular(told: os.stat_result, path: str | os.PathLike[str], most: int) -> None:

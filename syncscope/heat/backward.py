@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
-from syncscope.model.source import LINE_END
+from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of
 
-_STEP_CALL = re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\(|optimize_parameters\(")
+_STEP_CALLS = (  # apart, for each is then looked for as a word
+    re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\("),
+    re.compile(rb"optimize_parameters\("),
+)
 _PASS = re.compile(rb"\.(?:manual_)?backward\(")
 _HEAD = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
@@ -82,10 +86,11 @@ def calls_one(node: ast.AST, source: bytes) -> bool:
 @lru_cache(maxsize=64)
 def backward_lines(source: bytes) -> tuple[int, ...]:
     """The lines that speak of a backward pass, or call what holds one."""
-    if b"backward(" not in source and _STEP_CALL.search(source) is None:
+    if b"backward(" not in source and not any(each.search(source) for each in _STEP_CALLS):
         return ()
     own = steps(source)
     names = [*own.functions, *(rf"self\.{name}" for name in own.methods)]
-    spoken_of = re.compile(rb"backward|%b" % b"|".join([_STEP_CALL.pattern, *(rb"\b%b\(" % n.encode() for n in names)]))
-    lines = enumerate(LINE_END.split(source), 1)
-    return tuple(n for n, line in lines if spoken_of.search(line) is not None)
+    words = [b"backward", *(each.pattern for each in _STEP_CALLS), *(rb"\b%b\(" % name.encode() for name in names)]
+    spoken_of = re.compile(b"|".join(words))
+    starts = line_starts(source)
+    return tuple(sorted({bisect_right(starts, each.start()) for each in spoken_of.finditer(source)}))

@@ -67,13 +67,18 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
 
     By itself it says nothing: a teacher, a matcher and a moving average run in every step without gradients.
     """
-    if not any(isinstance(each.context_expr, ast.Call) and _is_no_grad(each.context_expr.func) for each in node.items):
+    if not without_gradients(node):
         return None
     trains_around = around is not None and around.reason is Reason.TRAINING
     for each in walk(node):
         if isinstance(each, LOOPS) and (trains_around or (not isinstance(each, ast.While) and _over_loader(each.iter))):
             return Reason.NO_GRAD()
     return None
+
+
+def without_gradients(node: ast.With | ast.AsyncWith) -> bool:
+    """Whether it is `with torch.no_grad()`."""
+    return any(isinstance(each.context_expr, ast.Call) and _is_no_grad(each.context_expr.func) for each in node.items)
 
 
 def _is_no_grad(node: ast.expr) -> bool:

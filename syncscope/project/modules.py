@@ -58,6 +58,7 @@ class ProjectFunction:
         "result",
         "running",
         "sites",
+        "used",
     )
 
     def __init__(self, node: FunctionNode, module: Module, cls: Class | None = None, closure: object = None) -> None:
@@ -74,6 +75,7 @@ class ProjectFunction:
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for what the file at hand passes
         self.sites: dict[tuple[int, Op], Emitted] = {}  # where it waits, by the `id` of the node
         self.inner: list[ProjectFunction] = []
+        self.used: dict[str, int] | None = None  # how its names are used, once that was asked
         self._decorators: frozenset[str] | None = None
         self._names: list[str] | None = None
         self._left_out: dict[str, str | None] | None = None
@@ -199,7 +201,7 @@ class Module:
         self.project = project
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
-        self.announced: dict[tuple[ast.expr, str], Fact] = {}  # what annotations mean, and why that is a tensor
+        self.announced: dict[str | tuple[ast.expr, str], Fact] = {}  # what annotations mean, and why that is a tensor
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
         self.functions: list[ProjectFunction] = []  # to be looked at again
         self.top: list[ProjectFunction] = []  # in order, methods included

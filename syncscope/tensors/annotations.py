@@ -64,12 +64,14 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
     """The fact behind an annotation, UNKNOWN when it says nothing; a tensor's comes with `why` it is one."""
     if node is None:
         return UNKNOWN
-    known = module.announced.get((node, why))
+    word = node.id if isinstance(node, ast.Name) else ""
+    known = module.announced.get(word) or module.announced.get((node, why))
     if known is None:
         circles = module.project.circles
         known = _read(module, node, why)
         if known is not UNKNOWN or module.project.circles == circles:  # else it may be a name that is being resolved
-            module.announced[node, why] = known
+            plain = word and known.kind is not TENSOR  # it is the same wherever the name stands
+            module.announced[word if plain else (node, why)] = known
     return known
 
 

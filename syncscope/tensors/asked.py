@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
+from functools import lru_cache, partial
 
 from syncscope.heat import arms
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
-from syncscope.project.syntax import dotted, walk
+from syncscope.project.syntax import dotted, statements, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
 
@@ -45,7 +45,7 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
             return _says_off(frame, given, name) if given is not None else _number(frame, test) is False
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
             built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
-            kept = [each.value for each in walk(cls.node) if isinstance(each, ast.Assign) and _keeps(each, name)]
+            kept = _kept(cls.node).get(f"self.{name}", ())
             if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
                 return False
             given = _default(built, kept[0].id) if isinstance(kept[0], ast.Name) else None
@@ -60,8 +60,15 @@ def _says_off(frame: Frame, given: ast.expr, name: str) -> bool:
     return _number(frame, given) is False
 
 
-def _keeps(assign: ast.Assign, name: str) -> bool:
-    return any(dotted(target) == f"self.{name}" for target in assign.targets)
+@lru_cache(maxsize=8)  # asked for each test in a class behind which something waits
+def _kept(cls: ast.ClassDef) -> dict[str, list[ast.expr]]:
+    """What the statements of a class assign, by the dotted names that they assign it to."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in statements(cls):
+        if isinstance(each, ast.Assign):
+            for name in set(map(dotted, each.targets)):
+                found.setdefault(name, []).append(each.value)
+    return found
 
 
 def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
@@ -83,16 +90,22 @@ def _number(frame: Frame, node: ast.expr) -> int | None:
         return None
     function = frame.function.node if frame.function is not None else None
     for scope in (function, frame.module.tree):
-        given = [each for each in walk(scope) if _binds(each, node.id)] if scope is not None else []
+        given = _given(scope).get(node.id) if scope is not None else None
         if given:
             value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
             return _number(frame, value) if isinstance(value, ast.Constant) else None
     return None
 
 
-def _binds(node: ast.AST, name: str) -> bool:
-    """Whether this may give a name its value."""
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return any(isinstance(each, ast.Name) and each.id == name for target in targets for each in walk(target))
-    return isinstance(node, ast.arg) and node.arg == name
+@lru_cache(maxsize=8)
+def _given(scope: ast.AST) -> dict[str, list[ast.AST]]:
+    """What may give a name its value in a scope, by the name."""
+    found: dict[str, list[ast.AST]] = {}
+    for each in walk(scope):
+        if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            for name in {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}:
+                found.setdefault(name, []).append(each)
+        elif isinstance(each, ast.arg):
+            found.setdefault(each.arg, []).append(each)
+    return found

@@ -17,8 +17,9 @@ Keywords = dict[str | None, Fact]  # None: `**more`
 class Call:
     """A call as it is interpreted.
 
-    `name` is the dotted name of a function from outside the project, or the word after the dot of a method. `receiver` is
-    what is known of the object of a method, `at` the expression that it stands in. `nodes` are the expressions of `args`.
+    `name` is the word after the dot of a method, or the dotted name of a function from outside the project (see `named`).
+    `receiver` is what is known of the object of a method, `at` the expression that it stands in. `nodes` are the expressions
+    of `args`.
     """
 
     __slots__ = ("args", "at", "frame", "keywords", "name", "node", "nodes", "receiver", "word")
@@ -36,8 +37,7 @@ class Call:
         self.frame = frame
         self.node = node
         self.nodes = node.args
-        self.name = name
-        self.word = name.rpartition(".")[2]
+        self.name = self.word = name
         self.args = args
         self.keywords = keywords
         self.receiver = receiver
@@ -73,6 +73,11 @@ class Call:
             ndim=ndim,
             confidence=confidence,
         )
+
+    @property
+    def unasked(self) -> bool:
+        """Whether it is a statement by itself: nobody asks for what it gives."""
+        return self.node is self.frame.unasked
 
     # -- what it is given
 

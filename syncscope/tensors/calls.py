@@ -66,13 +66,18 @@ def call(frame: Frame, node: ast.Call) -> Fact:
     func = node.func
     if isinstance(func, ast.Attribute):
         receiver = evaluate(frame, func.value)
-        if func.attr in conventions.WARNINGS:
+        word = func.attr
+        if word in conventions.WARNINGS:
             before, frame.around = frame.around, Reason.WARNS()
             args, keywords = _arguments(frame, node)
             frame.around = before
         else:
             args, keywords = _arguments(frame, node)
-        return call_member(Call(frame, node, func.attr, args, keywords, receiver, func.value))
+        if receiver.kind is NOTHING_KNOWN and word not in _TELLING:  # most methods of a file
+            held = frame.env.get(dotted(func))
+            if held is None or held.kind is NOTHING_KNOWN:
+                return UNKNOWN
+        return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
     target = evaluate(frame, func)
     args, keywords = _arguments(frame, node)
     return apply(Call(frame, node, "", args, keywords), target)
@@ -88,15 +93,15 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Fact], Keywords]:
 def apply(call: Call, target: Fact) -> Fact:
     """Call what a fact stands for."""
     ref, args, keywords = target.ref, call.args, call.keywords
-    if any(fact is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
-        for at, fact in zip(call.nodes, args, strict=False):
-            picked_from_host(call.frame, at, fact is PICKED)
+    for at, fact in zip(call.nodes, args, strict=False):
+        if fact is PICKED and (target.kind is MODULE or _takes_tensors(call, target)):
+            picked_from_host(call.frame, at, True)
     if target.kind is MODULE:
         return _run_module(call, target)
     if isinstance(ref, str):
         return external(call.named(ref)) if target.kind is OTHER else UNKNOWN
     if isinstance(ref, ProjectFunction):
-        result = call_function(ref, call.frame, args, keywords)
+        result = call_function(ref, call.frame, args, keywords, unasked=call.unasked)
         if "device" in keywords and call.where_made(SOMEWHERE) is HOST:
             result = on_host(result)
         if conventions.waits(ref.name):
@@ -105,7 +110,7 @@ def apply(call: Call, target: Fact) -> Fact:
             call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
         return result
     if isinstance(ref, Bound):
-        return call_function(ref.function, call.frame, args, keywords, ref.owner)
+        return call_function(ref.function, call.frame, args, keywords, ref.owner, call.unasked)
     if isinstance(ref, Class):
         return construct(call, ref)
     if isinstance(ref, Instance):
@@ -163,11 +168,17 @@ def construct(call: Call, cls: Class) -> Fact:
 
 
 @cache
+def _libraries() -> frozenset[str]:
+    """The libraries of which something is known."""
+    return frozenset(discover.names(libraries))
+
+
+@cache
 def _known_of(library: str) -> Callable[[Call], Fact | None] | None:
     """What says what the calls of a library give, by the name that is imported; None where nothing is known of it."""
     own = torch_call if library == "torch" else standard.CALLS.get(library)
     name = discover.slug(library)
-    if own is None and name in discover.names(libraries):
+    if own is None and name in _libraries():
         return getattr(discover.load(libraries, name), "call", None)
     return own
 
@@ -312,6 +323,13 @@ def _of_some_distribution(call: Call) -> Fact:
         held = call.first_tensor() or tensor(confidence=2, why=call.node)
         call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, held, 2)
     return tensor(FLOAT, confidence=2, why=call.node)
+
+
+# What a method of something unknown is called that says anything by its name alone.
+_TELLING = frozenset().union(
+    TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
+    ("backward", "step", "type_as", "clone"),
+)  # fmt: skip
 
 
 def _is_step(node: ast.expr | None) -> bool:

@@ -64,6 +64,7 @@ class Frame:
         "returns",
         "seen",
         "table",
+        "unasked",
         "used",
         "waits",
         "work",
@@ -98,6 +99,7 @@ class Frame:
         self.clock: ast.AST | None = None  # the last clock reading
         self.work = False  # the device was given work since
         self.nested: list[ProjectFunction] = []
+        self.unasked: ast.expr | None = None  # a call that is a statement: nobody asks for what it gives
 
     @property
     def heat(self) -> Heat | None:

@@ -146,8 +146,10 @@ def _outer(function: ProjectFunction) -> Frame | None:
 
 def used(function: ProjectFunction) -> dict[str, int]:
     """How the names of a function are used."""
-    node = function.node
-    return usage_of(function.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
+    if function.used is None:
+        node = function.node
+        function.used = usage_of(function.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
+    return function.used
 
 
 def finish(frame: Frame) -> None:
@@ -189,10 +191,20 @@ def conclude(function: ProjectFunction, frame: Frame) -> Fact:
 
 
 def call_function(
-    function: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords, owner: Fact | None = None
+    function: ProjectFunction,
+    frame: Frame,
+    args: list[Fact],
+    keywords: Keywords,
+    owner: Fact | None = None,
+    unasked: bool = False,
 ) -> Fact:
-    """The result of calling a function of the project, and note what was passed for its parameters."""
+    """The result of calling a function of the project, and note what was passed for its parameters.
+
+    Where nobody asks for the result, a function of another file is not gone into.
+    """
     here = function.module is frame.module
+    if unasked and not here and frame.seen is None:
+        return UNKNOWN
     names = function.names
     if function.cls is not None and owner is not None and "staticmethod" not in function.decorators():
         names = names[1:]
@@ -338,7 +350,7 @@ def call_module(call: Call, module: Fact) -> Fact:
         return modules.result(module, call.node, call.args)
     method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
     if method is not None:
-        result = call_function(method, call.frame, call.args, call.keywords, module)
+        result = call_function(method, call.frame, call.args, call.keywords, module, call.unasked)
         if result.kind is not NOTHING_KNOWN:
             return result
     return tensor(confidence=1, why=call.node)

@@ -22,6 +22,7 @@ from syncscope.tensors.functions import finish, knows_more, run, used
 from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.statements import STATEMENTS
 
+_RECORDING = recording(EXPRESSIONS)
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
 
 
@@ -170,7 +171,7 @@ def waits_of(function: ProjectFunction) -> list[Site]:
     """
     module, seen = function.module, dict[int, Fact]()
     frame = Frame(module, function, waits={})
-    frame.seen, frame.table, frame.used = seen, recording(EXPRESSIONS), used(function)
+    frame.seen, frame.table, frame.used = seen, _RECORDING, used(function)
     try:
         bind_parameters(function, frame)
         execute(frame, function.node.body)
@@ -210,7 +211,7 @@ def _facts(module: Module, function: ProjectFunction | None) -> dict[int, Fact]:
     outer = function.closure if function is not None and isinstance(function.closure, Frame) else None
     frame = Frame(module, function, outer, {})
     frame.seen = {}
-    frame.table = recording(EXPRESSIONS)
+    frame.table = _RECORDING
     if function is None:
         execute(frame, module.tree.body)
     else:

@@ -45,6 +45,7 @@ def expression(frame: Frame, node: ast.Expr) -> None:
     """An expression for its effect."""
     value = node.value
     if value.__class__ is not ast.Constant:
+        frame.unasked = value
         fact = frame.table[value.__class__](frame, value)
         if value.__class__ in (ast.Yield, ast.YieldFrom):
             frame.returns.append(fact)
@@ -52,12 +53,13 @@ def expression(frame: Frame, node: ast.Expr) -> None:
 
 def raised(frame: Frame, node: ast.Raise) -> None:
     """`raise`: what an error message reads costs nothing until it is raised."""
+    frame.dead = True
+    if node.exc is None or not (frame.module.linted or frame.seen is not None):
+        return
     before, frame.around = frame.around, Reason.RAISES()
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
-    if node.exc is not None:
-        evaluate(frame, node.exc)
+    evaluate(frame, node.exc)
     frame.around, frame.waits = before, waits
-    frame.dead = True
 
 
 def stopped(frame: Frame, node: ast.stmt) -> None:
@@ -156,7 +158,8 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         if item.optional_vars is not None:
             bar = name_of(getattr(item.context_expr, "func", None)) in conventions.BARS
             bind(frame, item.optional_vars, fact if bar or isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.around = loops.of_with(node, heat_of(before)) or before
+    if loops.without_gradients(node):
+        frame.around = loops.of_with(node, heat_of(before)) or before
     execute(frame, node.body)
     frame.around = before
 

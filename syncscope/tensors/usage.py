@@ -101,9 +101,9 @@ class Usage:
         if self._others is None:
             self._others = []
             line, seen = 1, 0
-            for match in conventions.OTHER_ARRAYS.finditer(self._text):
-                line += self._text.count("\n", seen, match.start())
-                seen = match.start()
+            for start in sorted(m.start() for each in conventions.OTHER_ARRAYS for m in each.finditer(self._text)):
+                line += self._text.count("\n", seen, start)
+                seen = start
                 self._others.append(line)
         at = bisect_left(self._others, first)
         return at == len(self._others) or self._others[at] > last

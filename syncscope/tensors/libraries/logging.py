@@ -15,6 +15,7 @@ _MESSAGES = frozenset("debug info warning error critical exception log warn warn
 _TRACKED = frozenset(
     """log_metrics add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description log_metric""".split()
 )
+TELLING = _MESSAGES | _TRACKED
 _TRACKERS = ("wandb", "mlflow", "swanlab", "comet_ml")
 # What only Lightning's `log` is asked, on whatever object: it keeps the tensor as it is.
 _KEPT = frozenset("on_step on_epoch prog_bar sync_dist rank_zero_only add_dataloader_idx".split())
