@@ -26,10 +26,11 @@ from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.start_causes import COLLECTIVE
+from syncscope.analysis.verdict import name as named
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.analysis.what_if_loops import passes_at_once
 from syncscope.model.durations import about_ms
-from syncscope.model.report import Report
+from syncscope.model.report import Line, Report
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
 from syncscope.model.uses import APART
@@ -93,11 +94,19 @@ def _waits(report: Report, step: float) -> Iterator[WhatIf]:
     bound = high if answer.bound is None else answer.bound
     lines = [report.lines[n] for n in report.plan] or list(report.lines)
     places = dict.fromkeys(line.place for line in lines if line.place)
-    fixes = dict.fromkeys(line.finding.fix.title for line in lines if line.finding and line.finding.fix)
-    rule = next((line.rule for line in lines if line.finding and line.finding.fix), "")
-    advice = "; ".join([*fixes][:2]) or "the table of lines that wait says what can be done about each"
+    fixed = [(line, line.finding.fix) for line in lines if line.finding and line.finding.fix]
+    titles = {fix.title: f"{fix.title} (at {line.place.shortly})" for line, fix in reversed(fixed) if line.place}
+    rule = fixed[0][0].rule if fixed else ""
+    advice = "; ".join([*reversed(titles.values())][:2]) or _by_hand(lines)
     lines_named = tuple(places)[:NAMED]
     yield WhatIf("nothing waits", step * answer.share, step * low, step * high, step * bound, lines_named, advice, rule)
+
+
+def _by_hand(lines: Sequence[Line]) -> str:
+    """Where to begin, and where to read of it, where no rewrite is known."""
+    first = max(lines, key=lambda line: line.price.share if line.price else line.idle_after)
+    read = f": `syncscope explain {first.rule}` shows what people write" if first.rule else ""
+    return f"first {named(first)}{read}"
 
 
 def _launches(ground: Ground) -> Iterator[WhatIf]:

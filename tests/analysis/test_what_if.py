@@ -8,6 +8,7 @@ from analysis.drawn import Device
 
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import terminal
+from syncscope.model.finding import Hazard
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.model.what_if import Effort, WhatIf, first_of
@@ -223,3 +224,12 @@ def test_what_is_easy_and_saves_little_does_not_come_first():
     ]
     assert first_of(rows).name == "launches cost nothing"
     assert first_of(rows[-1:]) is None
+
+
+def test_waits_without_a_rewrite_name_the_dearest_and_where_to_read_of_it():
+    hazard = Hazard("host-read", "", "", ("item",))
+    step = [("launch", 0, 3 * MS), ("read", 57, 0), ("work", 3 * MS), ("launch", 0, MS), ("read", 58, 0)]
+    waits = next(one for one in summarize(recorded([step] * 8), (), [hazard]).what_if if one.name == "nothing waits")
+    assert waits.advice == "first `item` at train.py:57: `syncscope explain host-read` shows what people write"
+    waits = next(one for one in summarize(recorded([step] * 8)).what_if if one.name == "nothing waits")
+    assert waits.advice == "first `item` at train.py:57"
