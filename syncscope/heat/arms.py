@@ -173,6 +173,8 @@ def of_first(node: ast.If) -> Heat | None:
                 return Reason.FIRST(ast.unparse(part))
             continue
         left, right, op = part.left, part.comparators[0], part.ops[0]
+        if isinstance(op, ast.Lt) and isinstance(left, ast.Name) and _sets_both(node.body, left.id):
+            return Reason.FIRST(ast.unparse(part))
         kept, state = "", not isinstance(op, ast.Is)
         if isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
             kept = dotted(left)
@@ -199,6 +201,13 @@ def _straight(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         yield each
         if isinstance(each, ast.If):
             yield from _straight([*each.body, *each.orelse])
+
+
+def _sets_both(body: list[ast.stmt], name: str) -> bool:
+    """Whether a block sets a number that was asked for, and keeps it: `if norm < 0: self.norm = x.mean(); norm = self.norm`."""
+    targets = [target for each in body if isinstance(each, ast.Assign) for target in each.targets]
+    kept = (dotted(target.value if isinstance(target, ast.Subscript) else target) for target in targets)
+    return name in map(name_of, targets) and any(each.startswith("self.") for each in kept)
 
 
 def _switches(statement: ast.stmt, test: ast.expr) -> bool:

@@ -98,6 +98,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     said = _by_what_it_is(function)
     owner, module = function.cls.name if function.cls is not None else "", function.module
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
+    never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
     soft = said.reason in conventions.SOFT and function.closure is None and not never
     if not soft:
         return said

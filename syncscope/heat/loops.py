@@ -48,7 +48,7 @@ def at_top(tree: ast.Module) -> ast.FunctionDef | None:
 def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
     """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
     if not trains(node, name, source):
-        return None
+        return EPOCHS if _holds_whole_parts(node) else None
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
         return TRAINING
@@ -60,6 +60,17 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     epochs = any(conventions.is_epoch(name_of(each.func)) for each in calls)
     around = epochs or any(trains(each, name, source) for each in inner)
     return EPOCHS if around else TRAINING
+
+
+def _holds_whole_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop over epochs, with none in it, calls what runs for many steps: `self.update()`, `rollout(env)`."""
+    if isinstance(node, ast.While) or not conventions.is_epoch(name_of(node.target)):
+        return False
+    if any(conventions.INNER_EPOCHS.search(name_of(each)) for each in walk(node.iter)):
+        return False
+    parts = walk(node)
+    calls = (name_of(each.func) for each in parts if isinstance(each, ast.Call))
+    return any(map(conventions.WHOLE_PART.match, calls)) and sum(isinstance(each, LOOPS) for each in parts) == 1
 
 
 def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:

@@ -220,12 +220,18 @@ def freed(
         said = states.get(id(other))
         if said is None or said.confidence < LEAST["medium"]:
             continue
-        if any(edit.span.start <= other.span.start and other.span.end <= edit.span.end for edit in gone):
+        words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
+        if any(_holds(edit, other.span) and words not in edit.text for edit in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
         if mended is None or mended.safety is Safety.SUGGEST:
             return replace(finding, fix=None)
     return finding
+
+
+def _holds(edit: Edit, span: Span) -> bool:
+    """Whether an edit replaces what stands there."""
+    return edit.span.start <= span.start and span.end <= edit.span.end
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,12 @@ AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing
 MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
+WHOLE_PART = re.compile(
+    r"^_?(update|learn|train|fit|rollout|roll_out|collect)(_\w+)?$|epoch"
+)  # what an epoch is made of
+INNER_EPOCHS = re.compile(
+    r"(^|_)(update|ppo|inner|sgd|opt\w*|policy|critic|actor|value|[kv])_epochs?$"
+)  # of one update
 STEP_CALL = re.compile(
     r"^(train(ing)?_((one|on)_)?(step|batch)|optimize_parameters)$"
 )  # ... which holds a backward pass
@@ -231,7 +237,7 @@ COLD = re.compile(
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|_?assert_\w+|test_\w+)$"
 )
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
@@ -270,11 +276,11 @@ SOFT = frozenset(
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|probe|"
     r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|conditional_sample|sample_actions|"
-    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
+    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)detect_(faces?|objects?|images?)$"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
-    r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$"
+    r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$|^(get_)?rep_params?$"
 )
 # Methods that say what seldom happens.
 WARNINGS = frozenset("warn warning warning_once error exception critical".split())
@@ -287,16 +293,16 @@ RESULT = re.compile(
 ASIDE = frozenset(
     """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
     scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
-    transforms tokenizers eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
+    transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
     deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
-    docs debug debugging detect predict predictor interpret interpretability explainability""".split()
+    pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
 ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|preprocess(ing)?|tensorrt|trtllm)(_|$)"
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)"
 )  # of a file's name
 TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
 # What is run with arguments, and defines no test, only has the name of one: `mnist_test.py --epochs 3`.
@@ -383,7 +389,7 @@ CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
     r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"
-    r"\w+(?<!from)_numpy)$"
+    r"\w+(?<!from)_numpy|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?))$"
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.

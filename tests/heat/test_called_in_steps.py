@@ -146,6 +146,20 @@ def test_a_project_whose_name_ends_like_a_metric_is_none(tmp_path: Path) -> None
     assert told == {"geometric": "hot", "metric": "cold", "metrics": "cold", "torchmetrics": "cold"}
 
 
+def test_a_metric_that_a_step_sets_to_nothing_is_so_as_often_as_it_gives_a_result(package: Path) -> None:
+    path = package / "metrics.py"
+    path.write_text(
+        "import torch\n\nclass Correlation:\n    def reset(self):\n        self.total = self.x.cuda().sum().item()\n\n"
+        "    def scale(self, x: torch.Tensor):\n        return x.sum().item()\n"
+    )
+    model = package / "model.py"
+    model.write_text(
+        "from .metrics import Correlation\n"
+        + MODEL.replace("match(x)", "Correlation().reset()\n        self.m.scale(x)")
+    )
+    assert heat(path) == {5: "cold", 8: "hot"}
+
+
 SCRIPT = """
 import torch
 

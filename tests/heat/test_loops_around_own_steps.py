@@ -107,3 +107,55 @@ def test_what_is_kept_under_a_name_that_is_asked_for_and_made_anew_for_its_use_i
     lines = enumerate(KEPT.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(KEPT, "net.py") == marks
+
+
+EPOCHS = b"""
+import torch
+
+class Agent:
+    def learn(self, w: torch.Tensor):
+        for epoch in range(self.epochs):
+            self.rollout()
+            self._update()
+            self.log(w.sum().item())  # cold
+
+    def _update(self, w: torch.Tensor):
+        for epoch in range(self.update_epochs):
+            self._update_critic()
+            self.log(w.sum().item())  # hot
+        for epoch in range(self.epochs):
+            self.rollout()
+            for x in self.batches:
+                self.look(x, w.max().item())  # hot
+        for epoch in range(self.epochs):
+            self.scale(w)
+            self.log(w.mean().item())  # hot
+
+    def forward(self, x: torch.Tensor):
+        norm = self.norm
+        if norm < 0:
+            self.norm = x.mean()
+            norm = self.norm.item()  # cold
+        if norm < 1:
+            norm = x.sum().item()  # hot
+        return x / norm
+
+class Block(torch.nn.Module):
+    def rep_params(self):
+        return self.weight.cuda().sum().item()  # cold
+
+def compute_default_rope_inv_freq(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def detect_faces(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def logits_to_df(logits: torch.Tensor):
+    return logits.sum().item()  # cold
+"""
+
+
+def test_what_a_loop_over_epochs_does_between_the_parts_of_an_epoch_is_cold() -> None:
+    lines = enumerate(EPOCHS.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(EPOCHS, "agent.py") == marks

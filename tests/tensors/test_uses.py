@@ -45,6 +45,32 @@ CASES = {
             found.append(metric(x).cpu().detach().squeeze().tolist())  # waits: cpu
             found.append(model.cpu().named(x).tolist())
     """,
+    "what is cast for those who check types": """
+        from typing import cast
+
+        def scaled(x: torch.Tensor, other, name):
+            host = cast(torch.Tensor, x.to(device="cpu"))  # waits: cpu
+            if host.sum() > 0:
+                return cast(torch.Tensor, other).sum().item()  # waits: item
+            return cast(str, name).item()
+    """,
+    "a parameter of what is no module stays where it is made": """
+        class Multiplier:
+            def __init__(self, first: float):
+                self.value = torch.nn.Parameter(torch.zeros(3) + first)
+                self.moved = torch.nn.Parameter(torch.zeros(3)).cuda()  # waits: to_device
+
+            def update(self, cost):
+                return self.value.sum().item() + self.moved.sum().item()  # waits: item
+
+        class Scale(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.value = torch.nn.Parameter(torch.zeros(3))
+
+            def forward(self, x):
+                return self.value.sum().item()  # waits: item
+    """,
     "of a progress bar around a loader": """
         def collect(dataloader, found):
             with tqdm(dataloader, desc="steps") as bar:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import NUMBER, OTHER, TENSOR, TRUTH, TupleType, tensor
 
@@ -47,6 +48,17 @@ def copied(call: Call) -> Fact | None:
     return call.args[0] if call.name in ("copy.copy", "copy.deepcopy") and call.args else None
 
 
+def typed(call: Call) -> Fact | None:
+    """`typing.cast(Tensor, x)` is x, or what it is said to be; and types of tuples."""
+    if call.name != "typing.cast" or len(call.args) != _TWO:
+        return tuple_type(call)
+    given = call.args[1]
+    return annotated(call.frame.module, call.nodes[0]) if given.kind is UNKNOWN.kind else given
+
+
+_TWO = 2
+
+
 def tuple_type(call: Call) -> Fact | None:
     """`namedtuple("Point", "x y")`."""
     if call.name not in ("collections.namedtuple", "typing.NamedTuple") or len(call.nodes) < 2:
@@ -72,5 +84,5 @@ CALLS = {
     "pickle": pickled,
     "copy": copied,
     "collections": tuple_type,
-    "typing": tuple_type,
+    "typing": typed,
 }

@@ -86,10 +86,17 @@ def _waited(call: Call, op: Op, result: Fact = NONE) -> Fact:
     return result
 
 
+def _of_no_module(call: Call) -> bool:
+    """Whether a class makes it that is derived from nothing: it moves what it holds by itself."""
+    function = call.frame.function
+    return function is not None and function.cls is not None and not function.cls.node.bases
+
+
 def _parameter(call: Call) -> Fact:
     first = call.first
     if first.kind is TENSOR:  # it moves to the device with its module
-        return Fact(TENSOR, first.dtype, SOMEWHERE, FIXED, first.ndim, 3, call.node)
+        device = HOST if first.device is HOST and _of_no_module(call) else SOMEWHERE
+        return Fact(TENSOR, first.dtype, device, FIXED, first.ndim, 3, call.node)
     return tensor(confidence=3, why=call.node, shape=FIXED)
 
 
