@@ -17,7 +17,7 @@ demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
 
 test: check
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder $(PYTEST)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -119,12 +119,20 @@ def forked(request: pytest.FixtureRequest) -> warm.Python:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A file stays in one worker, which makes what its tests share once; and so do all that are forked from one process."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             group = "runs of a program" if "forked" in getattr(item, "fixturenames", ()) else item.path.stem
             item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_is_short)
+
+
+def _is_short(item: pytest.Item) -> int:
+    """What takes long comes first, so that no worker waits for another at the end: what runs in turns, what starts programs."""
+    named = [mark.args[0] for mark in item.iter_markers("xdist_group") if mark.args[0] != item.path.stem]
+    return 0 if named else 2 - hasattr(getattr(item, "module", None), "subprocess")
 
 
 @pytest.hookimpl(trylast=True)
@@ -132,6 +140,7 @@ def pytest_collection_finish() -> None:
     """What there is by now stays to the end: nobody need look through torch and seven thousand tests for garbage again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
 
 

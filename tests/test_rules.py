@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from email.message import Message
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from syncscope.discover import names
 from syncscope.errors import UserError
 from syncscope.linter.config import Config
 from syncscope.linter.examples import failures_of
-from syncscope.model.finding import Safety
+from syncscope.model.finding import Finding, Safety
 from syncscope.model.ops import Op
 from syncscope.rules import Example, Rule
 
@@ -33,6 +34,12 @@ ADVISED = [p for p in EXAMPLES if p.values[2].instead is not None]
 MARK = re.compile(r"  # !$", re.MULTILINE)
 
 
+@cache
+def found_in(code: str, name: str) -> tuple[Finding, ...]:
+    """What a rule finds in an example, of which each test below asks something else."""
+    return tuple(findings(code, name))
+
+
 def plain(code: str) -> str:
     return MARK.sub("", inspect.cleandoc(code)) + "\n"
 
@@ -43,7 +50,7 @@ def marked(code: str) -> list[int]:
 
 @pytest.mark.parametrize(("name", "rule", "example"), EXAMPLES)
 def test_exactly_the_marked_lines_are_flagged(name: str, rule: Rule, example: Example) -> None:
-    found = sorted({f.place.line for f in findings(plain(example.code), name)})
+    found = sorted({f.place.line for f in found_in(plain(example.code), name)})
     if rules.family(rule) is rules.Family.FALLBACK and not found:
         pytest.skip("the inference does not speak of fallbacks")
     assert found == marked(example.code)
@@ -51,7 +58,7 @@ def test_exactly_the_marked_lines_are_flagged(name: str, rule: Rule, example: Ex
 
 @pytest.mark.parametrize(("name", "rule", "example"), EXAMPLES)
 def test_the_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
-    offered = {f.fix.safety for f in findings(plain(example.code), name) if f.fix is not None}
+    offered = {f.fix.safety for f in found_in(plain(example.code), name) if f.fix is not None}
     assert offered == ({example.safety} if example.safety else set())
     if example.fixed is not None:
         after = fixed(plain(example.code), name)
@@ -62,7 +69,7 @@ def test_the_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
 
 @pytest.mark.parametrize(("name", "rule", "example"), [p for p in ADVISED if p.values[2].safety])
 def test_what_is_offered_beside_a_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
-    offered = [f.fix.also for f in findings(plain(example.code), name) if f.fix is not None]
+    offered = [f.fix.also for f in found_in(plain(example.code), name) if f.fix is not None]
     assert offered
     assert all(fix is not None and fix.safety is Safety.SUGGEST for fix in offered)
     assert not list(failures_of(example, Config(select=(name,), all=True, min_confidence="low", backend="ocl")))
@@ -84,7 +91,7 @@ def waits(code: str, name: str) -> int:
     """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind `is` or `%`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
-    for finding in findings(code, name):
+    for finding in found_in(code, name):
         line, times = finding.place.line, 10.0
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, repeats) and node.lineno <= line <= node.end_lineno:
@@ -105,7 +112,7 @@ def waits(code: str, name: str) -> int:
 
 @pytest.mark.parametrize(("name", "rule", "example"), FIXABLE)
 def test_what_is_not_safe_says_what_changes(name: str, rule: Rule, example: Example) -> None:
-    for finding in findings(plain(example.code), name):
+    for finding in found_in(plain(example.code), name):
         if finding.fix is not None:
             assert bool(finding.fix.changes) == (finding.fix.safety is not Safety.SAFE)
             assert finding.fix.title
