@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -126,6 +126,22 @@ def prices(
         priced.plan_saving,
         tuple(sorted(i for number in priced.left for i in groups[number])),
     )
+
+
+def within(found: Prices, most: float) -> Prices:
+    """The same prices in proportion, where all together would save more than a step can be shorter by, ns: a replay does not
+    know that host and device have one processor, and a step without waits is still as long as the host's own work."""
+    if found.saving <= max(0.0, most):
+        return found
+    part = max(0.0, most) / found.saving
+
+    def of(price: Price) -> Price:
+        other = (price.deferred, price.merged, price.asynchronous)
+        parts = (None if saved is None else saved * part for saved in other)
+        return Price(price.alone * part, price.last * part, price.share * part, price.share_error * part, *parts)
+
+    lines = tuple(of(price) for price in found.lines)
+    return replace(found, saving=found.saving * part, lines=lines, plan_saving=found.plan_saving * part)
 
 
 def _prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int, unknown: Collection[int]) -> Prices:

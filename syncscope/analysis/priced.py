@@ -25,7 +25,7 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity, bounds, crowded, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.hosts import Recorder
-from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
+from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced, within
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
@@ -64,6 +64,8 @@ def priced(
     firm = (
         price_lines(rewritten, going, unknown=unknown | adding) if adding else costs
     )  # of what adds no work, by itself
+    usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
+    waits, fixed, costs, firm = (within(found, usual * step) for found in (waits, fixed, costs, firm))
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(going) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
@@ -76,8 +78,7 @@ def priced(
         for line, rows in zip(report.lines, members, strict=True)
         if line.op in COPIES or line.op == Op.TOLIST
     )
-    usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
-    offered, all_waits = (min(usual, saved / step) for saved in (costs.saving, max(fixed.saving, costs.saving)))
+    offered, all_waits = costs.saving / step, max(fixed.saving, costs.saving) / step
     alone, ground = Saving(all_waits, offered), Ground(event_graph.trace, event_graph, trusted, loops)
     of_waits, whole = (
         instead(

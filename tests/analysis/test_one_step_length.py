@@ -138,3 +138,22 @@ def test_an_untraced_length_changes_nothing_of_what_was_measured():
     assert timed.saving_step < alone.saving_step
     assert "870 us" in row(timed, "untraced")
     assert "without what the recorder took" in " ".join(row(timed, "savings").split())
+
+
+@settings(max_examples=40 * EFFORT, deadline=None)
+@given(st.lists(STEP, min_size=4, max_size=9), st.booleans())
+def test_no_line_saves_more_than_all_of_them_can(steps, processor):
+    """The figures of one report: lines, plan, all waits, and what no fix can pass."""
+    trace = recording(steps)
+    report = summarize(replace(trace, meta=trace.meta | {"devices": [{"id": 0, "name": "d", "processor": processor}]}))
+    if report.saving is None or report.bound is None:
+        return
+    most = report.bound.saving + 1.0
+    assert report.saving <= most
+    assert (report.plan_saving or 0.0) <= most
+    for line in report.lines:
+        if line.price is not None:
+            assert line.price.share <= most
+            assert line.price.alone <= most
+    if report.answer is not None and report.answer.share is not None and not report.answer.along:
+        assert report.saving == pytest.approx(report.answer.share * report.saving_step, abs=1.0 + 0.01 * report.saving)
