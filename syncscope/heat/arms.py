@@ -14,6 +14,8 @@ _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
 def of_test(node: ast.expr, number: Callable[[ast.expr], int | None] = lambda _: None) -> Heat | None:
     """Cold inside `if step % n == 0` and the like; `number` is what is known of an n."""
+    if _evaluates(node):
+        return Reason.WHEN(ast.unparse(node))
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
@@ -35,6 +37,22 @@ def of_test(node: ast.expr, number: Callable[[ast.expr], int | None] = lambda _:
         if _asks_seldom(part):
             return Reason.WHEN(ast.unparse(node))
     return None
+
+
+def _evaluates(node: ast.expr) -> bool:
+    """Whether a test is true where nothing is trained: `mode == "dev" or mode == "test"`, `split in ("val", "test")`."""
+    match node:
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return all(map(_evaluates, values))
+        case ast.BoolOp(values=values):
+            return any(map(_evaluates, values))
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=text)]):
+            return conventions.asks_for(name_of(left), text, False)
+        case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=texts) | ast.List(elts=texts)]) if (
+            texts
+        ):
+            return all(conventions.asks_for(name_of(left), getattr(each, "value", None), False) for each in texts)
+    return False
 
 
 def _asked_for(node: ast.expr) -> list[ast.expr]:
@@ -234,6 +252,10 @@ def of_else(node: ast.If) -> Heat | None:
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if name_of(part) == "training" and isinstance(part, ast.Attribute):
             return Reason.WHEN_NOT(ast.unparse(part))
+        match part:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=text)]):
+                if conventions.asks_for(name_of(left), text, True):
+                    return Reason.WHEN_NOT(ast.unparse(part))
     return of_arm(node.orelse)
 
 

@@ -158,7 +158,7 @@ def _decorated(case: Judged) -> Heat | None:
 
 
 _ONCE = {
-    **dict.fromkeys(("cache", "lru_cache", "cached_property"), Reason.CACHED),
+    **dict.fromkeys(("cache", "lru_cache", "cached_property", "singleton"), Reason.CACHED),
     "command": Reason.COMMAND,
     "setter": Reason.SETTER,
 }

@@ -84,6 +84,17 @@ def teaches(name: str) -> bool:
     return bool(_TEACHES.search(name.lower()))
 
 
+_MODES = frozenset("mode split phase stage".split())
+_OF_EVALUATION = frozenset("test dev val valid validation eval evaluate evaluation predict inference infer".split())
+
+
+def asks_for(name: str, text: object, training: bool) -> bool:
+    """Whether a flag of this name that is this text says that it is trained, or that it is evaluated: `mode == "dev"`."""
+    if name not in _MODES or not isinstance(text, str):
+        return False
+    return text.lower() in (("train", "training") if training else _OF_EVALUATION)
+
+
 def seldom(name: str) -> bool:
     """Whether people call so what they ask before something rare: a log, a picture, a look at what went wrong."""
     return bool(_SELDOM.search(name.lower()))
@@ -237,7 +248,7 @@ COLD = re.compile(
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|on_\w*(stage|epoch|fit|train|training|experiment|validation|test|predict|exception|checkpoint)_(start|end|begin)|_?assert_\w+|test_\w+)$"
 )
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"

@@ -1,0 +1,55 @@
+"""Arms of a mode that evaluates, hooks at the end of an epoch, and what is measured or made once are cold."""
+
+from heat.hot_lines import heat
+
+SOURCE = b"""
+import torch
+from elsewhere import singleton
+
+class Expert(torch.nn.Module):
+    def forward(self, mode, x: torch.Tensor, split="train", norm="test"):
+        if mode == "dev" or mode == "test":
+            self.a = x.min().item()  # cold
+        if split in ("val", "test"):
+            self.b = x.max().item()  # cold
+        if mode == "train":
+            self.c = x.sum().item()  # hot
+        else:
+            self.d = x.std().item()  # cold
+        if mode == "test" or self.scaled:
+            self.e = x.var().item()  # hot
+        if split in ("train", "val"):
+            self.f = x.norm().item()  # hot
+        if norm == "test":
+            self.g = x.amin().item()  # hot
+        if mode == "fan":
+            self.h = x.amax().item()  # hot
+        else:
+            self.i = x.prod().item()  # hot
+
+    @singleton("projector")
+    def projected(self):
+        return self.weight.cuda().sum().item()  # cold
+
+class Callback:
+    def on_stage_end(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    def on_train_epoch_end(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    def on_train_batch_end(self, x: torch.Tensor):
+        x.sum().item()  # hot
+
+def latency(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def latency_loss(x: torch.Tensor):
+    return x.sum().item()  # hot
+"""
+
+
+def test_each_line_is_as_it_is_marked() -> None:
+    lines = enumerate(SOURCE.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(SOURCE, "expert.py") == marks
