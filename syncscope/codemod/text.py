@@ -32,16 +32,23 @@ class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no
 class Text:
     """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it.
 
-    Its project says how long lines may be, and whether a class of its own has a `to` that takes no `non_blocking`.
+    Its project says how long lines may be, whether a class of its own has a `to` that takes no `non_blocking`, and whether
+    loaders pin their memory.
     """
 
     def __init__(
-        self, code: bytes, tree: ast.Module | None = None, width: int = 0, own_moves: Callable[[], bool] = bool
+        self,
+        code: bytes,
+        tree: ast.Module | None = None,
+        width: int = 0,
+        own_moves: Callable[[], bool] = bool,
+        pins: Callable[[], bool] = bool,
     ) -> None:
         self.code = code
         self._tree = tree
         self._width = width
         self.own_moves = own_moves
+        self.pins = pins
 
     @cached_property
     def width(self) -> int:

@@ -22,8 +22,9 @@ class View(Text):
         tree: ast.Module | None = None,
         width: int = 0,
         own_moves: Callable[[], bool] = bool,
+        pins: Callable[[], bool] = bool,
     ) -> None:
-        super().__init__(code, tree, width, own_moves)
+        super().__init__(code, tree, width, own_moves, pins)
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}
         self._others: dict[str, Text] = {}  # the files of called functions

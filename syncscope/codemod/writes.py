@@ -41,13 +41,18 @@ def disturbed(function: Function, name: str, start: ast.AST, end: ast.AST, withi
 
 
 def written_in(function: Function, statement: ast.stmt, exprs: Iterable[ast.AST]) -> bool:
-    """Whether a statement itself writes what these expressions are made of: before it they may be something else."""
-    span = function.file.span(statement)
+    """Whether a statement itself writes what these expressions are made of: before it they may be something else.
+
+    What its last call does, `info.update({"loss": loss.item()})`, comes after all that it is given is read.
+    """
+    span, last = function.file.span(statement), getattr(statement, "value", None)
+    until = last if isinstance(last, ast.Call) else None
     names = {n.id for expr in exprs for n in walk(expr) if isinstance(n, ast.Name)}
     uses = (
         (use, name == other) for name in names for other in sharing(function, name) for use in function.names(other)
     )
-    return any(span.start <= function.file.span(u).start < span.end and writes(function, u, own) for u, own in uses)
+    here = ((u, own) for u, own in uses if span.start <= function.file.span(u).start < span.end)
+    return any(writes(function, u, own, until) for u, own in here)
 
 
 def exposed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool:
@@ -220,16 +225,23 @@ def named_uses(function: Function, expr: ast.expr) -> tuple[list[ast.expr], ast.
     return [*reads], assign
 
 
-def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
-    """Whether this use of a name may write what it holds, or bind it where `binding` counts too."""
+def writes(function: Function, use: ast.Name, binding: bool = True, until: ast.Call | None = None) -> bool:
+    """Whether this use of a name may write what it holds, or bind it where `binding` counts too; `until` this call runs."""
     if not isinstance(use.ctx, ast.Load):
         return binding or isinstance(function.parent(use), ast.AugAssign)
     node: ast.expr = use
     while True:  # outwards, as long as what is around may share the memory
         parent = function.parent(node)
+        if until is not None and until in (
+            parent,
+            function.parent(parent) if isinstance(parent, ast.keyword) else None,
+        ):
+            return False
         match parent:
             case ast.Attribute(attr=attr, ctx=ctx):
                 call = function.parent(parent)
+                if until is not None and call is until:
+                    return False
                 if not isinstance(ctx, ast.Load) or attr == "data":
                     return True
                 if isinstance(call, ast.Call) and call.func is parent:

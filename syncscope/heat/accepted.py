@@ -12,7 +12,7 @@ from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
-from syncscope.project.modules import ProjectFunction
+from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import last_word, name_of, parents, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -29,14 +29,14 @@ class Waiting(NamedTuple):
     heat: Heat
 
 
-def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat) -> Heat | None:
+def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module: Module) -> Heat | None:
     """The first reason of the table that holds: the host needs the value and nothing would help, or nobody would gain."""
     if wait.op is Op.GRAD_SCALER:
         return Reason.BY_DESIGN()
     if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
         return Reason.CLOCK()
-    if function is None:
-        return None
+    if function is None:  # a script's own lines
+        return Reason.ACTION() if _is_action(wait, module.tree, module.source) else None
     case = Waiting(wait, function, heat)
     for reason, holds in JUDGES:
         about = holds(case)
@@ -307,9 +307,22 @@ def _of_its_own_distribution(case: Waiting) -> bool:
 
 def _an_action(case: Waiting) -> bool:
     """Whether this is what an environment is told to do."""
-    if case.wait.op not in COPIES or not conventions.is_action(last_word(_owner(case.wait.operand))):
+    return _is_action(case.wait, case.function.node, _text(case.function))
+
+
+def _is_action(wait: Emitted, root: ast.AST, text: bytes) -> bool:
+    """Whether a copy is what an environment in the same code is told to do: by its name, or by where it goes."""
+    if wait.op not in COPIES or conventions.ENVIRONMENT.search(text) is None:
         return False
-    return conventions.ENVIRONMENT.search(_text(case.function)) is not None
+    if conventions.is_action(last_word(_owner(wait.operand))):
+        return True
+    for outer in _above(root, wait.node):
+        if isinstance(outer, ast.Call) and conventions.ENVIRONMENT.search(f"{ast.unparse(outer.func)}(".encode()):
+            return True
+        if isinstance(outer, ast.stmt):
+            targets = outer.targets if isinstance(outer, ast.Assign) else []
+            return len(targets) == 1 and isinstance(targets[0], ast.Name) and conventions.is_action(targets[0].id)
+    return False
 
 
 JUDGES: tuple[tuple[Reason, Callable[[Waiting], bool | str]], ...] = (

@@ -41,6 +41,7 @@ from syncscope.model.source import Place, Span
 from syncscope.project.compiled import is_scripted, says_it_is_scripted
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
+from syncscope.project.pinned import pins_memory
 from syncscope.project.syntax import statements
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
@@ -212,7 +213,7 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
 def freed(
     source: SourceFile, finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View, config: Config
 ) -> Finding:
-    """The finding without its safe fix where its line waits all the same, for something else that nothing mends."""
+    """The finding without its safe fix, told in a line, where its line waits all the same for something that nothing mends."""
     if site is None or finding.fix is None or finding.fix.safety is not Safety.SAFE:
         return finding
     gone = finding.fix.edits
@@ -221,11 +222,13 @@ def freed(
         if said is None or said.confidence < LEAST["medium"]:
             continue
         words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
+        if isinstance(other.node, ast.Call):  # also with other arguments
+            words = ast.unparse(other.node.func)
         if any(_holds(edit, other.span) and words not in edit.text for edit in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
         if mended is None or mended.safety is Safety.SUGGEST:
-            return replace(finding, fix=None)
+            return cooled(replace(finding, fix=None), Reason.STAYS())
     return finding
 
 
@@ -254,7 +257,14 @@ def of_python(source: SourceFile, config: Config) -> Told:
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
         wide = width(os.path.dirname(os.path.abspath(path))) if found else 0
-        view = View(source.code, found, tree, wide, lambda: has_own_move(tree) or moves_its_own(path))
+        view = View(
+            source.code,
+            found,
+            tree,
+            wide,
+            own_moves=lambda: has_own_move(tree) or moves_its_own(path),
+            pins=lambda: pins_memory(path),
+        )
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             here[id(finding)] = site

@@ -150,6 +150,7 @@ class Reason(Enum):
     COPIED = SHORT, "beside what the same statement copies to the host"
     SAME_STATEMENT = SHORT, "the same statement has just waited: nothing is in flight"
     ONE_NUMBER = SHORT, "the one number that it gives"
+    STAYS = SHORT, "the same statement waits for something else, too, and that stays"
 
     # by what it is worth
     IDLE = SHORT, "{of}, and nothing is known to write instead"
@@ -191,6 +192,7 @@ FOLLOWS = frozenset(
         Reason.BEFORE_IN,
         Reason.ASKED_AFTER,
         Reason.SAME_STATEMENT,
+        Reason.STAYS,
         Reason.COPIED,
     )
 )

@@ -7,16 +7,15 @@ import re
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list, waits_around
+from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list, of_few, waits_around
+from syncscope.codemod.patterns.pinning import loader_around, loader_of_file, loaders_of_callers, of_tensors, pin
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.project.syntax import name_of, statements, walk
 
 EXAMPLES = (
     Example(
@@ -125,15 +124,23 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     draft = Draft(function)
     for call in calls:
         draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-    loader = loader_around(function, statement) or loader_of_file(function, statement)
+    moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
+    around = loader_around(function, statement) or loader_of_file(function, statement)
+    loaders = [around] if around is not None else loaders_of_callers(function, moved)
+    loader = loaders[0] if loaders else None
     pinned = loader is not None or PINS.search(function.file.code) is not None
     changes, safety = CHANGES, Safety.UNSAFE
-    if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
-        pin(draft, function, loader)
-        changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
-        safety = Safety.SUGGEST if of_tensors(function, loader) else Safety.UNSAFE
-    moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
-    if not pinned and all(is_small(function, each) and not waits_around(function, each) for each in moved):
+    for each in loaders:
+        if not any(k.arg in ("pin_memory", None) for k in each.keywords):
+            pin(draft, function, each)
+            changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
+            safety = Safety.SUGGEST if of_tensors(function, each) else safety
+    if not pinned and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
+        pinned, changes = (
+            True,
+            f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does",
+        )
+    if not pinned and all(of_few(function, each) and not waits_around(function, each) for each in moved):
         changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
     elif not pinned:
         changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
@@ -144,53 +151,16 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loader)
 
 
-def is_small(function: Function, moved: ast.expr) -> bool:
-    """Whether a tensor is most likely of less than 2 MB: made of a list, or of positions, lengths, labels or a mask."""
-    return made_of_list(function, moved) or function.fact(moved).dtype in (Dtype.INT, Dtype.BOOL)
-
-
-def of_tensors(function: Function, loader: ast.Call) -> bool:
-    """Whether a loader's dataset is made of tensors, perhaps of the device: `TensorDataset(x)`, `Own(td)` of a `td.device`."""
-    named = [k.value for k in loader.keywords if k.arg == "dataset"]
-    made = next((function.value(d) for d in (*loader.args[:1], *named)), None)
-    if not isinstance(made, ast.Call):
-        return False
-    asked = {ast.unparse(n.value) for n in function.every(ast.Attribute) if n.attr in ("device", "is_cuda")}
-    facts = [function.fact(a) for a in made.args]
-    if any(f.is_tensor and f.device is not Device.HOST for f in facts) or any(
-        ast.unparse(a) in asked for a in made.args
-    ):
-        return True
-    return name_of(made.func) == "TensorDataset" and not all(f.device is Device.HOST for f in facts)
-
-
-def pin(draft: Draft, function: Function, loader: ast.Call) -> None:
-    """Have a loader pin what it gives, whichever function makes it."""
-    if function.statement(loader) is not None:
-        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-        return
-    scope = next(
-        (n for n in walk(function.file.tree) if isinstance(n, SCOPES) and loader in walk(n)), function.file.tree
-    )
-    other = Draft(Function(function.file, scope, ()))
-    other.replace(loader, "{call}", call=other.call(loader, {}, pin_memory="True"))
-    draft.take(other)
-
-
-def loader_of_file(function: Function, statement: ast.stmt) -> ast.Call | None:
-    """The call that makes the loader over which a loop around a statement runs, by its name, in whatever function it is."""
-    loop = function.loop(statement)
-    source = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
-    name = name_of(source)
-    made = [s for s in statements(function.file.tree) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
-    calls = [s.value for s in made if name and any(name_of(t) == name for t in s.targets)]
-    loaders = [c for c in calls if isinstance(c, ast.Call) and name_of(c.func) == "DataLoader"]
-    return loaders[0] if len(loaders) == len(calls) == 1 else None
-
-
 def guessed(function: Function, call: ast.Call) -> bool:
     """Whether what is moved is a tensor for no better reason than that it comes out of a loader."""
     return isinstance(call.func, ast.Attribute) and function.fact(call.func.value).dtype is Dtype.UNKNOWN
+
+
+def of_a_batch(fact: Fact) -> bool:
+    """Whether this is part of what a loader gave."""
+    while fact.source is not None:
+        fact = fact.source
+    return fact.kind is Value.BATCH
 
 
 def is_upload(site: Site, function: Function) -> bool:
@@ -302,26 +272,3 @@ def kept_on_self(function: Function, name: str) -> bool:
             ):
                 return True
     return False
-
-
-def loader_around(function: Function, node: ast.AST) -> ast.Call | None:
-    """The call that made the loader over which a loop around this node runs, if it stands in this function."""
-    loop = function.loop(node)
-    while loop is not None:
-        made = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
-        if isinstance(made, ast.Call) and (function.dotted(made.func) or "").endswith(".DataLoader"):
-            return made
-        loop = function.loop(loop)
-    return None
-
-
-def made_of(function: Function, source: ast.expr) -> ast.expr:
-    """What a loop runs over, without the names, counters and progress bars around it."""
-    for _ in range(8):
-        source = function.value(source)
-        if not isinstance(source, ast.Call) or not source.args:
-            break
-        if (function.dotted(source.func) or "").rpartition(".")[2] not in ("enumerate", "tqdm", "track"):
-            break
-        source = source.args[0]
-    return source

@@ -237,29 +237,30 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or fits_all
         or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
     )
-    if not known and not special(function, value) and site.fact_of(value).kind is not Value.SCALAR:
+    whole = own_int(function, value)
+    if not known and not special(function, value) and not whole and site.fact_of(value).kind is not Value.SCALAR:
         return of_one(function, call, value) if size == "(1,)" else None
     said = any(k.arg == "dtype" for k in call.keywords)
     known = known or (written is None and not said and special(function, value))
-    known = known or (written is None and own_int(function, value) and (not said or as_long(function, call)))
+    known = known or (written is None and whole and (not said or as_long(function, call)))
     if (
         isinstance(function.value(value), (ast.Attribute, ast.Subscript))
         and not special(function, value)
-        and not own_int(function, value)
+        and not whole
         and size == "()"
     ):
         if function.dotted(call.func) == "torch.as_tensor":
             return None  # it may be a tensor that needs its gradient
         return kept_number(site, function, call, value)
     guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
-    if not known and written is None and function.dotted(call.func) == "torch.as_tensor":
+    if not known and not whole and written is None and function.dotted(call.func) == "torch.as_tensor":
         return None  # which is called where tensors are given, too, whatever an annotation says
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
     if known:
         return draft.fix(title, Safety.SAFE)
-    if written is not None:
+    if written is not None or whole:
         return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
     changes = "a numpy number gets torch's default dtype, not its own"
     if guessed:

@@ -10,7 +10,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.passes import Loop, bound_again, element_of, in_every_pass, loop_of
-from syncscope.codemod.patterns.reads import as_listed, read_of
+from syncscope.codemod.patterns.reads import as_listed, in_size, read_of
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -36,6 +36,7 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: finite[n]; labels: label[m]",
+        rule="host-read",
     ),
     Example(
         """
@@ -60,16 +61,41 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n]; lengths: int[m]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def cut(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten().clamp(min=1)
+            for i, length in enumerate(lengths):
+                x[i, length - 1 :] = 0.0  # !
+            return x
+        """,
+        """
+        import torch
+
+        def cut(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten().clamp(min=1)
+            for i, length in enumerate(lengths.tolist()):
+                x[i, length - 1 :] = 0.0
+            return x
+        """,
+        Safety.SAFE,
+        "x: finite[4, n]; lengths: index[4] < n",
+        rule="tensor-as-size",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     read = as_listed(function, site.node)
-    if read is None or not isinstance(read[0], ast.Name) or function.captured(read[0].id):
+    element = read[0] if read is not None else in_size(function, site)
+    if not isinstance(element, ast.Name) or function.captured(element.id):
         return None
-    name = read[0].id
-    found = loop_of(function, read[0])
+    name = element.id
+    found = loop_of(function, element)
     tensor = element_of(function, found[1], found[2], name) if found is not None else None
     if found is None or tensor is None or bound_again(function, found[0], name):
         return None

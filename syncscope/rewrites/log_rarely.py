@@ -9,12 +9,12 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.pinning import made_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of
-from syncscope.rewrites.copy_without_waiting import made_of
 
 LOGGING = frozenset(
     """

@@ -134,6 +134,8 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     reading = joined(function, once) if len(once) > 1 else None
     if reading is None or not function.alone(notes[0].statement):
         return None
+    if not any(function.fact(n.tensor).confidence >= 2 for n in notes):  # what is read beside a tensor is one, too
+        return None
     kept = {ast.unparse(t) for n in notes[:-1] for t in targets(n.statement)}
     if any(ast.unparse(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
         return None
@@ -169,7 +171,7 @@ def as_note(function: Function, statement: ast.stmt) -> Note | None:
     sites = function.sites_in(statement)
     read = sites[0].node if len(sites) == 1 else None
     tensor = tensor_read(function, read)
-    if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 2:
+    if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 1:
         return None
     return Note(statement, read, tensor) if function.pure(tensor) and function.runs_first(statement, read) else None
 

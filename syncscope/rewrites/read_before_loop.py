@@ -13,7 +13,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
-from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.patterns.reads import as_listed, in_size
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -50,6 +50,7 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: finite[n]; lengths: int[m]",
+        rule="host-read",
     ),
     Example(
         """
@@ -69,12 +70,33 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n]; scores: normal[m]; k: count",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def means(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.abs() + 1
+            return [x[i, : lengths[i]].mean() for i in range(len(lengths))]  # !
+        """,
+        """
+        import torch
+
+        def means(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.abs() + 1
+            lengths_list = lengths.tolist()
+            return [x[i, : lengths_list[i]].mean() for i in range(len(lengths))]
+        """,
+        Safety.UNSAFE,
+        "x: finite[4, n]; lengths: index[4] < n",
+        rule="tensor-as-size",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    found = entry(function, site.node)
+    found = entry(function, site)
     loop = outermost(function, *found) if found is not None else None
     if found is None or loop is None:
         return None
@@ -92,9 +114,10 @@ def of_loop(function: Function, loop: Repeated) -> dict[str, Fix]:
     """What a loop reads element by element, by the tensor's name, and the fix for all reads of it."""
     reads: dict[str, dict[ast.AST, tuple[ast.Subscript, ast.Name]]] = {}
     for site in function.sites:
-        found = entry(function, site.node)
+        found = entry(function, site)
         if found is not None and outermost(function, *found) is loop:
-            reads.setdefault(found[1].id, {})[site.node] = found
+            node = found[0] if in_size(function, site) is found[0] else site.node
+            reads.setdefault(found[1].id, {})[node] = found
     fixes = {name: of_tensor(function, loop, each) for name, each in reads.items()}
     return {name: fix for name, fix in fixes.items() if fix is not None}
 
@@ -124,11 +147,13 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
     )
 
 
-def entry(function: Function, node: ast.AST) -> tuple[ast.Subscript, ast.Name] | None:
-    """The `t[i]` that is read as a number, and t: a tensor that has a name, with a whole number for each of its dimensions."""
-    read = as_listed(function, node)
-    match read:
-        case (ast.Subscript(value=ast.Name() as tensor, slice=index) as taken, _):
+def entry(function: Function, site: Site) -> tuple[ast.Subscript, ast.Name] | None:
+    """The `t[i]` that is read as a number, or is a size, and t: a tensor that has a name, with a whole number for each of its
+    dimensions.
+    """
+    read = as_listed(function, site.node)
+    match read[0] if read is not None else in_size(function, site):
+        case ast.Subscript(value=ast.Name() as tensor, slice=index) as taken:
             fact, parts = function.fact(tensor), each_of(index)
             own = function.binds(tensor.id) or tensor.id in function.parameters
             if fact.is_tensor and fact.confidence >= 2 and fact.ndim in (len(parts), None) and own:

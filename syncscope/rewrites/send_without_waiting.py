@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, is_list, waits_around
+from syncscope.codemod.patterns.listed import TAKEN_OVER, called_few, is_list, made_of_list, shaped, waits_around
 from syncscope.codemod.together import together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
@@ -110,17 +110,37 @@ EXAMPLES = (
         import numpy as np
         import torch
 
-        def placed(x: torch.Tensor, boxes: np.ndarray):
-            return x[:, :4] - torch.from_numpy(boxes).to(x.device)  # !
+        def placed(x: torch.Tensor, image: np.ndarray):
+            return x[:, :4] - torch.from_numpy(image).to(x.device)  # !
         """,
         """
         import numpy as np
         import torch
 
-        def placed(x: torch.Tensor, boxes: np.ndarray):
-            return x[:, :4] - torch.from_numpy(boxes).to(x.device, non_blocking=True)
+        def placed(x: torch.Tensor, image: np.ndarray):
+            return x[:, :4] - torch.from_numpy(image).to(x.device, non_blocking=True)
         """,
         Safety.SUGGEST,
+        rule="created-on-host",
+    ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def kept(x: torch.Tensor, keep_mask: np.ndarray, labels: np.ndarray):
+            shown = torch.from_numpy(keep_mask).float().to(x.device)  # !
+            return x * shown, torch.from_numpy(labels[:8]).long().cuda()  # !
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def kept(x: torch.Tensor, keep_mask: np.ndarray, labels: np.ndarray):
+            shown = torch.from_numpy(keep_mask).float().to(x.device, non_blocking=True)
+            return x * shown, torch.from_numpy(labels[:8]).long().cuda(non_blocking=True)
+        """,
+        Safety.UNSAFE,
         rule="created-on-host",
     ),
 )
@@ -172,14 +192,15 @@ def _of_call(site: Site, function: Function) -> Fix | None:
     keywords = {k.arg: k.value for k in call.keywords}
     draft = Draft(function)
     match call:
-        case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="to" | "cuda")):
-            name = function.dotted(made.func)
-            known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and not keywords
-            if not known or any(k.arg == "requires_grad" for k in made.keywords):
+        case ast.Call(func=ast.Attribute(value=ast.Call() as moved, attr="to" | "cuda")):
+            made = shaped(function, moved)
+            name = function.dotted(made.func) if isinstance(made, ast.Call) else None
+            known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and keywords.keys() <= {"device", "dtype"}
+            if not known or not isinstance(made, ast.Call) or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
             draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-            listed = name != SHARED and len(made.args) == 1 and is_list(function, made.args[0])
-            if listed and not waits_around(function, call):
+            few = made_of_list(function, moved) or called_few(function, moved)
+            if few and not waits_around(function, call):
                 return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
             told = HOST if name != SHARED else "nobody may write the array meanwhile"
             return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {told}")
@@ -206,7 +227,7 @@ def _of_call(site: Site, function: Function) -> Fix | None:
             draft.replace(call, template, values=values, x=of, dtype=dtype)
         case _:
             return None
-    if listed and not waits_around(function, call):
+    if (listed or called_few(function, call)) and not waits_around(function, call):
         return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
     return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {HOST}")
 

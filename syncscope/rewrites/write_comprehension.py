@@ -20,6 +20,7 @@ from syncscope.model.source import Span
 BESIDE = True
 IMPORT = "from syncscope.kernels import comprehension"
 FUSED = "fused on the device ocl, torch's operators elsewhere; sums may differ in their last bits"
+IMPORTED = "your code then imports syncscope, which has to be installed where it runs"
 EXAMPLES = (
     Example(
         """
@@ -255,4 +256,4 @@ def said(site: Site, function: Function, masked: Masked) -> str:
     ]
     if floats:
         told.append(f"{', '.join(floats)} must be floating point")
-    return "; ".join((*told, FUSED))
+    return "; ".join((*told, FUSED, IMPORTED))

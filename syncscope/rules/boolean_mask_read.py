@@ -45,6 +45,7 @@ REWRITES = (
     "index_before_steps",
     "ignore_in_cross_entropy",
     "sum_losses_by_mask",
+    "keep_hardest",
     "reduce_with_mask",
     "choose_with_where",
     "fill_own_column",

@@ -14,6 +14,7 @@ What to do
 - `torch.histc(x, bins, low, high)` with a range that is known does not ask for it.
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
+- `torch.normal(mean, std)` asks whether a deviation is negative: `mean + std * torch.randn_like(std)` does not.
 - torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
 
@@ -24,7 +25,9 @@ Where it runs in every step and the function has a form that is told what it wou
 
 Fix safety
 ----------
-Unsafe, because `data.num_graphs` is what torch_geometric's loader gives, and counts graphs without nodes, too.
+Unsafe, because `data.num_graphs` is what torch_geometric's loader gives, and counts graphs without nodes, too. Noise that is
+drawn and scaled is the same numbers as `torch.normal` gives; unsafe, because nobody asks any more whether a deviation is
+negative, and gradients go through it.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ SEEN_AS = (
     "aten::_to_copy",
     "aten::copy_",
 )
-REWRITES = ("pass_number_of_graphs",)
+REWRITES = ("pass_number_of_graphs", "draw_without_check")
 READ = {  # last word of the call: what it needs
     "histc": "the smallest and the largest value for its range",
     "cov": "whether there are enough observations",

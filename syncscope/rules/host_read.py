@@ -68,6 +68,7 @@ REWRITES = (
     "merge_reads_of_statement",
     "clamp_on_device",
     "keep_on_device",
+    "divide_by_tensor",
     "check_number_on_device",
     "log_rarely",
     "give_meter_the_tensor",

@@ -21,8 +21,9 @@ the copy stays, and only the wait can go.
 Fix safety
 ----------
 Safe where the index is made of whole numbers that count, for it alone. Unsafe where it is drawn: the device's generator
-draws other numbers for the same seed. Any other index is only suggested to be sent: nothing pins its memory, and one in
-pinned memory that is written again before the copy is made is copied as it then is.
+draws other numbers for the same seed. Any other index of whole numbers is sent without waiting: unsafe, because it is for the
+backend to take it over before it returns, as CUDA does, and because one in pinned memory that is written again before the copy
+is made is copied as it then is.
 """
 
 from __future__ import annotations

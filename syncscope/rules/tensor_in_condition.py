@@ -37,7 +37,9 @@ SEVERITY = Severity.WARNING
 OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
+    "keep_hardest",
     "draw_on_host",
+    "choose_in_every_pass",
     "choose_assignment",
     "choose_return",
     "choose_expression",

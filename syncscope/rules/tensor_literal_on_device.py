@@ -14,8 +14,9 @@ Fix safety
 Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives
 `torch.tensor` its own dtype. A list of numbers that are written out can be made once for each device, by a function that is
 cached: unsafe, because all calls are then given the same tensor. In a module it may be a buffer: `self.register_buffer("k",
-..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: suggested, not applied,
-because nothing pins that memory, and it is for the backend to have taken them over before it returns, as CUDA does.
+..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: unsafe, because it is for
+the backend to have taken them over before it returns, as CUDA does; suggested where they may be more than the 2 MB that CUDA
+takes over at once.
 """
 
 from __future__ import annotations

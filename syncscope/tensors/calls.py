@@ -350,6 +350,8 @@ def assumed_method(call: Call) -> Fact:
             picked_from_host(call.frame, at, True)
         call.receiver = tensor(confidence=2, why=call.node)
         return tensor_method(call)
+    if word == "item" and (args or call.keywords):
+        return UNKNOWN  # a tensor's takes nothing: an entry of a list view, of a dict
     if word in SHARED:
         confidence = 2 if word in ("item", "nonzero", "any", "all") and call.frame.alone else 1
         if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):

@@ -149,7 +149,7 @@ def _site(
         always = any(isinstance(s, ast.Expr) and s.value is node for s in body)
         heat = judge.of_switch(heat) if always else heat
     if heat.whole:
-        heat = accepted(wait, function, heat) or heat
+        heat = accepted(wait, function, heat, module) or heat
     return Site(
         wait.op,
         Place(module.path, line),

@@ -22,10 +22,10 @@ CASES = {  # what follows, and what is offered
     "x[torch.eye(n, 4, dtype=torch.bool)] = 0.0": {Safety.SAFE},
     "return x[torch.eye(n, 4, dtype=torch.bool)]": {None},  # a mask is best looked through on the host
     "return x[torch.randperm(n)]": {Safety.UNSAFE},
-    "rows = torch.arange(n)\n    return rows.tolist(), x[rows]": {Safety.SUGGEST},  # and read on the host
+    "rows = torch.arange(n)\n    return rows.tolist(), x[rows]": {Safety.UNSAFE},  # and read on the host: sent
     "rows = torch.arange(n)\n    x = x.exp()\n    return x[rows, labels]": {
-        Safety.SUGGEST
-    },  # another x than where it was made
+        Safety.UNSAFE
+    },  # another x than where it was made: sent
     "rows = torch.arange(n)\n    return x[rows, labels]": {Safety.SAFE},
     "return [x[torch.arange(n)] for x in (x.exp(), x)]": {Safety.SAFE},
 }
@@ -37,8 +37,10 @@ def test_an_index_is_made_on_the_device_where_it_serves_for_nothing_else(code: s
     found = [f.fix for f in findings(whole, "host-tensor-as-index")]
     assert {fix.safety if fix else None for fix in found} == CASES[code]
     for fix in found:
-        moved = fix is not None and any("device=x.device" in edit.text for edit in fix.edits)
-        assert moved == (fix is not None and fix.safety is not Safety.SUGGEST)
+        made = fix is not None and any("device=x.device" in edit.text for edit in fix.edits)
+        sent = fix is not None and any("rows.to(x.device, non_blocking=True)" in edit.text for edit in fix.edits)
+        assert made + sent == (fix is not None)
+        assert sent == ("rows.tolist()" in code or "x = x.exp()" in code)
 
 
 def test_the_example_gives_the_same_where_there_is_no_gpu() -> None:

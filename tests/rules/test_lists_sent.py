@@ -71,10 +71,36 @@ import numpy as np
 import torch
 
 def f(x: torch.Tensor, array: np.ndarray):
-    labels = torch.from_numpy(array).{dtype}()
-    return x.sum() + labels.to(x.device)
+    image = torch.from_numpy(array).{dtype}()
+    return x.sum() + image.to(x.device)
 """
     assert {f.fix.safety for f in findings(code, "blocking-upload") if f.fix is not None} == {safety}
+
+
+@pytest.mark.parametrize(
+    ("name", "safety"),
+    [
+        ("labels", Safety.UNSAFE),
+        ("keep_mask", Safety.UNSAFE),
+        ("src_lens", Safety.UNSAFE),
+        ("boxes", Safety.UNSAFE),
+        ("picture", Safety.SUGGEST),
+        ("masking", Safety.SUGGEST),
+        ("self.table", Safety.SUGGEST),
+    ],
+)
+def test_what_is_called_as_what_is_few_is_sent_by_command(name: str, safety: Safety) -> None:
+    code = f"""
+import numpy as np
+import torch
+
+def f(self, x: torch.Tensor, given):
+    {name.replace("self.table", "other")} = np.asarray(given)
+    return x + torch.from_numpy({name}).float().to(x.device)
+"""
+    fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
+    assert [fix.safety for fix in fixes] == [safety]
+    assert all("non_blocking=True)" in fix.edits[0].text for fix in fixes)
 
 
 def test_lists_that_are_sent_one_after_the_other_are_one_fix() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rules.driver import config, fixed
+from rules.driver import FIXES, HEAD, config, fixed
 
 from syncscope.linter.engine import check, check_file
 from syncscope.model.finding import Safety
@@ -210,3 +210,18 @@ def test_a_number_that_is_read_and_converted_is_read_from_the_tensor(low: str, h
     assert after.count("tolist") == 1
     y = torch.tensor([[0.5, -2.0], [1.5, 3.25]])
     assert repr(last_function(code)(y)) == repr(last_function(after)(y))
+
+
+def test_what_a_dict_is_given_is_read_before_the_dict_changes() -> None:
+    code = (
+        "class Learner:\n    def update(self, obs: torch.Tensor, lr):\n        info = self.begin(obs=obs)\n"
+        "        a, b = self.net(obs)\n        a, b = a.reshape([-1]), b.reshape([-1])\n"
+        "        loss = torch.nn.functional.mse_loss(a, b)\n        loss.backward()\n"
+        '        info.update({"loss": loss.item(), "a": a.mean().item(), "b": b.mean().item(), "lr": lr})\n'
+        "        info.update(self.end(info=info, loss=loss))\n        return info\n"
+    )
+    after = fixed(HEAD + code, "host-read", allowed=FIXES)
+    assert "loss_value, a_value, b_value = torch.stack((loss, a.mean(), b.mean())).tolist()\n" in after
+    assert '"loss": loss_value, "a": a_value, "b": b_value, "lr": lr' in after
+    written = code.replace('info.update({"loss"', 'self.net(a.zero_(), {"loss"')
+    assert "loss_value" not in fixed(HEAD + written, "host-read", allowed=FIXES)

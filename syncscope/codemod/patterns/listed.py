@@ -9,21 +9,65 @@ https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import SHAPING
+from syncscope.codemod.patterns.made_on_host import COPYING, SHAPING
 from syncscope.codemod.writes import written_after
-from syncscope.model.fact import Value
+from syncscope.model.fact import Dtype, Value
 from syncscope.model.ops import Family
 
+FROM_HOST = {"torch.tensor", "torch.from_numpy", "torch.as_tensor"}
 MAKERS = {"torch.tensor", "torch.Tensor", *(f"torch.{kind}Tensor" for kind in ("Float", "Long", "Int", "Bool"))}
 CONVERTING = {"long", "float", "int", "bool", "double"}
 WAIT_ON = (Family.READ, Family.SHAPE)
 GIVES_LISTS = {"list", "sorted"}
+FEW = re.compile(
+    r"(?:^|_)(?:ind|idx|index|id|mask|len|length|label|class|action|reward|done|weight|assign|center|count|num|step|row|col|box"
+    r"|scale|mean|std|prob|prior|sigma|quantile|perm|order)(?:s|es)?(?:$|_)|(?:^|_)(?:indices|classes)(?:$|_)|^[a-z]?(?:len|idx|ind)s?$"
+)
+"""What people call what has a number for each example, box or class: positions, lengths, labels, weights."""
 TAKEN_OVER = (
     "CUDA takes it over before the call returns, up to 2 MB on an H100, and waits for more as before; another backend must "
     "take it over, too"
 )
+
+
+def of_few(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is most likely of less than 2 MB: made of a list, of one dimension or none, of whole numbers or a mask,
+    or called as these are. What an object keeps is sent each time, and is worth more than that.
+    """
+    fact = function.fact(tensor)
+    if made_of_list(function, tensor) or fact.dtype in (Dtype.INT, Dtype.BOOL) or called_few(function, tensor):
+        return True
+    root = shaped(function, tensor)
+    while isinstance(root, (ast.Attribute, ast.Subscript, ast.BinOp)):
+        root = root.left if isinstance(root, ast.BinOp) else root.value
+    kept = isinstance(root, ast.Name) and root.id == "self"
+    return fact.ndim in (0, 1) and not kept
+
+
+def called_few(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor, or the array that it is made of, is called as what has few elements."""
+    values = shaped(function, tensor)
+    if isinstance(values, ast.Call) and function.dotted(values.func) in FROM_HOST and len(values.args) == 1:
+        values = values.args[0]
+    while isinstance(values, ast.Subscript):
+        values = values.value
+    name = values.attr if isinstance(values, ast.Attribute) else values.id if isinstance(values, ast.Name) else ""
+    return FEW.search(name.lower()) is not None
+
+
+def shaped(function: Function, tensor: ast.expr) -> ast.expr:
+    """What a tensor is under `.float()`, `.view(...)` and the like: the call that makes it, or a name."""
+    while True:
+        match tensor:
+            case ast.Call(func=ast.Attribute(value=inner, attr=word)) if (
+                word in SHAPING | COPYING | CONVERTING and function.dotted(tensor.func) is None
+            ):
+                tensor = inner
+            case _:
+                return tensor
 
 
 def made_of_list(function: Function, tensor: ast.expr) -> bool:

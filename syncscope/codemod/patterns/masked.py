@@ -156,6 +156,8 @@ class Masked:
                 raise CannotRewrite("a column meets a vector")
             return self.of_two(node, x, y), other if numbers[0] else one
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+            if self.apart_in_kind(node.left, node.comparators[0]):
+                raise CannotRewrite("one side holds whole numbers, and nothing says that the other does")
             (x, one), (y, _) = part(node.left), part(node.comparators[0])
             return f"({x} {_OPERATORS[type(node.ops[0])]} {y})", one
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -166,6 +168,14 @@ class Masked:
             made = [part(x) for x in (op.base, *op.args)]
             return _called(op.name, [x for x, _ in made]), made[0][1]
         raise CannotRewrite("nothing that index notation has")
+
+    def apart_in_kind(self, *sides: ast.expr) -> bool:
+        """Whether one side is known to hold whole numbers or truth values, and of the other nothing is known: `best == label`.
+
+        A parameter has a type, and one of `float` takes no labels.
+        """
+        kinds = [self.site.fact_of(side).dtype for side in sides if self.function.constant(side) is None]
+        return Dtype.UNKNOWN in kinds and not {Dtype.INT, Dtype.BOOL}.isdisjoint(kinds)
 
     def row(self, node: ast.expr) -> str:
         """The element `c` of the row that is selected."""

@@ -129,6 +129,9 @@ def counts(function: Function, made: ast.Call) -> bool:
 def own_int(function: Function, number: ast.expr) -> bool:
     """Whether this is a size or a count, which is an int of Python's: one of numpy's gives a tensor its own dtype."""
     made = function.value(number)
+    match made:
+        case ast.Call(func=ast.Name(id="sum"), args=[ast.GeneratorExp(elt=each) | ast.ListComp(elt=each)]):
+            return seen(function, each, "len({x})") is not None  # of several, all in all
     sized = seen(function, made, "len({x})", "{x}.size({n})", "{x}.numel()", "{x}.dim()", "{x}.shape[{n}]")
     return sized is not None and is_whole(function, number)
 

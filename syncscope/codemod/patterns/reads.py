@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.ops import Op
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 FLOATS = "what float() reads must be floating point"
@@ -78,8 +79,30 @@ def as_listed(function: Function, read: ast.AST) -> tuple[ast.expr, ast.expr] | 
     return None
 
 
+def in_size(function: Function, site: Site) -> ast.expr | None:
+    """The one tensor in what a size or a bound is computed of, `n[i]` of `x[: n[i] - 1]`: a number of Python's does as well."""
+    part: ast.expr | None = site.operand if site.op is Op.SIZE else None
+    while isinstance(part, (ast.BinOp, ast.UnaryOp)):
+        if isinstance(part, ast.UnaryOp):
+            part = part.operand if isinstance(part.op, ast.USub) else None
+            continue
+        sides = [side for side in (part.left, part.right) if function.fact(side).is_tensor]
+        other = part.right if part.left in sides else part.left
+        plain = isinstance(part.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)) and len(sides) == 1
+        known = function.constant(other) is not None or function.fact(other).kind is Value.SCALAR
+        part = sides[0] if plain and known else None
+    return part
+
+
+def _in_sizes(function: Function) -> set[int]:
+    """The tensors of a function that sizes are computed of, by their `id`."""
+    return {id(part) for site in function.sites if (part := in_size(function, site)) is not None}
+
+
 def read_of(function: Function, use: ast.Name) -> tuple[ast.expr, ast.expr] | None:
-    """The read of a number that a use of a name is in: `t.item()`, `int(t)`."""
+    """The read of a number that a use of a name is in: `t.item()`, `int(t)`; the name itself where it is taken as a size."""
+    if id(use) in function.once("in sizes", function.scope, lambda: _in_sizes(function)):
+        return use, use
     outer = function.parent(use)
     read = as_listed(function, function.parent(outer) or outer) if isinstance(outer, ast.Attribute) else None
     read = read or (as_listed(function, outer) if outer is not None else None)

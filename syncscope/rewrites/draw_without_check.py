@@ -1,0 +1,85 @@
+"""`torch.normal(mean, std)` as `mean + std * torch.randn_like(std)`: torch asks whether a deviation is negative, and waits."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.proofs import one_value, same_shape
+from syncscope.codemod.templates import Part
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+CALLS = ("torch.normal({m}, {s})", "torch.normal(mean={m}, std={s})", "torch.normal({m}, std={s})")
+ZEROS = ("torch.zeros_like({x})", "0", "0.0")
+ONES = ("torch.ones_like({x})", "torch.ones_like({x}) * {c}", "{c} * torch.ones_like({x})")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def sample(mean: torch.Tensor, log_variance: torch.Tensor):
+            std = torch.exp(0.5 * log_variance)
+            return torch.normal(mean, std)  # !
+        """,
+        """
+        import torch
+
+        def sample(mean: torch.Tensor, log_variance: torch.Tensor):
+            std = torch.exp(0.5 * log_variance)
+            return mean + std * torch.randn_like(std)
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
+        def disturbed(x: torch.Tensor, scale: float):
+            spread = scale * x.std(dim=0, keepdim=True).expand_as(x)
+            noise = torch.normal(mean=0.0, std=spread)  # !
+            return x + noise, torch.normal(torch.zeros_like(x), torch.ones_like(x))  # !
+        """,
+        """
+        import torch
+
+        def disturbed(x: torch.Tensor, scale: float):
+            spread = scale * x.std(dim=0, keepdim=True).expand_as(x)
+            noise = spread * torch.randn_like(spread)
+            return x + noise, torch.randn_like(x)
+        """,
+        Safety.UNSAFE,
+    ),
+)
+CHECKED = "a negative deviation no longer raises an error"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    found = seen(function, call, *CALLS)
+    if found is None or not isinstance(call, ast.Call):
+        return None
+    mean, std = found["m"], found["s"]
+    if not function.fact(std).is_tensor or function.mixed(std):
+        return None
+    draft, changes, text = Draft(function), [CHECKED], function.file.text
+    centred, even = seen(function, mean, *ZEROS) is not None, seen(function, std, *ONES)
+    parts: dict[str, Part] = {}
+    if even is not None and all(function.pure(part) for part in even.values()):
+        noise, parts = "{c} * torch.randn_like({x})" if "c" in even else "torch.randn_like({x})", {**even}
+    else:
+        parts["s"] = name = draft.named(std, "std")
+        if name is std and not function.pure(std):
+            return None
+        noise = "{s} * torch.randn_like({s})"
+    if not centred and not one_value(function, function.fact(mean), mean) and not same_shape(function, mean, std):
+        changes.append(f"{text(mean)} and {text(std)} must have one shape")
+    through = [] if centred else [mean]
+    through = [text(t) for t in (*through, *([] if even is not None else [std])) if function.fact(t).is_tensor]
+    if through:
+        changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
+    draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)
+    return draft.fix("draw the noise, and scale it", Safety.UNSAFE, "; ".join(changes))

@@ -1,0 +1,236 @@
+"""What packages that nobody had looked at write, and what is written instead: each a class of waits that had no fix."""
+
+from pathlib import Path
+
+import pytest
+from rules.driver import FIXES, HEAD, config, findings, fixed
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check, check_file
+from syncscope.model.finding import Safety
+
+
+@pytest.mark.parametrize(
+    ("call", "instead", "told"),
+    [
+        ("torch.normal(mean, std)", "mean + std * torch.randn_like(std)", "gradients go through mean and std"),
+        ("torch.normal(0.0, std)", "std * torch.randn_like(std)", "gradients go through std"),
+        ("torch.normal(mean=torch.zeros_like(std), std=std * 2)", "(std * 2) * torch.randn_like(std * 2)", "std * 2"),
+        ("torch.normal(torch.zeros_like(std), torch.ones_like(std) * 3)", "3 * torch.randn_like(std)", "negative"),
+        ("torch.normal(mean, std, generator=other)", None, ""),
+        ("torch.normal(mean, 2.0)", None, ""),
+    ],
+)
+def test_noise_of_which_nobody_asks_whether_it_is_negative(call: str, instead: str | None, told: str) -> None:
+    torch = pytest.importorskip("torch")
+    code = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor, other=None):\n    return {call}\n"
+    after = fixed(code, "hidden-read", allowed=FIXES)
+    assert after == (code if instead is None else code.replace(call, instead))
+    fixes = [f.fix for f in findings(code, "hidden-read") if f.fix is not None]
+    assert all(told in fix.changes and "negative deviation" in fix.changes for fix in fixes)
+    made = []
+    for text in (code, after):  # the same numbers, bit for bit
+        space: dict[str, object] = {}
+        exec(text, space)
+        torch.manual_seed(3)
+        made.append(space["f"](torch.linspace(-1, 1, 7), torch.linspace(0, 2, 7)))  # type: ignore[operator]
+    assert torch.equal(*made)
+
+
+COMPARED = """
+import torch
+
+def accuracy(logits: torch.Tensor, label, ignored: int):
+    best = logits.argmax(1)
+    valid = label != ignored
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    "whole", ["(best[valid] == label[valid]).float().mean()", "(label[valid] == best[valid]).sum()"]
+)
+def test_no_comprehension_takes_labels_for_fractions(whole: str) -> None:
+    fixes = [f.fix for f in findings(COMPARED.format(whole), "boolean-mask-read") if f.fix is not None]
+    assert all("comprehension" not in e.text for fix in fixes for one in (fix, fix.also) if one for e in one.edits)
+    known = COMPARED.replace("label, ignored", "label: torch.LongTensor, ignored").format(whole)
+    also = [fix.also or fix for f in findings(known, "boolean-mask-read") if (fix := f.fix) is not None]
+    assert any("int(N) label" in e.text for fix in also for e in fix.edits)
+    assert any("your code then imports syncscope" in fix.changes for fix in also)
+
+
+LOADED = """
+import torch
+from torch.utils.data import DataLoader
+
+
+class Trainer:
+    def train(self, model, data, optimizer):
+        loader = DataLoader(data, batch_size=8)
+        for batch in loader:
+            inputs = self._place(batch)
+            model(**inputs).backward()
+            optimizer.step()
+
+    def test(self, model, data):
+        held_out = DataLoader(data, batch_size=8)
+        for batch in held_out:
+            inputs = self._place(batch)
+            model(**inputs)
+
+    def _place(self, batch):
+        inputs = {name: value.to(self.device) for name, value in batch.items()}
+        return inputs
+"""
+
+
+def test_a_batch_that_a_method_places_is_pinned_by_the_loaders_of_its_callers() -> None:
+    found = [f.fix for f in check("x.py", LOADED.encode(), Config()).findings if f.rule == "blocking-upload"]
+    assert found
+    assert {fix.safety for fix in found if fix} == {Safety.UNSAFE}
+    after = fixed(LOADED, "blocking-upload", allowed=FIXES)
+    assert after.count("DataLoader(data, batch_size=8, pin_memory=True)") == 2
+    assert after.count("to(self.device, non_blocking=True)") == 1
+    other = LOADED.replace("        for batch in held_out:\n", "        for batch in data.rows():\n")
+    assert "pin_memory" not in fixed(other, "blocking-upload", allowed=FIXES)
+
+
+@pytest.mark.parametrize(("said", "safety"), [("pin_memory=True", Safety.UNSAFE), ("pin_memory=False", None)])
+def test_a_batch_is_pinned_where_another_file_of_the_project_says_so(
+    said: str, safety: Safety | None, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (tmp_path / "data.py").write_text(
+        f"from torch.utils.data import DataLoader\n\n\ndef make(data):\n    return DataLoader(data, {said})\n"
+    )
+    step = "def train(model, loader, optimizer, device):\n    for image, mask in loader:\n        image = image.to(device)\n"
+    step += "        model(image).mean().backward()\n        optimizer.step()\n"
+    (tmp_path / "train.py").write_text(HEAD + step)
+    fixes = [f.fix for f in check_file(str(tmp_path / "train.py"), config()).findings if f.rule == "blocking-upload"]
+    made = {fix.safety for fix in fixes if fix is not None} - {Safety.SUGGEST}
+    assert made == ({safety} if safety else set())
+
+
+HARD = """
+import torch
+import torch.nn.functional as F
+
+class Hard(torch.nn.Module):
+    def __init__(self, thresh: float, least: int):
+        super().__init__()
+        self.thresh, self.least = thresh, least
+
+    def forward(self, logits: torch.Tensor, label: torch.LongTensor):
+        loss = F.cross_entropy(logits, label, reduction="none"){flat}
+        hard = loss[loss > self.thresh]
+        if {asked}:
+            hard, _ = loss.topk(self.least)
+        return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flat", "asked", "result", "kept"),
+    [
+        (".view(-1)", "hard.numel() < self.least", "hard.mean()", True),
+        ("", "len(hard) < self.least", "torch.mean(hard)", True),
+        (".view(-1)", "hard.numel() < 2 * self.least", "hard.mean()", False),
+        (".view(-1)", "hard.numel() < self.least", "hard.mean(), hard.numel()", False),
+        (".view(-1)", "hard.numel() > self.least", "hard.mean()", False),
+    ],
+)
+def test_the_hardest_are_kept_by_a_mask(flat: str, asked: str, result: str, kept: bool) -> None:
+    code = HARD.replace("{flat}", flat).replace("{asked}", asked).replace("{result}", result)
+    after = fixed(code, "boolean-mask-read", allowed=FIXES)
+    assert ("hard = loss.sort(descending=True).values" in after) == kept
+    texts = [
+        f.fix.changes
+        for f in findings(code, "boolean-mask-read")
+        if f.fix is not None and f.fix.rewrite == "keep_hardest"
+    ]
+    assert all(("one dimension" in text) == (not flat) for text in texts)
+
+
+CRITERION = """
+import torch
+
+class Criterion(torch.nn.Module):
+    def loss_boxes(self, outputs, indices, num_boxes):
+        return {"bbox": outputs.abs().sum() / num_boxes{more}}
+
+    def forward(self, outputs: torch.Tensor, indices, count: torch.Tensor):
+        num_boxes = torch.clamp(count.sum() / world(), min=1).item()
+        losses = self.loss_boxes(outputs, indices, num_boxes)
+        losses.update(self.loss_boxes(outputs * 2, indices, num_boxes=num_boxes))
+        return losses
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "safety"),
+    [
+        ("", Safety.UNSAFE),
+        (', "dice": dice_loss(outputs, num_boxes)', Safety.SUGGEST),
+        (', "count": int(num_boxes)', None),
+        (', "none": 0 if num_boxes > 1 else 1', None),
+    ],
+)
+def test_what_methods_only_divide_by_stays_a_tensor(more: str, safety: Safety | None) -> None:
+    code = CRITERION.replace("{more}", more)
+    fixes = [f.fix for f in findings(code, "host-read") if f.fix is not None and f.fix.rewrite == "divide_by_tensor"]
+    assert [fix.safety for fix in fixes] == ([safety] if safety else [])
+    assert all(".squeeze()" in fix.edits[0].text for fix in fixes)
+
+
+def test_the_number_of_all_boxes_is_filled_in_on_the_device() -> None:
+    code = (
+        f"{HEAD}def f(targets, x: torch.Tensor):\n    num_boxes = sum(len(t['labels']) for t in targets)\n"
+        "    return torch.as_tensor([num_boxes], dtype=torch.float, device=x.device)\n"
+    )
+    assert "torch.full((1,), num_boxes, dtype=torch.float, device=x.device)" in fixed(code, allowed=FIXES)
+    other = code.replace("sum(len(t['labels']) for t in targets)", "sum(targets)")
+    assert fixed(other, allowed=FIXES) == other
+
+
+def test_the_item_of_a_view_of_qt_is_no_number_of_a_tensor() -> None:
+    code = "import torch\n\n\ndef show(self, loss):\n    self.menu.model().item(3).setEnabled(False)\n    return loss.item()\n"
+    assert [f.place.line for f in findings(code, "host-read")] == [6]
+
+
+ROLLOUT = """
+import torch
+
+if __name__ == "__main__":
+    for update in range(args.updates):
+        for step in range(args.steps):
+            with torch.no_grad():
+                q = network(obs.cuda())
+            {}
+        loss = criterion(q, target)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        "obs, reward, done, info = envs.step(q.argmax(1).cpu().numpy())",
+        "actions = torch.argmax(q, dim=1).cpu().numpy()\n            obs, reward, done, info = envs.step(actions)",
+    ],
+)
+def test_what_an_environment_is_told_is_needed_on_the_host_in_a_script_too(acts: str) -> None:
+    checked = check("train.py", ROLLOUT.format(acts).encode(), Config())
+    assert any("environment" in f.heat.words for f in checked.also if f.rule == "host-copy")
+    assert not any(f.rule == "host-copy" for f in checked.findings)
+
+
+def test_what_waits_beside_what_stays_is_told_in_a_line() -> None:
+    code = (
+        f"{HEAD}class Net(torch.nn.Module):\n    def training_step(self, x: torch.Tensor, n: int):\n"
+        "        drawn = torch.distributions.MultivariateNormal(torch.zeros(n).to(x.device), torch.eye(n).to(x.device))\n"
+        "        return drawn.log_prob(x)\n"
+    )
+    checked = check("x.py", code.encode(), Config())
+    assert not any(f.rule == "created-on-host" for f in checked.findings)
+    assert any("same statement waits for something else" in f.heat.words for f in checked.also)
