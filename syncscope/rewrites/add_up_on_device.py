@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.devices import is_device, knows_float64
+from syncscope.codemod.patterns.devices import knows_float64
 from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import detached, number_of
-from syncscope.codemod.patterns.totals import addition, before_end, only_divided, seen_half_done, starting, used_after
-from syncscope.codemod.proofs import cast, real
+from syncscope.codemod.patterns.totals import (
+    addition,
+    before_end,
+    goes_round_devices,
+    is_float,
+    is_over,
+    only_divided,
+    seen_half_done,
+    starting,
+    used_after,
+)
+from syncscope.codemod.proofs import real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -20,7 +29,6 @@ from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 STAYS = Stays.LAST
 
-LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 EXAMPLES = (
     Example(
         """
@@ -314,7 +322,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     total, factor = added.total.id, added.factor
     given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))
     bound = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
-    begins = [value for assign, value in given if assign is not added.statement]
+    begins = [v for assign, v in given if assign is not added.statement and not is_over(function, assign, loop)]
     if len(begins) != len(bound) - (added.total in bound) or not begins:
         return None
     starts = [function.constant(value) for value in begins]
@@ -353,24 +361,21 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     title = "add up on the device, read once after the loop"
     if is_one_number(function, site, tensor) and not inside:
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
-        plain = "/" not in added.template and (factor is None or python_number(function, factor))
+        plain = (
+            "/" not in added.template
+            and "**" not in added.template
+            and (factor is None or python_number(function, factor))
+        )
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
             return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
     more = "" if whole or surely_float else f"; {function.file.quote(tensor)} must be real"
     more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
+    more += "; a power may differ in its last bit" if "**" in added.template else ""
     if factor is not None and not python_number(function, factor):
         more += f"; {function.file.text(factor)} must be a number of Python"
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
     return draft.fix(title, tier, f"{total} is {where}{more}")
-
-
-def goes_round_devices(function: Function, loop: ast.AST) -> bool:
-    """Whether each pass of a loop may be on another device: `for shard, device in ...`, `.cuda(rank)`."""
-    names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    to = (a for n in moved if getattr(n.func, "attr", "") in ("to", "cuda") for a in n.args)
-    return any(map(is_device, names)) or any(isinstance(n, ast.Name) and n.id in names for a in to for n in ast.walk(a))
 
 
 def is_long(function: Function, tensor: ast.expr) -> bool:
@@ -386,14 +391,3 @@ def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
     made = function.op(op.base) if op is not None and op.name == "sum" else None
     only_torch = only_torch or (made is not None and made.name in TORCH_ONLY)
     return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)
-
-
-def is_float(function: Function, tensor: ast.expr) -> bool:
-    """Whether a number is a float by its last cast, `hits.type(torch.float).sum()`, or because it is called a loss."""
-    op = function.op(tensor)
-    while op is not None and not (cast(function, op) or op.name in ("float", "double", "half")):
-        op = function.op(op.base)
-    if op is None:
-        return LOSS.search(function.file.text(tensor)) is not None
-    to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
-    return "float" in to or to.endswith(("double", "half"))

@@ -12,6 +12,8 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
+TITLE = "copy the index while the host goes on"
+CHANGES = f"{TAKEN_OVER}; an index in pinned memory must not be written again before the copy is made"
 EXAMPLES = (
     Example(
         """
@@ -55,6 +57,30 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def mixed(x: torch.Tensor, y: torch.Tensor, weight: float, show):
+            x, y = x.cuda(), y.cuda()
+            order = torch.randperm(len(x))
+            show(order)
+            pairs = weight * x + (1 - weight) * x[order]  # !
+            return pairs, y, y[order]  # !
+        """,
+        """
+        import torch
+
+        def mixed(x: torch.Tensor, y: torch.Tensor, weight: float, show):
+            x, y = x.cuda(), y.cuda()
+            order = torch.randperm(len(x))
+            show(order)
+            order = order.to(x.device, non_blocking=True)
+            pairs = weight * x + (1 - weight) * x[order]
+            return pairs, y, y[order]
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -64,13 +90,47 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None  # of a mask the true elements would be looked for on the device
     if not isinstance(taken, ast.Subscript) or not (named(taken.value) or is_entry(taken.value)):
         return None
+    if isinstance(index, ast.Name) and len(others := uses_of(function, site, index)) > 1:
+        return function.once(f"send {index.id}", others[0], lambda: at_once(function, index, others))
     draft = Draft(function)
     draft.replace(index, "{i}.to({x}.device, non_blocking=True)", i=index, x=taken.value)
-    return draft.fix(
-        "copy the index while the host goes on",
-        Safety.UNSAFE,
-        f"{TAKEN_OVER}; an index in pinned memory must not be written again before the copy is made",
-    )
+    root = taken.value.value if isinstance(taken.value, ast.Subscript) else taken.value
+    of_loader = isinstance(root, ast.Name) and root.id == "batch"  # which most likely is on the host, too
+    return draft.fix(TITLE, Safety.SUGGEST if of_loader else Safety.UNSAFE, CHANGES)
+
+
+def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscript]:
+    """The tensors of one block that an index of the host is taken from, where it serves for nothing else from the first on."""
+    statement = function.statement(site.node)
+    block = function.block(statement) if statement is not None else []
+    found = [
+        s.node
+        for s in function.sites
+        if s.op is site.op
+        and isinstance(s.node, ast.Subscript)
+        and s.operand is not None
+        and function.same_name(s.operand, index)
+    ]
+    first = function.statement(found[0]) if found else None
+    if (
+        first is None
+        or first not in block
+        or not all(named(u.value) and function.loop(u) is function.loop(first) for u in found)
+    ):
+        return []
+    start = function.file.span(first).start
+    after = [n for n in function.names(index.id) if function.file.span(n).start >= start]
+    return found if len(after) == len(found) and all(isinstance(n.ctx, ast.Load) for n in after) else []
+
+
+def at_once(function: Function, index: ast.Name, uses: list[ast.Subscript]) -> Fix | None:
+    """The fix for all that an index is taken from: it is sent once, before the first."""
+    first = function.statement(uses[0])
+    assert first is not None
+    draft = Draft(function)
+    draft.insert_before(first, f"{index.id} = {index.id}.to({{x}}.device, non_blocking=True)", x=uses[0].value)
+    one = function.file.text(uses[0].value)
+    return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}; {CHANGES}")
 
 
 def is_entry(node: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -80,6 +81,7 @@ PINS = re.compile(
     rb"""pin_memory(?:_device)?["']?\s*[=:]\s*(?!False)|\.pin_memory\("""
 )  # of a loader beside it, or of its settings
 CHANGES = "the tensor on the host must not be written before the copy is done"
+BESIDE = "what is copied beside it is waited for all the same"
 NOT_PINNED = (
     "nothing here pins its memory: CUDA takes up to 2 MB over at once (on an H100), and is waited for all the same where it is "
     "more, unless `.pin_memory()` comes before the copy, or its loader pins what it gives"
@@ -101,10 +103,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = copied(function, statement)
     if found is None or site.node not in found.calls:
         return None
-    if found.loader is None:
-        return found.fix
     block = function.block(statement)  # what a loader gives is copied there, all of it alike
     beside = [each for s in block if function.sites_in(s) and (each := copied(function, s)) is not None]
+    if found.loader is None:
+        waits = any(each.fix.safety is Safety.SUGGEST for each in beside)
+        return (
+            replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {BESIDE}") if waits else found.fix
+        )
     fixes = [each.fix for each in beside if each.loader is found.loader and each.fix.safety is found.fix.safety]
     key = f"uploads, {found.fix.safety.value}"
     return function.once(key, block[0], lambda: together(fixes)) if len(fixes) > 1 else found.fix

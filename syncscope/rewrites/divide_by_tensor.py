@@ -33,7 +33,7 @@ EXAMPLES = (
                 return known[loss](outputs, targets, num_boxes)
 
             def forward(self, outputs: dict[str, torch.Tensor], targets: torch.Tensor, counted: torch.Tensor, world_size: int):
-                num_boxes = torch.clamp(counted.sum() / world_size, min=1).item()  # !
+                num_boxes = torch.clamp(counted / world_size, min=1).item()  # !
                 return self.get_loss("boxes", outputs, targets, num_boxes)
         """,
         """
@@ -49,7 +49,7 @@ EXAMPLES = (
                 return known[loss](outputs, targets, num_boxes)
 
             def forward(self, outputs: dict[str, torch.Tensor], targets: torch.Tensor, counted: torch.Tensor, world_size: int):
-                num_boxes = torch.clamp(counted.sum() / world_size, min=1).squeeze()
+                num_boxes = torch.clamp(counted / world_size, min=1).squeeze()
                 return self.get_loss("boxes", outputs, targets, num_boxes)
         """,
         Safety.UNSAFE,

@@ -9,7 +9,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
+from syncscope.codemod.pattern import Parts, seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -55,6 +55,29 @@ EXAMPLES = (
         """
         import torch
 
+        def encode(layers, x: torch.Tensor, tokens: torch.LongTensor):
+            padding_mask = tokens.eq(1)
+            if not padding_mask.any():  # !
+                padding_mask = None
+            for layer in layers:
+                x = layer(x, padding_mask)
+            return x
+        """,
+        """
+        import torch
+
+        def encode(layers, x: torch.Tensor, tokens: torch.LongTensor):
+            padding_mask = tokens.eq(1)
+            for layer in layers:
+                x = layer(x, padding_mask)
+            return x
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
         def kept(x: torch.Tensor, mask: torch.BoolTensor):
             if not mask.any():  # !
                 return None
@@ -62,6 +85,21 @@ EXAMPLES = (
         """,
     ),
 )
+
+
+NO_MASK = "if {test}:\n    {m:name} = None"
+
+
+def without_none(function: Function, shortcut: ast.If, none: Parts, asked: ast.expr) -> Fix | None:
+    """`if not mask.any(): mask = None`, taken out: a mask of nothing masks nothing."""
+    about = seen(function, asked, *NOTHING)
+    if about is None or not function.same_name(about["x"], none["m"]):
+        return None
+    draft = Draft(function)
+    draft.remove(shortcut)
+    name = function.file.text(none["m"])
+    changes = f"{name} stays a tensor where it masks nothing: what takes it must do the same then as without one"
+    return draft.fix("keep the mask", Safety.SUGGEST, changes)
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -79,6 +117,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     asked = [test for test in tests if any(n is site.node for n in ast.walk(test))]
     if len(asked) != 1 or seen(function, asked[0], *NOTHING) is None:
         return None
+    if (none := seen(function, shortcut, NO_MASK)) is not None:
+        return without_none(function, shortcut, none, asked[0])
     last = shortcut.body[-1]
     made = last.value if isinstance(last, ast.Return) else None
     if made is None or not function.fact(made).is_tensor or not isinstance(function.block(shortcut)[-1], ast.Return):

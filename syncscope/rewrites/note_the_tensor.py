@@ -88,9 +88,33 @@ EXAMPLES = (
         """,
         Safety.SUGGEST,
     ),
+    Example(
+        """
+        import torch
+
+        class Model(torch.nn.Module):
+            def training_step(self, x: torch.Tensor, y: torch.Tensor):
+                loss = torch.nn.functional.mse_loss(self(x), y)
+                self.total += loss.item() * len(x)  # !
+                self.spread = 0.9 * self.spread + 0.1 * x.std().item()  # !
+                return loss
+        """,
+        """
+        import torch
+
+        class Model(torch.nn.Module):
+            def training_step(self, x: torch.Tensor, y: torch.Tensor):
+                loss = torch.nn.functional.mse_loss(self(x), y)
+                self.total += loss.detach() * len(x)
+                self.spread = 0.9 * self.spread + 0.1 * x.std().detach()
+                return loss
+        """,
+        Safety.SUGGEST,
+    ),
 )
 OF_LIGHTNING = set("on_step on_epoch prog_bar logger sync_dist rank_zero_only add_dataloader_idx".split())
 LOGGED = "it is kept in the tensor's own dtype, and read where it is written down"
+SUMMED = "then is a tensor: read it where it is written down; what compares or prints it before waits there"
 HELD = "then holds tensors: read them where they are written down, all at once; what compares or prints them before waits there"
 
 
@@ -102,6 +126,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     entry = function.parent(noted)
     call = function.parent(entry) if isinstance(entry, (ast.keyword, ast.Dict)) else entry
     logged = isinstance(call, ast.Call) and _tells_lightning(call)
+    if not logged and (total := _total(function, noted, entry)):
+        draft = Draft(function)
+        draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
+        return draft.fix("note the tensor", Safety.SUGGEST, f"{total} {SUMMED}")
     holder = "" if logged else _holder(function, noted, entry)
     if not logged and not holder:
         return None
@@ -182,6 +210,30 @@ def _holder(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:
     if not _root(holder) or key is None or any(function.same(n.slice, key) for n in asked):
         return ""
     return function.file.text(holder)
+
+
+def _total(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:
+    """What an object keeps that a number is added to, also as a running mean: `self.total += loss.item()`; "" otherwise."""
+    match entry:
+        case ast.AugAssign(target=ast.Attribute(value=ast.Name(id="self")) as total, op=ast.Add(), value=value) if (
+            value is noted
+        ):
+            pass
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            other = right if left is noted else left
+            match function.parent(entry):
+                case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as total], value=value) if (
+                    value is entry
+                ):
+                    if not any(isinstance(n, ast.Attribute) and n.attr == total.attr for n in ast.walk(other)):
+                        return ""
+                case _:
+                    return ""
+        case _:
+            return ""
+    own = [n for n in function.every(ast.Attribute) if n.attr == total.attr and isinstance(n.ctx, ast.Load)]
+    inside = {id(n) for n in ast.walk(function.statement(noted) or noted)}
+    return function.file.text(total) if all(id(n) in inside for n in own) else ""
 
 
 def _key(entry: ast.AST, noted: ast.expr) -> ast.expr | None:

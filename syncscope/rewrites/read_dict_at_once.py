@@ -75,11 +75,40 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        class MetricLogger:
+            def update(self, **kwargs):
+                for k, v in kwargs.items():
+                    if isinstance(v, torch.Tensor):
+                        v = v.item()  # !
+                    assert isinstance(v, (float, int))
+                    self.meters[k].update(v)
+        """,
+        """
+        import torch
+
+        class MetricLogger:
+            def update(self, **kwargs):
+                tensors = {k: v for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
+                if tensors:
+                    kwargs.update(zip(tensors, torch.hstack(tuple(tensors.values())).tolist()))
+                for k, v in kwargs.items():
+                    assert isinstance(v, (float, int))
+                    self.meters[k].update(v)
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
+ASKED = ("if isinstance({v:name}, {kind}):\n    {v} = {v}.item()",)
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
-    return in_comprehension(site, function) or in_a_loop(site, function)
+    return in_comprehension(site, function) or in_a_loop(site, function) or where_tensors(site, function)
 
 
 def in_comprehension(site: Site, function: Function) -> Fix | None:
@@ -128,3 +157,34 @@ def in_a_loop(site: Site, function: Function) -> Fix | None:
     all_read = f"{{r}}.update(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))"
     draft.replace(loop, all_read, r=found["r"], d=found["d"])
     return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")
+
+
+def where_tensors(site: Site, function: Function) -> Fix | None:
+    """The fix for `for k, v in d.items(): if isinstance(v, torch.Tensor): v = v.item()`, as meters take what they are given."""
+    loop = function.loop(site.node)
+    found = seen(function, loop.body[0], *ASKED) if isinstance(loop, ast.For) else None
+    over = seen(function, loop.iter, "{d:name}.items()") if found is not None and isinstance(loop, ast.For) else None
+    if found is None or over is None or not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple):
+        return None
+    value = loop.target.elts[-1]
+    asked = loop.body[0]
+    inside = isinstance(asked, ast.If) and any(n is site.node for n in ast.walk(asked.body[0]))
+    if not inside or not function.same_name(found["v"], value) or function.indent(loop).strip() or len(loop.body) < 2:
+        return None
+    draft, name, indent = Draft(function), function.fresh("tensors"), function.indent(loop)
+    picked = f"{name} = {{{{k}}: {{v}} for {{k}}, {{v}} in {{d}}.items() if isinstance({{v}}, {{kind}})}}"
+    read = f"{{d}}.update(zip({name}, torch.hstack(tuple({name}.values())).tolist()))"
+    draft.insert_before(
+        loop,
+        f"{picked}\n{indent}if {name}:\n{indent}    {read}",
+        d=over["d"],
+        k=loop.target.elts[0],
+        v=value,
+        kind=found["kind"],
+    )
+    draft.remove(asked)
+    text = function.file.text(over["d"])
+    changes = (
+        f"the tensors of {text} must have one dtype and one element in at most one dimension, and live on one device"
+    )
+    return draft.fix("read all tensors at once", Safety.UNSAFE, f"{changes}; {text} then holds numbers")

@@ -76,6 +76,7 @@ REWRITES = (
     "give_back_the_tensor",
     "note_the_tensor",
     "hand_on_the_tensor",
+    "take_number_of_graphs",
     "ask_every_few_passes",
 )
 EXAMPLES = (

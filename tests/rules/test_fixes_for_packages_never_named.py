@@ -159,7 +159,7 @@ class Criterion(torch.nn.Module):
         return {"bbox": outputs.abs().sum() / num_boxes{more}}
 
     def forward(self, outputs: torch.Tensor, indices, count: torch.Tensor):
-        num_boxes = torch.clamp(count.sum() / world(), min=1).item()
+        num_boxes = torch.clamp(count / world(), min=1).item()
         losses = self.loss_boxes(outputs, indices, num_boxes)
         losses.update(self.loss_boxes(outputs * 2, indices, num_boxes=num_boxes))
         return losses
@@ -234,3 +234,51 @@ def test_what_waits_beside_what_stays_is_told_in_a_line() -> None:
     checked = check("x.py", code.encode(), Config())
     assert not any(f.rule == "created-on-host" for f in checked.findings)
     assert any("same statement waits for something else" in f.heat.words for f in checked.also)
+
+
+NORM = """
+import torch
+
+def get_grad_norm(parameters, norm_type: float = 2.0):
+    total_norm = 0
+    for p in parameters:
+        param_norm = p.grad.data.norm(norm_type)
+        total_norm += param_norm.item() ** norm_type
+    total_norm = total_norm ** (1.0 / norm_type)
+    return total_norm
+"""
+
+
+def test_the_norm_of_all_gradients_is_read_once() -> None:
+    torch = pytest.importorskip("torch")
+    after = fixed(NORM, "host-read", allowed=FIXES)
+    assert (
+        "        total_norm = total_norm + param_norm.detach().double() ** norm_type\n    total_norm = float(total_norm)\n"
+        in after
+    )
+    layers = [torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)]
+    torch.nn.Sequential(*layers)(torch.randn(5, 3)).sum().backward()
+    made = []
+    for text in (NORM, after):
+        space: dict[str, object] = {}
+        exec(text, space)
+        made.append(space["get_grad_norm"](p for layer in layers for p in layer.parameters()))  # type: ignore[operator]
+    assert made[0] == pytest.approx(made[1], rel=1e-12)
+    assert isinstance(made[1], float)
+
+
+def test_meters_read_all_that_they_are_given_at_once() -> None:
+    torch = pytest.importorskip("torch")
+    code = (
+        "import torch\n\n\nclass Meters:\n    def update(self, **kwargs):\n        for k, v in kwargs.items():\n"
+        "            if isinstance(v, torch.Tensor):\n                v = v.item()\n            self.seen[k] = v\n"
+    )
+    after = fixed(code, "host-read", allowed=FIXES)
+    assert "torch.hstack(tuple(tensors.values())).tolist()" in after
+    space: dict[str, object] = {}
+    exec(after, space)
+    meters = space["Meters"]()  # type: ignore[operator]
+    meters.seen = {}
+    meters.update(loss=torch.tensor(0.5), lr=0.1, error=torch.tensor([2.0]))
+    meters.update(steps=3)
+    assert meters.seen == {"loss": 0.5, "lr": 0.1, "error": 2.0, "steps": 3}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.devices import is_device
+from syncscope.codemod.proofs import cast
+
+LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 
 
 class Addition(NamedTuple):
-    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with or divided by."""
+    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with, divided by or raised to."""
 
     statement: ast.AugAssign | ast.Assign
     total: ast.Name
@@ -50,10 +55,11 @@ def addition(function: Function, number: ast.AST) -> Addition | None:
     """The statement that adds a number to a total."""
     value, factor, template = number, None, "{t}"
     match outer := function.parent(value):
-        case ast.BinOp(op=ast.Mult() | ast.Div() as op):
+        case ast.BinOp(op=ast.Mult() | ast.Div() | ast.Pow() as op):
             factor = outer.right if outer.left is value else outer.left
-            template = "{t} / {factor}" if isinstance(op, ast.Div) else "{t} * {factor}"
-            if (isinstance(op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
+            sign = "/" if isinstance(op, ast.Div) else "**" if isinstance(op, ast.Pow) else "*"
+            template = f"{{t}} {sign} {{factor}}"
+            if (sign != "*" and factor is outer.left) or a_tensor(function, factor):
                 return None
             value, outer = outer, function.parent(outer)
     match outer, function.parent(outer) if outer is not None else None:
@@ -85,7 +91,15 @@ def only_divided(function: Function, total: str, added: Addition) -> bool:
 def before_end(function: Function, total: str, loop: ast.AST) -> list[ast.Name]:
     """Where a total is bound, but for `total /= n` after the loop: there it is a number again."""
     end = loop_end(loop)
-    return [n for n in function.binds(total) if n.lineno <= end or not isinstance(function.parent(n), ast.AugAssign)]
+    bound = [n for n in function.binds(total) if n.lineno <= end or not isinstance(function.parent(n), ast.AugAssign)]
+    return [n for n in bound if not is_over(function, function.parent(n), loop)]
+
+
+def is_over(function: Function, statement: ast.AST | None, loop: ast.AST) -> bool:
+    """Whether this is `total = total ** 0.5` after a loop that does not come round again."""
+    if not isinstance(statement, ast.Assign) or statement.lineno <= loop_end(loop):
+        return False
+    return not any(isinstance(n, LOOPS) for n in function.around(loop))
 
 
 def used_after(function: Function, total: str, loop: ast.AST) -> bool:
@@ -103,3 +117,25 @@ def used_after(function: Function, total: str, loop: ast.AST) -> bool:
 def loop_end(loop: ast.AST) -> int:
     """The last line of a loop."""
     return getattr(loop, "end_lineno", None) or 0
+
+
+def goes_round_devices(function: Function, loop: ast.AST) -> bool:
+    """Whether each pass of a loop may be on another device: `for shard, device in ...`, `.cuda(rank)`."""
+    names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    to = (a for n in moved if getattr(n.func, "attr", "") in ("to", "cuda") for a in n.args)
+    return any(map(is_device, names)) or any(isinstance(n, ast.Name) and n.id in names for a in to for n in ast.walk(a))
+
+
+def is_float(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number is a float by its last cast, `hits.type(torch.float).sum()`, or because it is called a loss."""
+    op = function.op(function.value(tensor))
+    if op is not None and op.name in ("norm", "vector_norm"):  # there is none of whole numbers
+        return True
+    op = function.op(tensor)
+    while op is not None and not (cast(function, op) or op.name in ("float", "double", "half")):
+        op = function.op(op.base)
+    if op is None:
+        return LOSS.search(function.file.text(tensor)) is not None
+    to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
+    return "float" in to or to.endswith(("double", "half"))
