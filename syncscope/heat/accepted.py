@@ -36,6 +36,8 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module
     if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
         return Reason.CLOCK()
     if function is None:  # a script's own lines
+        if _after_environment(wait, module.tree, module.source):
+            return Reason.ENVIRONMENT()
         return Reason.ACTION() if _is_action(wait, module.tree, module.source) else None
     case = Waiting(wait, function, heat)
     for reason, holds in JUDGES:
@@ -239,9 +241,33 @@ def _prepared(case: Waiting) -> bool:
 
 def _of_an_environment(case: Waiting) -> bool:
     """Whether this uploads what an environment on the host has given."""
-    if case.wait.op not in _UPLOADS or case.function.name not in ("step", "reset"):
+    text = _text(case.function)
+    if case.wait.op in _UPLOADS and case.function.name in ("step", "reset"):
+        return conventions.ENVIRONMENT.search(text) is not None
+    return _after_environment(case.wait, case.function.node, text)
+
+
+def _after_environment(wait: Emitted, root: ast.AST, text: bytes) -> bool:
+    """Whether this uploads what an environment gave in the same block, in the names that it was given there."""
+    if wait.op not in _UPLOADS or conventions.ENVIRONMENT.search(text) is None:
         return False
-    return conventions.ENVIRONMENT.search(_text(case.function)) is not None
+    above = _above(root, wait.node)
+    statement = _statement(above)
+    if statement is None:
+        return False
+    around = above[above.index(statement) + 1] if above.index(statement) + 1 < len(above) else root
+    block = next((b for b in (getattr(around, "body", []), getattr(around, "orelse", [])) if statement in b), [])
+    given: set[str] = set()
+    for before in block[: block.index(statement)] if statement in block else []:
+        steps = any(
+            isinstance(n, ast.Call) and conventions.ENVIRONMENT.search(f"{ast.unparse(n.func)}(".encode())
+            for n in walk(before)
+        )
+        names = {n.id for n in walk(before) if isinstance(n, ast.Name)}
+        if steps or names & given:
+            given |= {n.id for n in walk(before) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    used = {n.id for n in walk(wait.node) if isinstance(n, ast.Name)}
+    return not used.isdisjoint(given)
 
 
 def _has_no_other_form(case: Waiting) -> bool:

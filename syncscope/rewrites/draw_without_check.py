@@ -77,8 +77,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         noise = "{s} * torch.randn_like({s})"
     if not centred and not one_value(function, function.fact(mean), mean) and not same_shape(function, mean, std):
         changes.append(f"{text(mean)} and {text(std)} must have one shape")
-    through = [] if centred else [mean]
-    through = [text(t) for t in (*through, *([] if even is not None else [std])) if function.fact(t).is_tensor]
+    parts_of = [*([] if centred else [mean]), *([] if even is not None else [std])]
+    through = [text(part) for part in parts_of if function.fact(part).is_tensor]
     if through:
         changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
     draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)

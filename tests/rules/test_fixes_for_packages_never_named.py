@@ -225,6 +225,19 @@ def test_what_an_environment_is_told_is_needed_on_the_host_in_a_script_too(acts:
     assert not any(f.rule == "host-copy" for f in checked.findings)
 
 
+@pytest.mark.parametrize(
+    ("uploaded", "told"), [("torch.Tensor(obs).cuda()", True), ("torch.Tensor(table).cuda()", False)]
+)
+def test_what_an_environment_has_just_given_finds_nothing_in_flight(uploaded: str, told: bool) -> None:
+    acts = f"obs, reward, done, info = envs.step(q.argmax(1).cpu().numpy())\n            x = {uploaded}"
+    checked = check("train.py", ROLLOUT.format(acts).encode(), Config())
+    short = [
+        f for f in checked.also if f.rule == "created-on-host" and "an environment on the host gave" in f.heat.words
+    ]
+    assert bool(short) == told
+    assert any(f.rule == "created-on-host" for f in checked.findings) != told
+
+
 def test_what_waits_beside_what_stays_is_told_in_a_line() -> None:
     code = (
         f"{HEAD}class Net(torch.nn.Module):\n    def training_step(self, x: torch.Tensor, n: int):\n"
