@@ -37,7 +37,6 @@ EXAMPLES = (
                 return scatter(x, data.batch, 0, data.num_graphs)
         """,
         Safety.UNSAFE,
-        rule="host-read",
     ),
     Example(
         """
@@ -57,7 +56,6 @@ EXAMPLES = (
             return total.index_add_(0, batch, x)
         """,
         Safety.SUGGEST,
-        rule="host-read",
     ),
 )
 
