@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.reads import number_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.heat import Reason
 from syncscope.model.source import Span
 from syncscope.rewrites.pass_number_of_graphs import MUST
 
@@ -42,14 +43,14 @@ EXAMPLES = (
         """
         import torch
 
-        def pooled(x: torch.Tensor, batch: torch.LongTensor):
+        def forward(x: torch.Tensor, batch: torch.LongTensor):
             total = x.new_zeros(batch.max().item() + 1, x.shape[1])  # !
             return total.index_add_(0, batch, x)
         """,
         """
         import torch
 
-        def pooled(x: torch.Tensor, batch: torch.LongTensor, num_graphs=None):
+        def forward(x: torch.Tensor, batch: torch.LongTensor, num_graphs=None):
             if num_graphs is None:
                 num_graphs = batch.max().item() + 1
             total = x.new_zeros(num_graphs, x.shape[1])
@@ -72,6 +73,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             known = b"torch_geometric" in function.file.code
             return draft.fix(TITLE, Safety.UNSAFE if known else Safety.SUGGEST, f"{of} {MUST}")
         case ast.Name(id=name) if name in function.parameters and not function.binds(name):
+            if site.heat.reason in (Reason.MAYBE, Reason.CALLED):  # a size that is needed, and asked for by who calls
+                return None
             return with_parameter(function, draft, whole, name)
     return None
 
@@ -104,7 +107,7 @@ def with_parameter(function: Function, draft: Draft, whole: ast.expr, name: str)
     if listed.kwonlyargs or listed.vararg or listed.kwarg or not listed.args or function.file.code.count(b"jit.script"):
         return None
     statement = function.statement(whole)
-    if statement is None or not function.pure(whole) or function.loop(statement) is not None:
+    if statement is None or statement not in scope.body or not function.pure(whole):
         return None
     count = function.fresh("num_graphs" if name.startswith("batch") else "num_segments")
     last = listed.defaults[-1] if listed.defaults else listed.args[-1].annotation or listed.args[-1]
