@@ -5,6 +5,7 @@ python tests/on_cuda/fixes.py --table fixes.json > tests/rules/cuda_fixes.txt
 python tests/on_cuda/fixes.py read_dict_at_once     these alone; of torch_geometric only where it is installed
 """
 
+import contextlib
 import copy
 import inspect
 import json
@@ -247,7 +248,8 @@ def main() -> None:
     every = sorted(p.stem for p in Path(syncscope.rewrites.__file__).parent.glob("[!_]*.py"))
     names = [name for name in every if not sys.argv[1:] or name in sys.argv[1:]]
     # first what is called: an example below imports `syncscope.kernels`, and with it no backward on CUDA goes
-    rows = of_runs(set(names))
+    with contextlib.redirect_stdout(sys.stderr):  # what an example prints is no part of the JSON
+        rows = of_runs(set(names))
     rows += of_pairs(set(names))
     for name in names:
         for number, example in enumerate(syncscope.rewrites.named(name).EXAMPLES):
