@@ -18,6 +18,7 @@ from pathlib import Path
 
 import calibrate
 import held_out
+import networks as losses
 from prediction import HELD_OUT, LEARNED_FROM
 
 ROOT = Path(__file__).parents[1]
@@ -79,6 +80,12 @@ def networks() -> Iterator[str]:
         yield f"| {gpu} | {how} | {len(of)} | {means} | {min(of):.0%} |"
 
 
+def deviations() -> Iterator[str]:
+    """How far losses are from float64, as `networks.py --keep` left it."""
+    yield "`python benchmarks/networks.py`: the largest relative deviation of a loss from the same in float64.\n"
+    yield from losses.table(json.loads(losses.KEPT.read_text()))
+
+
 def waits() -> Iterator[str]:
     """Which expressions wait on CUDA, by count."""
     title, rows = _listed("cuda_waits.txt")
@@ -109,7 +116,8 @@ def _listed(name: str) -> tuple[str, list[str]]:
 
 
 MADE: dict[str, Callable[[], Iterator[str]]] = {
-    "intervals": intervals, "another_hand": another_hand, "networks": networks, "waits": waits, "fixes": fixes,
+    "intervals": intervals, "another_hand": another_hand, "networks": networks, "deviations": deviations,
+    "waits": waits, "fixes": fixes,
 }  # fmt: skip
 
 
