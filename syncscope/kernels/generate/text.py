@@ -105,25 +105,26 @@ def inside(fields: Fields, label: str, access: Access, given: list[str]) -> str:
 
 def result(c: Contraction, x: str, at: str, bias: str) -> str:
     """The statement that turns a sum into an element of the result."""
-    return f"{{ {_finished(c, x, bias)} STORE({c.then}, out, {at}); }}"
+    return f"{{ {_finished(c, x, f'LOAD(bias, {bias})')} STORE({c.then}, out, {at}); }}"
 
 
 def results(c: Contraction, sums: list[str], at: str, bias: str) -> str:
     """The statement that turns sums into neighbours of the result, which are one store. They are within one loop of n."""
     step = c.bias.n[-1] if c.bias is not None and c.bias.n else 0
-    each = (
-        f"{{ {_finished(c, x, f'{bias} + {lane * step}')} made[{lane}] = {c.then}; }}" for lane, x in enumerate(sums)
-    )
+    # One that is the same for all is read once: the compiler must think that it may lie where results are written.
+    once = f"const T given = LOAD(bias, {bias});" if c.bias is not None and not step else ""
+    given = ["given" if once else f"LOAD(bias, {bias} + {lane * step})" for lane in range(len(sums))]
+    each = (f"{{ {_finished(c, x, given[lane])} made[{lane}] = {c.then}; }}" for lane, x in enumerate(sums))
     names = ", ".join(f"made[{lane}]" for lane in range(len(sums)))
     vector = f"(JOIN(T, {len(sums)}))({names})"
-    return f"{{ T made[{len(sums)}]; {' '.join(each)} STORE{len(sums)}({vector}, out + {at}); }}"
+    return f"{{ T made[{len(sums)}]; {once} {' '.join(each)} STORE{len(sums)}({vector}, out + {at}); }}"
 
 
 def _finished(c: Contraction, x: str, bias: str) -> str:
     """Variables that `then` is written in; a bias that it asks for as `y` is not added."""
     if c.bias is not None and re.search(r"\by\b", c.then):
-        return f"const T y = LOAD(bias, {bias}), x = alpha * {x};"
-    return f"const T x = alpha * {x}" + (f" + beta * LOAD(bias, {bias});" if c.bias is not None else ";")
+        return f"const T y = {bias}, x = alpha * {x};"
+    return f"const T x = alpha * {x}" + (f" + beta * {bias};" if c.bias is not None else ";")
 
 
 def arguments(c: Contraction, made: str = "O") -> str:
