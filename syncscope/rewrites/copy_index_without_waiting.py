@@ -118,9 +118,13 @@ def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscri
         or not all(named(u.value) and function.loop(u) is function.loop(first) for u in found)
     ):
         return []
-    start = function.file.span(first).start
-    after = [n for n in function.names(index.id) if function.file.span(n).start >= start]
-    return found if len(after) == len(found) and all(isinstance(n.ctx, ast.Load) for n in after) else []
+    start, loop, names = function.file.span(first).start, function.loop(first), function.names(index.id)
+    anew = any(loop in [*function.around(n)] and function.file.span(n).start < start for n in function.binds(index.id))
+    again = [
+        n for n in names if loop is not None and loop in [*function.around(n)] and not anew
+    ]  # it comes round again
+    rest = [n for n in names if function.file.span(n).start >= start or n in again]
+    return found if len(rest) == len(found) and all(isinstance(n.ctx, ast.Load) for n in rest) else []
 
 
 def at_once(function: Function, index: ast.Name, uses: list[ast.Subscript]) -> Fix | None:

@@ -295,3 +295,24 @@ def test_meters_read_all_that_they_are_given_at_once() -> None:
     meters.update(loss=torch.tensor(0.5), lr=0.1, error=torch.tensor([2.0]))
     meters.update(steps=3)
     assert meters.seen == {"loss": 0.5, "lr": 0.1, "error": 2.0, "steps": 3}
+
+
+@pytest.mark.parametrize(
+    ("loop", "once"),
+    [
+        ("order = torch.randperm(8)\n        show(order)\n        a = x[order]\n        b = y[order]", True),
+        (
+            "order = torch.randperm(8)\n        show(order)\n        a = x[order]\n        b = y[order]\n        show(order)",
+            False,
+        ),
+        ("show(order)\n        a = x[order]\n        b = y[order]", False),
+    ],
+)
+def test_an_index_is_sent_once_where_nobody_needs_it_on_the_host_afterwards(loop: str, once: bool) -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor, show):\n    x, y = x.cuda(), y.cuda()\n    order = torch.arange(8)\n"
+        f"    show(order)\n    for _ in range(3):\n        {loop}\n    return a, b\n"
+    )
+    after = fixed(code, "host-tensor-as-index", allowed=FIXES)
+    assert ("        order = order.to(x.device, non_blocking=True)\n" in after) == once
+    assert after.count("non_blocking=True") == (1 if once else 2) or "device=x.device" in after
