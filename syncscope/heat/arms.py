@@ -187,7 +187,11 @@ def of_first(node: ast.If) -> Heat | None:
         if not isinstance(part, ast.Compare):
             inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
             lacks = _asked_for_attribute(inner)
-            if name_of(inner).endswith("state") or (lacks and any(_keeps(s, lacks) for s in _straight(node.body))):
+            if (
+                conventions.MADE.search(name_of(inner))
+                or name_of(inner).endswith("state")
+                or (lacks and any(_keeps(s, lacks) for s in _straight(node.body)))
+            ):
                 return Reason.FIRST(ast.unparse(part))
             continue
         left, right, op = part.left, part.comparators[0], part.ops[0]

@@ -225,6 +225,7 @@ HOT = {
 LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
 HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
+MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time
 STATISTICS = re.compile(
     r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"
 )  # functions that say much at once to a log, where they give nothing
@@ -400,7 +401,7 @@ CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
     r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"
-    r"\w+(?<!from)_numpy|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?))$"
+    r"\w+(?<!from)_numpy|_?(?!to_)\w+_(on_)?cpu|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?))$"
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.

@@ -27,6 +27,11 @@ class Expert(torch.nn.Module):
         else:
             self.i = x.prod().item()  # hot
 
+        if not self.initialized:
+            self.j = x.std().item()  # cold
+        if self.initialized:
+            self.k = x.sum().item()  # hot
+
     @singleton("projector")
     def projected(self):
         return self.weight.cuda().sum().item()  # cold
@@ -40,6 +45,9 @@ class Callback:
 
     def on_train_batch_end(self, x: torch.Tensor):
         x.sum().item()  # hot
+
+def shift_cpu(x: torch.Tensor):
+    return x.sum().item()  # cold
 
 def latency(x: torch.Tensor):
     return x.sum().item()  # cold
