@@ -11,13 +11,12 @@ from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.verify.plan import Candidate, Plan
-from syncscope.verify.timing import FEWEST, SLIGHT, Ratio
+from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 HUNGRY = 0.5  # of a step until its batch is there: more is worth a word
-WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
 PROCESSORS = ("cpu", "ocl")
 IN_ONE, PROCESSES, IN_THE_RUN = "one process", "processes", "run"
 CLOCK, PROCESSOR_TIME = "time", "processor time"
@@ -165,8 +164,7 @@ class Verification:
             return False
         if (self.stale or self.by_processors) and self.drifts and not (self.gains or self.loses):
             return False
-        narrow = self.ratio.half <= WIDE or self.ratio.low > 1 - SLIGHT
-        return self.ratio.turns >= FEWEST and (self.gains or self.loses or narrow)
+        return self.ratio.turns >= FEWEST and (self.gains or self.loses or not self.ratio.is_open)
 
     @property
     def is_open(self) -> bool:

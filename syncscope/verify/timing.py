@@ -17,6 +17,7 @@ ALIKE = 3  # such steps in a row, and it has warmed up
 LONGEST = 0.05  # the part of the steps that is left out: what a busy machine does to some
 OUTSIDE = 0.025  # of an interval's probability, on either side
 SLIGHT = 0.02  # of a step: what gives less is no gain
+WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
 AT_LAST = 0.68  # of an interval, about: what it is in the last look
 FEWEST = 3  # turns from which an interval is believed
 
@@ -56,6 +57,11 @@ class Ratio:
     def loses(self) -> bool:
         """Whether it is surely longer."""
         return self.turns >= FEWEST and self.low > 1.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more turns may tell of a gain: none is excluded, and the interval is wide, or has one in its middle."""
+        return self.low <= 1.0 - SLIGHT and (self.half > WIDE or self.ratio < 1.0 - SLIGHT / 2)
 
 
 def settled(lengths: Sequence[float | None]) -> list[float]:

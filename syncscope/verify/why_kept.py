@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from syncscope.verify.processes import RunFailedError
-from syncscope.verify.results import WIDE
-from syncscope.verify.timing import FEWEST, Ratio
+from syncscope.verify.timing import FEWEST, WIDE, Ratio
 
 
 def is_timed(ratio: Ratio | None) -> bool:
@@ -26,7 +25,7 @@ def why_it_is_left(
 ) -> str:
     """As `why_it_goes`; of one that was not timed by itself by what is known of all together, which gain or not."""
     if ratio is None and whole is not None and is_timed(whole) and not gains:
-        return "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
+        return "whether all together gain is open" if _is_open(whole) else "all together do not gain"
     return why_it_goes(ratio, values, failed)
 
 
@@ -44,4 +43,8 @@ def why_it_goes(ratio: Ratio | None, values: str | None, failed: RunFailedError 
         return "it makes the step longer"
     if ratio.gains:
         return "that it gains by itself may be chance, or is as little as two equal versions differ by"
-    return "whether it gains is open" if ratio.half > WIDE else "it does not gain"
+    return "whether it gains is open" if _is_open(ratio) else "it does not gain"
+
+
+def _is_open(ratio: Ratio) -> bool:
+    return ratio.half > WIDE or ratio.is_open
