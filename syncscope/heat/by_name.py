@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import conventions
+from syncscope.project import beside_training, conventions
 
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
@@ -20,7 +20,7 @@ _NONE: frozenset[str] = frozenset()
 
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
 def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
-    if conventions.ASIDE_CLASS.search(cls) and not (name == "update" and "Metric" in cls):
+    if beside_training.ASIDE_CLASS.search(cls) and not (name == "update" and "Metric" in cls):
         return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):
         return Reason.DECODING(name, cls)
@@ -39,7 +39,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.CHECK(name)
     if conventions.TO_HOST.match(name):
         return Reason.TO_HOST(name)
-    if conventions.DATA.match(name):
+    if beside_training.DATA.match(name):
         return Reason.DATA(name)
     if conventions.EVALUATION.search(name):
         return Reason.EVALUATION(name)
@@ -77,16 +77,16 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
 @lru_cache(maxsize=64)
 def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     """Why all of a file is cold, and whether it is one of metrics."""
-    if aside := conventions.ASIDE.intersection((*package, stem.strip("_"))):
+    if aside := beside_training.ASIDE.intersection((*package, stem.strip("_"))):
         return Reason.ASIDE(min(aside)), False
-    if conventions.ASIDE_WORD.search(stem):
+    if beside_training.ASIDE_WORD.search(stem):
         return Reason.ASIDE(stem), False
-    return None, any(map(conventions.is_metric, (*package, stem)))
+    return None, any(map(beside_training.is_metric, (*package, stem)))
 
 
 def prepares_data(package: Sequence[str], source: bytes) -> tuple[str, ...]:
     """The folders around a file, but for `transforms` of a file of normalizing flows, which prepare none."""
-    if "transforms" in package and conventions.FLOWS.search(source):
+    if "transforms" in package and beside_training.FLOWS.search(source):
         return tuple(each for each in package if each != "transforms")
     return tuple(package)
 

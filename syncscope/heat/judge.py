@@ -15,7 +15,7 @@ from syncscope.heat.callers import callers
 from syncscope.heat.loops import NO_GRAD
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import Heat, Reason, Role
-from syncscope.project import conventions
+from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import name_of
 
@@ -49,7 +49,7 @@ def of_switch(said: Heat) -> Heat:
 def _of_file(module: Module) -> Heat | None:
     """Cold, where all of a file is."""
     path = Path(module.path)
-    named = conventions.TEST_FILE.search(path.stem) and not conventions.SCRIPT.search(module.source)
+    named = beside_training.TEST_FILE.search(path.stem) and not beside_training.SCRIPT.search(module.source)
     if named or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return Reason.TESTS()
     if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
@@ -172,9 +172,9 @@ def _known(case: Judged) -> Heat | None:
         return None
     package, stem = case.place
     stem = stem.strip("_")
-    if conventions.NO_STEPS.intersection(package) or stem in conventions.EXPORTS:
+    if beside_training.NO_STEPS.intersection(package) or stem in beside_training.EXPORTS:
         return by_place(package, stem, function.name) or Reason.SILENT()
-    if stem in conventions.TRANSFORMS and b"torchvision" in function.module.source:
+    if stem in beside_training.TRANSFORMS and b"torchvision" in function.module.source:
         return Reason.DATA(function.cls.name if function.cls is not None else function.name)
     if said.reason is Reason.LOOP and by_code.holds_its_loop(function):
         return Reason.OUTSIDE(function.name)
@@ -227,7 +227,7 @@ JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (_decorated, _known, _froz
 
 @lru_cache(maxsize=10_000)  # asked whenever a function is run
 def _is_of_data(name: str) -> bool:
-    return conventions.DATA.match(name) is not None
+    return beside_training.DATA.match(name) is not None
 
 
 def on_host(function: ProjectFunction) -> bool:

@@ -1,4 +1,5 @@
-"""What people call things: every name that says something by convention alone.
+"""What people call things: every name that says something by convention alone; those of what runs beside the training are in
+`beside_training`.
 
 A convention is a guess: what follows from it has confidence 1 or 2, and any fact outranks it.
 """
@@ -302,40 +303,6 @@ NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what traini
 RESULT = re.compile(
     r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
-ASIDE = frozenset(
-    """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
-    scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
-    transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
-    analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
-    deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
-    xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
-    pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability""".split()
-)
-"""Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
-a model when its training is over, what is for another kind of device."""
-ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)"
-)  # of a file's name
-TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
-# What is run with arguments, and defines no test, only has the name of one: `mnist_test.py --epochs 3`.
-SCRIPT = re.compile(
-    rb"\A(?!.*^(?:async )?(?:def test_|class Test)).*(?:\.parse_(?:known_)?args\(|\bsys\.argv\b)", re.M | re.S
-)
-NO_STEPS = frozenset(
-    """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
-    data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
-    evaluators val scoring dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
-)
-"""Those of them in which also a `forward` or a `step` is none of the training."""
-EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere
-TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
-"""Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
-FLOWS = re.compile(rb"log_?(abs_?)?det")
-"""What the transforms of normalizing flows give beside a value: these prepare no data."""
-ASIDE_CLASS = re.compile(
-    r"TritonPython|BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
-)  # of the same kind
-DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 
 
 PREPARERS = re.compile(r"(^|_)(tokenizer|tokenize|processor|feature_extractor)$")
@@ -358,14 +325,6 @@ ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 def is_result_of(owner: str, name: str) -> bool:
     """Whether a method tells what a meter or a metric has gathered, once an epoch."""
     return owner.endswith(("Meter", "Metric", "Metrics")) and "update" not in name and name not in FORWARD
-
-
-_METRICS = re.compile(r"(^|_|torch)metrics?$")
-
-
-def is_metric(folder: str) -> bool:
-    """Whether people call a folder of metrics, or a file of them, so; `torch_geometric` is none."""
-    return bool(_METRICS.search(folder))
 
 
 def is_inference(owner: str, name: str) -> bool:
