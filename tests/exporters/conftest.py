@@ -232,15 +232,15 @@ def report(trace: Trace) -> Report:
 
 @pytest.hookimpl(tryfirst=True)  # xdist asks for groups then
 def pytest_collection_modifyitems(items):
-    """All that look at pages in one worker, with one browser."""
+    """All that look at pages in one worker: else each has a browser of its own for each file."""
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("pages"))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser():
-    """One for all; the loop that it is driven by must be gone before others run theirs."""
+    """One a file, no longer: the loop that it is driven by must be gone before others in this process run theirs."""
     with chromium() as opened:
         yield opened
 
