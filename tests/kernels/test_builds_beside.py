@@ -49,6 +49,7 @@ def test_they_build_what_is_asked_for_and_it_is_remembered(builders):
     plain = beside._Builder.asked
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beside._Builder, "asked", lambda self, line: asked.append(plain(self, line)) or asked[-1])
+        patch.setattr(beside, "PAYS", 1e9)  # s: how fast this machine is just now decides nothing
         assert [kernel.function_name for kernel in kernels([11, 12, 13])] == ["one11", "one12", "one13"]
         assert len(asked) == 3
         assert all(seconds > 0 for seconds in asked)
