@@ -26,11 +26,11 @@ from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.start_causes import COLLECTIVE
-from syncscope.analysis.verdict import name as named
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.analysis.what_if_loops import passes_at_once
+from syncscope.analysis.what_if_waits import waits
 from syncscope.model.durations import about_ms
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Report
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
 from syncscope.model.uses import APART
@@ -66,7 +66,7 @@ def what_ifs(
     step = report.saving_step or ground.step
     scale = step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
-    found = sorted([*found, *_waits(report, step)], key=lambda one: -one.saving)
+    found = sorted([*found, *waits(report, ground, step)], key=lambda one: -one.saving)
     found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
     return tuple(one for one in found if one.saving >= WORTH * step)
 
@@ -82,31 +82,6 @@ def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
     times = {name: getattr(one, name) * scale for name in ("saving", "low", "high", "bound")}
     return replace(one, **times)
-
-
-def _waits(report: Report, step: float) -> Iterator[WhatIf]:
-    """The waits, as the report answers for them: the same figure, the same interval."""
-    answer = report.of_waits or report.answer
-    if answer is None or answer.share is None or not report.lines:
-        return
-    low = answer.share if answer.low is None else answer.low
-    high = answer.share if answer.high is None else answer.high
-    bound = high if answer.bound is None else answer.bound
-    lines = [report.lines[n] for n in report.plan] or list(report.lines)
-    places = dict.fromkeys(line.place for line in lines if line.place)
-    fixed = [(line, line.finding.fix) for line in lines if line.finding and line.finding.fix]
-    titles = {fix.title: f"{fix.title} (at {line.place.shortly})" for line, fix in reversed(fixed) if line.place}
-    rule = fixed[0][0].rule if fixed else ""
-    advice = "; ".join([*reversed(titles.values())][:2]) or _by_hand(lines)
-    lines_named = tuple(places)[:NAMED]
-    yield WhatIf("nothing waits", step * answer.share, step * low, step * high, step * bound, lines_named, advice, rule)
-
-
-def _by_hand(lines: Sequence[Line]) -> str:
-    """Where to begin, and where to read of it, where no rewrite is known."""
-    first = max(lines, key=lambda line: line.price.share if line.price else line.idle_after)
-    read = f": `syncscope explain {first.rule}` shows what people write" if first.rule else ""
-    return f"first {named(first)}{read}"
 
 
 def _launches(ground: Ground) -> Iterator[WhatIf]:

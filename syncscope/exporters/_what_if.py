@@ -32,13 +32,11 @@ def first(report: Report) -> Text | None:
         return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     per = "a step" if report.steps else "the recording"
-    return Text.assemble(
-        (
-            f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter",
-            "bold",
-        ),
-        f": {one.advice}",
+    within = (
+        f", {figures.time(one.low) if one.low > 0 else 0} to {figures.time(one.high)}" if one.low < one.high else ""
     )
+    said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
+    return Text.assemble((said, "bold"), f": {one.advice}")
 
 
 def idle(uses: StepUses) -> float:

@@ -43,8 +43,8 @@ class WhatIf:
 
     @property
     def surely(self) -> str:
-        """Whether a step *is* shorter then, or *may be*: it lies between what may be nothing, and something."""
-        return "is" if self.low > 0 else "may be"
+        """Whether a step *is* shorter then, or *may be*: where it only lies between two figures."""
+        return "is" if self.low == self.saving == self.high else "may be"
 
 
 def first_of(found: Sequence[WhatIf]) -> WhatIf | None:

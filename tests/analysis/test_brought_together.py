@@ -76,3 +76,26 @@ def test_one_of_each_run_stays(lines, stay, stays):
     if stay == 1:
         which = lines[-1] if stays is Stays.LAST else lines[0]
         assert {report.reads[n].place.line for n in kept} == {which}
+
+
+def row_of_waits(report):
+    return next(one for one in report.what_if if one.name == "nothing waits")
+
+
+def test_a_rewrite_is_named_beside_the_price_of_all_waits_only_where_it_takes_most_of_them():
+    """A read that has most of it, and one that has nothing: without a rewrite of the first its waits are named."""
+    program = [
+        [("launch", 0, 500 * US), ("read", 57, 0), ("work", 400 * US), ("launch", 0, 20 * US), ("read", 58, 0)]
+    ] * 12
+    _, of_little = said(program, found(58, 0, Stays.NONE))
+    assert row_of_waits(of_little).advice.startswith("first the waits of `item` at")
+    assert "train.py:57" in row_of_waits(of_little).advice
+    assert row_of_waits(of_little).rule == ""
+    _, of_much = said(program, found(57, 0, Stays.NONE))
+    assert row_of_waits(of_much).advice.startswith("read them at once (at ")
+    assert row_of_waits(of_much).rule == "host-read"
+
+
+def test_reads_that_are_made_one_and_wait_as_long_are_no_advice_on_having_none():
+    _, report = said(loop([57, 58], steps=20), found(57), found(58))
+    assert "read them at once" not in row_of_waits(report).advice

@@ -230,6 +230,9 @@ def test_waits_without_a_rewrite_name_the_dearest_and_where_to_read_of_it():
     hazard = Hazard("host-read", "", "", ("item",))
     step = [("launch", 0, 3 * MS), ("read", 57, 0), ("work", 3 * MS), ("launch", 0, MS), ("read", 58, 0)]
     waits = next(one for one in summarize(recorded([step] * 8), (), [hazard]).what_if if one.name == "nothing waits")
-    assert waits.advice == "first `item` at train.py:57: `syncscope explain host-read` shows what people write"
+    assert (
+        waits.advice
+        == "first the waits of `item` at train.py:57: `syncscope explain host-read` shows what people write"
+    )
     waits = next(one for one in summarize(recorded([step] * 8)).what_if if one.name == "nothing waits")
-    assert waits.advice == "first `item` at train.py:57"
+    assert waits.advice == "first the waits of `item` at train.py:57"
