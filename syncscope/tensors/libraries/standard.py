@@ -52,8 +52,8 @@ def typed(call: Call) -> Fact | None:
     """`typing.cast(Tensor, x)` is x, or what it is said to be; and types of tuples."""
     if call.name != "typing.cast" or len(call.args) != _TWO:
         return tuple_type(call)
-    given = call.args[1]
-    return annotated(call.frame.module, call.nodes[0]) if given.kind is UNKNOWN.kind else given
+    given, said = call.args[1], annotated(call.frame.module, call.nodes[0])
+    return given if given.kind is said.kind or said.kind is UNKNOWN.kind else said
 
 
 _TWO = 2
