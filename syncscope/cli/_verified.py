@@ -18,7 +18,7 @@ from syncscope.exporters._diff import unified
 from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
 from syncscope.verify.results import IN_ONE
-from syncscope.verify.spent import SAID
+from syncscope.verify.spent import SAID, VALUES
 from syncscope.verify.timing import FEWEST, SLIGHT
 
 if TYPE_CHECKING:
@@ -185,7 +185,10 @@ def values(found: Verification) -> str:
     apart, noise = found.difference, found.noise
     own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
     if found.values is None or apart is None:
-        return f"nothing was compared that stays{own}"
+        if found.decided or any(fix.values for fix in found.fixes):
+            return f"nothing was compared that stays{own}"
+        took = f"; {seconds:.0f} s went to it" if (seconds := found.spent.get(VALUES, 0.0)) >= 1 else ""
+        return f"not known: the end came before all was compared{took}{own}"
     compared = f"parameters, buffers, losses{_reads(apart)}"
     compared += f"; and {apart.names} numbers that its names hold" * bool(apart.names)
     compared += f", over the first {found.fewer_steps} steps" * bool(found.fewer_steps and not found.compared_steps)

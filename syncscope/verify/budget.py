@@ -10,6 +10,8 @@ from syncscope.verify.failing import STEP
 from syncscope.verify.runs import Runs
 from syncscope.verify.spent import TURNS
 
+ENOUGH = 3  # times what the first run took: one that compares, one in which versions take turns, and the turns
+
 
 class Budget:
     """What is spent by some runs of the time that the user gave them."""
@@ -50,6 +52,16 @@ class Budget:
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
             f"least that decides: --budget {self.minutes(self.least)}m may hold them"
+        )
+
+    def forewarning(self) -> str:
+        """That what is left after the first run will hardly decide, and what would; "" where it may."""
+        left, first = self.runs.processes.left(), time.monotonic() - self.runs.began - self.runs.processes.importing
+        if left >= ENOUGH * first:
+            return ""
+        return (
+            f"the first run took {first:.0f} s, and {max(0.0, left):.0f} s are left: that will hardly decide whether a step is "
+            f"shorter. --budget {self.minutes(self.least)}m may; Ctrl-C ends this, and what is known by then is shown"
         )
 
     def minutes(self, runs: int) -> int:

@@ -28,7 +28,7 @@ def measure(search: Search) -> None:
     """
     runs, found = search.runs, search.found
     found.stale, search.budget.least = True, 3
-    search.compared.as_written(twice=False)
+    search.begin(twice=False)
     if found.device == "cpu":
         raise UserError(
             f"{runs.program} works on the CPU, where no sync waits for a device",

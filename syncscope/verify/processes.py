@@ -74,7 +74,7 @@ class Processes:
         self, deadline: float, warn: Callable[[str], None] = lambda line: None, spent: Seconds | None = None
     ) -> None:
         self.deadline = deadline  # by time.monotonic
-        self._warn = warn
+        self.warn = warn
         self.spent = spent or Seconds()
         self.count = 0
         self.importing = 0.0  # s until runs could begin
@@ -280,7 +280,7 @@ class Processes:
         self._survivor.tell(self._server.pid)
         before, self.heard_by = self.heard_by, self._line().decode().split()[1]
         for line in unheld.said(self.heard_by) if not before else ():
-            self._warn(line)
+            self.warn(line)
         self.importing += time.monotonic() - began
 
     def _line(self) -> bytes:

@@ -30,6 +30,7 @@ from syncscope.verify.versions import AGAIN, AS_WRITTEN, Set
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
 RECORDS = 90.0  # s of a budget that holds a recording, too
+ROOM = 5  # runs that are to be left for it: what is measured comes first
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 Tell = Callable[[str], None]
 
@@ -153,6 +154,10 @@ class Runs:
             return None
         if self.settings.budget < RECORDS:
             self.found.unpredicted = f"a budget below {RECORDS:.0f} s goes to what is measured; --trace FILE predicts"
+            return None
+        each = (time.monotonic() - self.began - self.processes.importing) / max(1, self.processes.count)
+        if self.processes.left() < ROOM * each:
+            self.found.unpredicted = "what was left of the budget went to what is measured; --trace FILE predicts"
             return None
         self.tell("as written, recorded: what does a replay promise")
         skip = min(UNRECORDED, self.found.steps // 3)

@@ -62,6 +62,18 @@ class Search:
         self._draw = random.Random(runs.settings.seed)
         self._turning = 0.0  # when the first turn in one process began
 
+    def begin(self, twice: bool) -> list[str]:
+        """The program as written, which is the first to be run; the user's files in it. Says at once where the budget is too
+        small for more.
+
+        Raises:
+            UserError: it does not run, or makes no steps.
+        """
+        files = self.compared.as_written(twice=twice)
+        if said := self.budget.forewarning():
+            self.runs.processes.warn(said)
+        return files
+
     @property
     def turns(self) -> Turns[Set]:
         """What a step of each version takes, by turn: ns of the clock, or of the processors."""

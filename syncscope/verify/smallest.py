@@ -50,7 +50,7 @@ class Fixes:
         search = self.search
         self.runs.in_one = not self.runs.settings.apart
         self.compared.libraries |= waited_in(recording) if not self.runs.settings.only else set()
-        files = self.compared.as_written(twice=not self.runs.in_one)
+        files = search.begin(twice=not self.runs.in_one)
         named = {place.path for place in self.runs.settings.only}
         if missing := sorted(path for path in named - set(files) if kind_of_file(path) != LIBRARY):
             raise UserError(

@@ -22,7 +22,7 @@ def compare(search: Search, recording: Trace | None) -> None:
     runs, compared, found, other = search.runs, search.compared, search.found, search.runs.other
     assert other is not None
     runs.in_one, runs.foreseen = not runs.settings.apart, [OTHER]
-    compared.as_written(twice=not runs.in_one)
+    search.begin(twice=not runs.in_one)
     recording = recording or runs.recording()
     runs.tell("the other version: what does it compute")
     compared.values[OTHER] = values_of(compared.must_run(OTHER, other))

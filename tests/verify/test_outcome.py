@@ -177,3 +177,9 @@ def test_a_run_that_did_not_come_to_its_end_has_no_steps(capsys: pytest.CaptureF
     told = capsys.readouterr()
     assert "1 whose steps were not all made" in " ".join(told.out.split())
     assert "interrupted before anything was known" in told.err
+
+
+def test_values_that_the_end_left_unknown_are_told_from_those_of_which_nothing_stays() -> None:
+    found = Verification("train.py", spent={"values": 45.4})
+    assert told_of_values(found) == "not known: the end came before all was compared; 45 s went to it"
+    assert told_of_values(Verification("train.py", refused=True)) == "nothing was compared that stays"

@@ -271,8 +271,11 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
 def test_a_budget_that_is_too_short_says_what_it_went_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("before", "after"):
         (tmp_path / f"{name}.py").write_text(DRAWN.replace("import drawn_clock", "").replace("0.004", "0.3"))
-    _, out, _ = asked(monkeypatch, tmp_path, "--budget=8s", "--steps=12", "before.py", "after.py")
+    _, out, err = asked(monkeypatch, tmp_path, "--budget=8s", "--steps=12", "--unsafe-fixes", "before.py", "after.py")
     said = " ".join(out.split())
+    assert err.startswith("--unsafe-fixes: verify tries them in any case\n")
+    forewarned = re.search(r"the first run took \d+ s, and \d+ s are left: .*\. --budget \dm may; Ctrl-C ends", err)
+    assert forewarned or "the first run had not" in said
     assert " s a first run that looks" in said
     assert re.search(
         r"spent before everything was tried: imports took \d+ s(, and the first| and a run \d+\.\d s, .* --budget \dm)",
