@@ -44,7 +44,7 @@ def main() -> None:
     report = api.with_work(syncscope.report(file))
     if "report" in chosen.pictures:
         console = Console(record=True, width=terminal.WIDTH, file=io.StringIO(), force_terminal=True)
-        console.print(terminal.render(report, terminal.WIDTH, whole=True))
+        console.print(terminal.render(report, terminal.WIDTH))
         console.save_svg(str(chosen.out / "report.svg"), title="syncscope report")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page_file = Path(folder, "page.html")

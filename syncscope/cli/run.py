@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -59,7 +60,8 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
     "--try",
     "tries",
     is_flag=True,
-    help="Then try the safe fixes in the run: its next steps, made again and again with and without. It goes on as written.",
+    help="Then try the safe fixes in the run: its next steps, made again and again with and without. It goes on as written. "
+    "A program of few steps needs --active 12, too, so that some are left.",
 )
 @click.option("--unsafe-fixes", is_flag=True, help="With --try: the unsafe ones, too.")
 @click.option(
@@ -196,6 +198,14 @@ class _Trying(NamedTuple):
     unsafe: bool
 
 
+class _Made(NamedTuple):
+    """How a recording was made: the program with its arguments, as a shell takes them, on which device, and what it raised."""
+
+    command: str
+    device: str | None
+    raised: list[BaseException]
+
+
 def _record(
     target: str,
     arguments: tuple[str, ...],
@@ -212,13 +222,13 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-
+    made = _Made(shlex.join([*["-m"] * module, target, *arguments]), device, [])
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
         if trial is not None:
             trace.meta["verified"] = as_object(trial.finish())
-        kept, show = _kept(trace, target, output, quiet, device)
+        kept, show = _kept(trace, target, output, quiet, made)
         shown[:] = [show]
         return kept
 
@@ -227,8 +237,12 @@ def _record(
 
     def tell(error: BaseException) -> None:
         program.report(error)
+        made.raised.append(error)
         if not device and (hint := program.without_gpu(str(error))):
             echo(f" hint: {hint}", err=True)
+        elif device == "ocl" and program.lacks(error):
+            hint = f"syncscope run --device cpu {made.command}"
+            echo(f" hint: `{hint}` needs no device: it counts the lines that would wait, without their cost", err=True)
 
     session = Session(folder=folder, at_end=True, on_trace=keep, on_failure=failed, **schedule)
     trial: InTheRun | None = None
@@ -293,24 +307,8 @@ def _say(what: str, error: BaseException, where: Path | None = None) -> None:
         echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
 
 
-def _would_wait(trace: Trace) -> None:
-    """The table of a dry recording: there was no device, so there are no times to tell."""
-    from collections import Counter
-
-    from syncscope.model.trace import Kind
-
-    found = Counter((e.place, e.column, e.name) for e in trace if e.kind == Kind.READ)
-    steps = int((trace.kind == Kind.STEP).sum())
-    number = sum(found.values())
-    said = f"{number or 'no'} {'sync' if number == 1 else 'syncs'}{f' in {steps} steps' if steps > 1 else ''}"
-    echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
-    for (place, column, op), count in found.most_common():
-        often = f"{count / steps:.3g} per step" if steps else f"{count} {'time' if count == 1 else 'times'}"
-        echo(f"  {place}:{column}  {op}  {often}", err=True)
-
-
 def _kept(
-    trace: Trace, target: str, output: Path, quiet: bool, device: str | None = None
+    trace: Trace, target: str, output: Path, quiet: bool, made: _Made | None = None
 ) -> tuple[bool, Callable[[], None]]:
     """Writes the recording; whether it is, and what prints its table, to stderr, since the program may be part of a pipe.
 
@@ -329,7 +327,7 @@ def _kept(
     def show() -> None:
         try:
             if not quiet:
-                _show(trace, device and f"--device {device} {target}")
+                _show(trace, made or _Made(shlex.quote(target), None, []))
             for file in files:
                 echo(f"wrote {file}", err=True)
         except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
@@ -338,29 +336,37 @@ def _kept(
     return True, show
 
 
-def _show(trace: Trace, lent: str | None) -> None:
-    """The table; `lent`: the words by which a script that asks for cuda got another device."""
+def _show(trace: Trace, made: _Made) -> None:
+    """The table, or why there is none."""
     import numpy as np
 
     import syncscope
+    from syncscope.cli import _dry, _next
     from syncscope.cli._console import console
     from syncscope.exporters import _tried, terminal
-    from syncscope.model.trace import DEVICE
+    from syncscope.model.trace import DEVICE, Kind
 
     if trace.meta.get("dry"):
-        _would_wait(trace)
+        _dry.tell(trace, made.command)
         out = console(stderr=True)
         for row in _tried.rows(trace.meta.get("verified"), out.width):
             out.print(row)
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
-        if lent:
-            echo(
-                f" hint: the program asked for no cuda; where it has an option for that: syncscope run {lent} --device cuda",
-                err=True,
-            )
+        if made.device:
+            lent = f"syncscope run --device {made.device} {made.command} --device cuda"
+            echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
         else:
             echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
+    elif made.raised and not (trace.kind == Kind.STEP).any():
+        error = type(made.raised[0]).__name__
+        echo(
+            f"syncscope: {error} ended the program before its first step, so nothing is said of what one costs",
+            err=True,
+        )
+        echo(" `syncscope report` shows what came before, from the file below", err=True)
     else:
-        out = console(stderr=True)
-        out.print(terminal.render(syncscope.report(trace), out.width))
+        out, report = console(stderr=True), syncscope.report(trace)
+        out.print(terminal.render(report, out.width))
+        if then := _next.settles(report, made.command, made.device):
+            echo(then, err=True)

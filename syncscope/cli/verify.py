@@ -75,6 +75,7 @@ class Percent(click.ParamType[Any]):
     "--line", "lines", multiple=True, type=LinePlace(), help="Try the fixes of this line only, also suggestions."
 )
 @click.option("--rule", "rules", multiple=True, metavar="RULE", help="Try the fixes of this rule only.")
+@click.option("--unsafe-fixes", is_flag=True, help="As for `run --try`; unsafe fixes are tried here in any case.")
 @click.option(
     "--stale", is_flag=True, help="No rewrite: answer syncs with the value of the step before. Values are wrong then."
 )
@@ -131,6 +132,8 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
             f"verify runs a program in one process, and this is one of {ranks} ranks",
             "start it without torchrun, with WORLD_SIZE=1",
         )
+    if said["unsafe_fixes"] and not said["quiet"]:
+        echo("--unsafe-fixes: verify tries them in any case", err=True)
     program, other = programs(arguments, said)
     if said["output"] and not said["output"].endswith((".patch", ".diff", ".json")):
         raise UserError(f"{said['output']} does not say what to write", "end it with .patch or .json")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._waiting import columns_of
+from syncscope.model.answer import Decision
 from syncscope.model.report import Report
 
 NOTES_IN_SHORT = 2
@@ -44,7 +45,8 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
         others = "; on CUDA they may" if _on_processor(report) else ""
         head = f"{len(cold)} of {len(report.findings)} findings of the linter did not wait here{others}"
         grid.add_row("not seen", Group(Text(f"{head}:" if named else head), *named, *rest))
-    notes = report.notes if whole else report.notes[:NOTES_IN_SHORT]
+    unknown_why = report.answer is not None and report.answer.decision is Decision.UNKNOWN  # one of the notes says it
+    notes = report.notes if whole or unknown_why else report.notes[:NOTES_IN_SHORT]
     for note in notes:
         grid.add_row(Text("note", "yellow"), Text(note))
     if not whole:

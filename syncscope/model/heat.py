@@ -138,8 +138,11 @@ class Reason(Enum):
     POSITIONS = SHORT, "looked for once, and the positions are what is needed"
     ASKED = SHORT, "asked for, where nothing says that it runs in every step"
     NO_FORM = SHORT, "asked for once, and there is no form that does not check"
-    BATCH = SHORT, "of a batch that nothing here pins: it is copied by the host all the same"
-    PREPARED = SHORT, "of what was just prepared, in memory that nobody pins: it is copied by the host all the same"
+    BATCH = (
+        SHORT,
+        "the loader does not pin this batch, so the host copies it all the same: `pin_memory=True` changes that",
+    )
+    PREPARED = SHORT, "what was just prepared lies in memory that is not pinned, so the host copies it all the same"
     ENVIRONMENT = SHORT, "of what an environment on the host gave: nothing is in flight"
     GENERATION = SHORT, "beside a generation, which takes far longer"
     BUFFER = SHORT, "for a buffer that the host keeps"

@@ -20,6 +20,7 @@ from typing import Any
 from syncscope.errors import UserError
 
 HERE = str(Path(__file__).parents[1]) + os.sep
+DEVICE = os.path.join(HERE, "kernels", "")
 NO_GPU = re.compile(r"not compiled with CUDA|No (CUDA|HIP) GPUs|no NVIDIA driver|cuda\.is_available\(\) is False")
 OURS = (HERE, "<frozen runpy>", "<frozen importlib")
 
@@ -82,6 +83,12 @@ def without_gpu(said: str) -> str:
     )
 
 
+def lacks(error: BaseException) -> bool:
+    """Whether a program was ended by our own device, which has not what it was asked for."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, NotImplementedError) and bool(frames) and frames[-1].filename.startswith(DEVICE)
+
+
 def compiled(path: str) -> CodeType:
     """The code of a script.
 
@@ -118,8 +125,11 @@ def report(error: BaseException) -> None:
     todo: list[traceback.TracebackException | None] = [told]
     while todo:
         if one := todo.pop():
-            ends_here = bool(one.stack) and one.stack[-1].filename.startswith(HERE)
-            if not ends_here or isinstance(error, SyntaxError):  # any other is our bug, and ours to show
+            last = one.stack[-1] if one.stack else None
+            is_bug = last is not None and last.filename.startswith(HERE) and not (last.line or "").startswith("raise ")
+            if not is_bug or isinstance(
+                error, SyntaxError
+            ):  # a bug is ours to show; what we say on purpose is said to the user
                 one.stack = traceback.StackSummary.from_list([f for f in one.stack if not f.filename.startswith(OURS)])
             todo += [one.__cause__, one.__context__, *(one.exceptions or ())]
     told.print()

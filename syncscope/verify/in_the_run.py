@@ -28,6 +28,8 @@ from syncscope.verify.trying import COMPILED, Trying, is_compiled
 
 MOST = 4  # times that it is begun, where its loop comes to an end
 WARM = 8  # steps of the program at least before anything is tried
+FEWEST_STEPS = 24  # of a program, in which a short recording and some that are tried find room
+SHORT = 12  # steps of a recording that still tells what to try
 ELSEWHERE = "its steps are made in no loop of its own files, but in a library's; `syncscope verify` tries it"
 
 
@@ -61,6 +63,7 @@ class InTheRun:
         self._process = os.getpid()
         self._is_done = False
         self._begun = 0
+        self._too_late = ""  # why it was given up, where another loop may do
         self._from = WARM  # steps from which on it may begin
 
     @contextlib.contextmanager
@@ -94,12 +97,19 @@ class InTheRun:
     def finish(self) -> Verification:
         """What is known, at the end of the program."""
         if not self._is_done:
-            steps = len(self._ends) - 1
-            self._over(
-                f"the program ended after {steps} steps, before its recording was over" if steps else "no step was seen"
-            )
+            self._over(self._why_not_begun(len(self._ends) - 1))
         self._trying.finish()
         return self.found
+
+    def _why_not_begun(self, steps: int) -> str:
+        """What kept it from being tried up to the end of a program of so many steps, and what helps."""
+        if not steps:
+            return "no step was seen"
+        ended = f"the program ended after {steps} steps"
+        why = f"{ended}: {self._too_late}" if self._too_late else f"{ended}, before its recording was over"
+        if steps < FEWEST_STEPS:
+            return f"{why}; it needs {FEWEST_STEPS} at least"
+        return f"{why}; `--active {min(SHORT, steps // 3)}` records fewer, and leaves more of them to try in"
 
     def _step(self) -> None:
         if self._is_done or os.getpid() != self._process:
@@ -145,6 +155,7 @@ class InTheRun:
         tried = self._trying.end()
         self._begun += 1
         if again and self._begun < MOST:
+            self._too_late = why
             self._from = len(self._ends) + WARM
             return
         self._is_done = True

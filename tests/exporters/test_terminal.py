@@ -10,6 +10,7 @@ from rich.console import Console
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import terminal
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE
@@ -179,3 +180,12 @@ def test_the_rewrite_of_a_line_or_where_to_read_of_one_is_whole_on_any_terminal(
     said = " ".join(printed(report, width).split())
     assert "rewrite: torch.where instead of index assignment (safe)" in said
     assert "by hand: syncscope explain unique" in said
+
+
+def test_where_the_answer_is_unknown_every_note_is_shown(report):
+    notes = tuple(f"cause {letter}" for letter in "abcd")
+    unknown = dataclasses.replace(report, notes=notes, answer=Answer(Decision.UNKNOWN, why="record again"))
+    leave = dataclasses.replace(unknown, answer=Answer(Decision.LEAVE, 0.0))
+    for given, shown in ((unknown, 4), (leave, 2)):
+        text = printed(given, 100)
+        assert sum(note in text for note in notes) == shown

@@ -255,8 +255,9 @@ def test_what_libraries_say_while_python_ends_stands_after_the_table(tmp_path: P
         "atexit.register(os.write, 2, b'good-bye')\n"
         "torch.ones(3, device='cuda').sum().item()\n"
     )
-    done = run("--device", "cpu", "ends.py", folder=tmp_path)
-    said = ["dry recording on the CPU: 1 sync", "ends.py:6:1  item", "wrote ", "good-bye", "leaked 27 types"]
+    done = run("--device", "cpu", "ends.py", "a b", folder=tmp_path)
+    then = ["`syncscope lint --diff ends.py`", "`syncscope run --device ocl ends.py 'a b'`"]
+    said = ["dry recording on the CPU: 1 sync", "ends.py:6:1  item", *then, "wrote ", "good-bye", "leaked 27 types"]
     assert [done.stderr.index(words) for words in said] == sorted(done.stderr.index(words) for words in said)
 
 
@@ -308,3 +309,46 @@ def test_a_thread_that_exits_ends_the_program_at_once(tmp_path: Path) -> None:
     assert after.count("step") < 200
     trace = recorded(tmp_path)
     assert sum(event.kind == Kind.STEP for event in trace) > 0  # some warm the recorder up
+
+
+SPARSE = """
+import torch
+layer = torch.nn.Linear(2, 2).cuda()
+torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), torch.ones(2), (2, 2)).cuda()
+"""
+
+
+def test_a_program_that_fails_before_its_first_step(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(SPARSE)
+    done = run("--device", "ocl", "train.py", "--lr=1", folder=tmp_path)
+    assert done.returncode == 1
+    frames = done.stderr.partition("Traceback")[2]
+    assert frames.count('File "') == 1  # the user's alone
+    assert "NotImplementedError: ocl has no sparse tensors" in done.stderr
+    assert "hint: `syncscope run --device cpu train.py --lr=1`" in done.stderr
+    assert "NotImplementedError ended the program before its first step" in done.stderr
+    assert "do first" not in done.stderr
+    assert "wrote " in done.stderr
+
+
+WAITING = """
+import torch
+p = torch.nn.Parameter(torch.ones(3, device="cuda"))
+optimizer = torch.optim.SGD([p], 0.1)
+for step in range(20):
+    loss = (p * p).sum()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
+
+
+def test_what_is_open_names_the_command_that_settles_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(WAITING)
+    done = run("--device", "ocl", "train.py", "--name", "a b", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    word = done.stderr.partition("answer")[2].split()[0]
+    named = " --device ocl train.py --name 'a b'` times steps" in done.stderr
+    assert named is (word != "leave"), done.stderr

@@ -234,7 +234,10 @@ def test_what_cannot_be_tried_is_said(project: Path, forked: Python) -> None:
     assert "it is unsafe; --unsafe-fixes tries it" in said.partition("\n")[0]
     (project / "train.py").write_text(plain.replace("range(5)", "range(1)").replace("number == 55", "number == 9"))
     _, said = ran(forked, "--try", "--unsafe-fixes", "--active=20")
-    assert "nothing was tried: the program ended after 9 steps, before its recording was over" in said
+    assert "nothing was tried: the program ended after 9 steps, before its recording was over; it needs 24 at" in said
+    (project / "train.py").write_text(plain.replace("range(5)", "range(1)").replace("number == 55", "number == 30"))
+    _, said = ran(forked, "--try", "--unsafe-fixes", "--active=40")
+    assert "after 30 steps, before its recording was over; `--active 10` records fewer" in said
 
 
 def test_a_schedule_without_an_end_is_refused_and_one_of_several_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
