@@ -49,11 +49,11 @@ def copied(call: Call) -> Fact | None:
 
 
 def typed(call: Call) -> Fact | None:
-    """`typing.cast(Tensor, x)` is x, or what it is said to be; and types of tuples."""
+    """`typing.cast(Tensor, x)` is x where something is known of it; and types of tuples."""
     if call.name != "typing.cast" or len(call.args) != _TWO:
         return tuple_type(call)
     given, said = call.args[1], annotated(call.frame.module, call.nodes[0])
-    return given if given.kind is said.kind or said.kind is UNKNOWN.kind else said
+    return given if said.kind in (given.kind, UNKNOWN.kind, TENSOR) else said
 
 
 _TWO = 2
