@@ -10,7 +10,7 @@ from syncscope.verify.failing import STEP
 from syncscope.verify.runs import Runs
 from syncscope.verify.spent import TURNS
 
-ENOUGH = 3  # times what the first run took: one that compares, one in which versions take turns, and the turns
+ENOUGH = 5  # times what the first run took: one that compares, one in which versions take turns, some turns, and a rest
 
 
 class Budget:
@@ -60,8 +60,18 @@ class Budget:
         if left >= ENOUGH * first:
             return ""
         return (
-            f"the first run took {first:.0f} s, and {max(0.0, left):.0f} s are left: that will hardly decide whether a step is "
-            f"shorter. --budget {self.minutes(self.least)}m may; Ctrl-C ends this, and what is known by then is shown"
+            f"the first run took {first:.0f} s, and {max(0.0, left):.0f} s are left: too few, likely, to decide whether a "
+            f"step is shorter. --budget {self.minutes(self.least)}m may do; Ctrl-C ends this and shows what is known"
+        )
+
+    def forewarning_of_turns(self) -> str:
+        """The same where each version is to have a process of its own, as turns begin."""
+        holds, needed = max(0, int(self.runs_left(1.0))), 3 * timing.FEWEST
+        if holds >= needed:
+            return ""
+        return (
+            f"each version has a process of its own here: {needed} runs more are the least that decides, and what is left "
+            f"holds about {holds}. --budget {self.minutes(self.least)}m may do"
         )
 
     def minutes(self, runs: int) -> int:

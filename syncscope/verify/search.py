@@ -94,6 +94,8 @@ class Search:
                 return
             except CannotTakeTurnsError as why:
                 self.runs.go_apart(why)
+        if not self._in_processes.turns and (said := self.budget.forewarning_of_turns()):
+            self.runs.processes.warn(said)
         for group in groups([one for one in versions if one not in self.runs.failed], self.compared.room):
             self._draw.shuffle(group)
             self._note_turn(self._in_processes, self._times_of(group))

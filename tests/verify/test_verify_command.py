@@ -271,10 +271,14 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
 def test_a_budget_that_is_too_short_says_what_it_went_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("before", "after"):
         (tmp_path / f"{name}.py").write_text(DRAWN.replace("import drawn_clock", "").replace("0.004", "0.3"))
-    _, out, err = asked(monkeypatch, tmp_path, "--budget=8s", "--steps=12", "--unsafe-fixes", "before.py", "after.py")
-    said = " ".join(out.split())
+    two = ("--steps=12", "--unsafe-fixes", "before.py", "after.py")
+    for seconds in (8, 16, 32):  # more of it where a machine is so busy that imports take it all
+        _, out, err = asked(monkeypatch, tmp_path, f"--budget={seconds}s", *two)
+        said = " ".join(out.split())
+        if "had not ended a single step" not in said:
+            break
     assert err.startswith("--unsafe-fixes: verify tries them in any case\n")
-    forewarned = re.search(r"the first run took \d+ s, and \d+ s are left: .*\. --budget \dm may; Ctrl-C ends", err)
+    forewarned = re.search(r"the first run took \d+ s, and \d+ s are left: .*\. --budget \dm may do; Ctrl-C ends", err)
     assert forewarned or "the first run had not" in said
     assert " s a first run that looks" in said
     assert re.search(
