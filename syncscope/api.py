@@ -144,15 +144,16 @@ def report(
     Raises:
         UserError: the file cannot be read, or it has none of the steps.
     """
+    import shlex
     from dataclasses import replace
 
     from syncscope import kineto
     from syncscope.analysis.measured import with_measured
-    from syncscope.analysis.sources import at_hand, waiting_files
+    from syncscope.analysis.sources import at_hand, elsewhere, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
     from syncscope.linter.passes_apart import loops_apart
-    from syncscope.model.source import Place
+    from syncscope.model.source import Place, installed
     from syncscope.model.trace import Kind, Trace
 
     if isinstance(source, Trace):
@@ -185,7 +186,13 @@ def report(
         if (content := _content(path)) is not None
     }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
-    notes = (*said.notes, *lost, *linted.notes)
+    own = any(not installed(path) for path in here)
+    if sources and code is None and not own and (folder := elsewhere(named)):
+        outside = (
+            "its source lies outside of the folder you work in, so neither lines of it, rewrites nor loops are shown"
+        )
+        lost = [f"{outside}: `--source {shlex.quote(folder)}`"]
+    notes = (*lost, *said.notes, *linted.notes)
     _shown_in_notebooks()
     said = replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
     return with_measured(said, trace.meta.get("verified"))

@@ -97,3 +97,16 @@ def test_nothing_waits_for_a_file_without_end(door, kind):  # noqa: F811
     assert door("report", trace).code == 0
     if kind != "endless":
         assert door("report", ".", "--no-price").code in (0, 2)
+
+
+def test_sources_outside_of_the_working_folder_are_named_with_the_option_that_shows_them(door, outside):  # noqa: F811
+    """What lies elsewhere is not shown unasked, and that is said; with the option it is."""
+    (outside / "train.py").write_text(READS)
+    trace = traced(door, str(outside / "train.py"))
+    said = syncscope.report(trace)
+    assert said.findings == ()
+    assert any(f"`--source {os.path.realpath(outside)}`" in note for note in said.notes)
+    shown = syncscope.report(trace, code=str(outside))
+    assert [f.rule for f in shown.findings] == ["host-read"]
+    assert not any("--source" in note for note in shown.notes)
+    assert not any("--source" in note for note in syncscope.report(traced(door, "/nowhere/train.py")).notes)

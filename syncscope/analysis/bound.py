@@ -49,7 +49,13 @@ def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool, heard: bool 
     chain = window.of(replay(easiest, everything)) if replayed and heard else 0.0
     host = host_alone(easiest, window) if heard else 0.0
     quicker = PACE[bool(event_graph.counting)] if event_graph.on_processor and event_graph.reads else 0.0
-    return SavingBound(step, device_alone(event_graph, graph, window), host, min(chain, step), quicker)
+    others = others_had(event_graph)
+    return SavingBound(step, device_alone(event_graph, graph, window), host, min(chain, step), quicker, others)
+
+
+def others_had(event_graph: EventGraph) -> float:
+    """The part of the device's time that other programs had, where it is a processor: its work would take so much less."""
+    return float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0
 
 
 def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> float:
@@ -69,8 +75,7 @@ def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> fl
         of = stays & (work.queue == queue)
         worked = union(work.start[of].astype(np.int64), end[of].astype(np.int64))
         found = max(found, float(covered(worked, *span)[0]))
-    others = float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0
-    return found / window.steps * (1 - others)
+    return found / window.steps * (1 - others_had(event_graph))
 
 
 def host_alone(graph: Graph, window: TimedPart) -> float:

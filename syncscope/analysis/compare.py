@@ -13,6 +13,7 @@ from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval_of_median, half_interval_of_neighbours
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
+from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import added_unknown, bounds, came_true, fidelity_of, too_wide
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.pace import pace
@@ -112,6 +113,22 @@ class Comparison:
             return None
         apart = abs(math.log(self.after.step / self.before.step))  # the same whichever is the first
         return apart * self.after.step <= self.noise
+
+    @property
+    def incomparable(self) -> str:
+        """Why two steps that are further apart than the spread of either tell nothing of what was changed: the machine was
+        another in both; "" where it is not so."""
+        if not self.within_noise or self.spread is None or not self.before.step or not self.after.step:
+            return ""
+        if abs(math.log(self.after.step / self.before.step)) * self.after.step <= math.hypot(*self.spread):
+            return ""
+        others = [float(one.trace.meta.get("others") or 0.0) if one.trace else 0.0 for one in (self.before, self.after)]
+        if max(others) > BUSY:
+            return (
+                f"other programs had the processors, which are the device, for {others[0]:.0%} of its time in the first and "
+                f"{others[1]:.0%} in the second"
+            )
+        return "the machine was not as fast in both"
 
     @property
     def came_true(self) -> bool | None:

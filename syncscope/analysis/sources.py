@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 
+from syncscope.model.source import installed
 from syncscope.model.trace import Kind, Trace
 
 SUFFIXES = (".py", ".ipynb")
@@ -47,6 +48,20 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
             if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
                 found[path] = ranked[0][1]
     return {path: nearest(file) for path, file in found.items()}
+
+
+def elsewhere(paths: Iterable[str]) -> str:
+    """The folder that holds the user's own source files of these paths, which exist here and are not at hand: outside of the
+    working folder and its project a recording does not lead to them; "" where there are none, or no folder is theirs."""
+    found = sorted({path for path in paths if path.endswith(SUFFIXES) and _is_own(path)})
+    if not found:
+        return ""
+    folder = os.path.commonpath([os.path.dirname(path) for path in found])
+    return "" if folder == os.path.dirname(folder) else folder
+
+
+def _is_own(path: str) -> bool:
+    return os.path.isabs(path) and not installed(path) and is_below(path, os.sep) and os.path.realpath(path) == path
 
 
 def waiting_files(trace: Trace) -> frozenset[str]:

@@ -39,7 +39,7 @@ def without_savings(report: Report) -> str:
 def verdict(report: Report) -> str:
     """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
     per = "step" if report.steps else "recording"
-    most = f"{report.bound.words(per)} " if report.bound and report.lines else ""
+    most = f"{report.bound.words(per, report.device_busy)} " if report.bound and report.lines else ""
     return most + _decision(report, per)
 
 

@@ -79,6 +79,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "prediction_error": found.error,
         "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
         "within_noise": found.within_noise,
+        "not_comparable": found.incomparable or None,
         "host_pace": found.pace,
         "drift": found.drift,
         "prediction_came_true": found.came_true,
@@ -152,7 +153,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
     one, other = found.before, found.after
-    change = _change(one.step, other.step) + (", within noise" if found.within_noise else "")
+    apart = ", not comparable" if found.incomparable else ", within noise" if found.within_noise else ""
+    change = _change(one.step, other.step) + apart
     if bool(one.steps) != bool(other.steps):
         change = ""
     length = "step, ms" if one.steps and other.steps else "step or recording, ms"
@@ -204,7 +206,13 @@ def show(found: Comparison, before: str, after: str) -> None:
 
 
 def sentence(found: Comparison) -> str:
-    """Whether what was predicted came true."""
+    """Whether the two can be compared, and whether what was predicted came true."""
+    if found.incomparable and not unlike(found) and not found.of_others:
+        return f"The two steps cannot be compared: {found.incomparable}. {_foretold(found)}"
+    return _foretold(found)
+
+
+def _foretold(found: Comparison) -> str:
     from syncscope.analysis.verdict import next_recording
     from syncscope.cli._places import here
 
@@ -243,7 +251,7 @@ def sentence(found: Comparison) -> str:
         f"({in_ms(low, '')} to {in_ms(high, '')}); measured is {in_ms(found.after.step or 0)}{give}: {came[found.came_true]}, "
         f"the prediction is off by {found.error:+.1%}."
     )
-    if found.within_noise:
+    if found.within_noise and not found.incomparable:
         told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
     return told + _besides(found, "a step of the first without those syncs and of the second")
 
@@ -253,9 +261,19 @@ def _besides(found: Comparison, what: str) -> str:
     if abs(found.pace - 1) > PACE:
         return (
             f" Calls of the driver that wait for nothing take {found.pace:.2f} times as long in the second recording: "
-            f"the host was not as fast in both.{_work(found, what)}"
+            f"the host was {'faster' if found.pace < 1 else 'slower'} in it{_yet(found)}.{_work(found, what)}"
         )
     return _work(found, what)
+
+
+def _yet(found: Comparison) -> str:
+    """That a faster host's step is longer, or a slower one's shorter: so its speed is not what made the difference."""
+    if not found.before.step or not found.after.step:
+        return ""
+    length = found.after.step / found.before.step
+    if (found.pace < 1) == (length < 1) or abs(length - 1) <= PACE:
+        return ""
+    return f", yet its step is {'longer' if length > 1 else 'shorter'}: that is not for the host's speed"
 
 
 def _work(found: Comparison, what: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
+from rich.console import Console
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
@@ -11,6 +12,7 @@ from syncscope.exporters._source_frame import line_of
 from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.report import Report
 
+MARGIN = "    "
 ROWS, ROWS_IN_SHORT = 10, 5
 ROOM = 34  # columns for the place and its code; figures that leave less are not shown
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
@@ -59,6 +61,19 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         worked = any(one.host or one.device or one.backward for one in bare)
         name = "no line known" if worked else "idle, unexplained"
         yield _padded(Text(name, "dim"), room, bare, found, columns, scale)
+    apart = {name for name, _, _ in COLUMNS} - {name for name, _, _ in columns}
+    if whole or ("backward" in apart and any(one.backward for one in found.lines)):
+        yield from (Text.assemble(MARGIN, part) for part in legend(apart, report).wrap(Console(), width - len(MARGIN)))
+
+
+def legend(apart: Container[str], report: Report) -> Text:
+    """What the last column is a part of, and which times it has that no column shows."""
+    back = "what backward() launches for it" + ", which is not shown" * ("backward" in apart)
+    of = "of step" if report.steps else "of it"
+    return Text(
+        f"{of}: the device's time in what the line launches, in {back}, and idle for it. The host's runs beside it",
+        "dim",
+    )
 
 
 def _padded(

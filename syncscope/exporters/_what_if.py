@@ -13,7 +13,7 @@ from syncscope.model.uses import StepUses
 from syncscope.model.what_if import first_of
 
 MARGIN = "    "
-ROWS, ROWS_IN_SHORT = 6, 3
+ROWS_IN_SHORT = 3
 EXCEEDS = "more than the device is idle: device work that is launched for a wait, or for what goes, goes with it"
 
 # heading, width
@@ -52,7 +52,7 @@ def helps_more(report: Report) -> bool:
 
 def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     """The part of the report, in short or whole; nothing where nothing helps."""
-    number = ROWS if whole else ROWS_IN_SHORT
+    number = len(report.what_if) if whole else ROWS_IN_SHORT
     if not report.what_if:
         return
     step = figures.saving_step(report)
@@ -85,6 +85,9 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield Text(f"{MARGIN}and {others} more", "dim")
     if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
         yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
+    if whole and report.bound is not None and (beyond := report.bound.beyond(report.device_busy)):
+        said = Text(f"at most: of waits, {beyond}", "dim")
+        yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
     if whole and (loops := max(one.loops for one in report.what_if)):
         words = f"between: four in five, if yours is like the {loops} loops, all on one GPU, that were changed for real"
         yield from (Text.assemble(MARGIN, part) for part in Text(words, "dim").wrap(Console(), width - len(MARGIN)))

@@ -27,7 +27,7 @@ def parts(report: Report) -> Iterator[str]:
     yield f"### syncscope: {plain(report.name or 'a recording')}"
     per = "step" if report.steps else "recording"
     if report.answer is not None and report.lines:
-        yield f"**{plain(terminal.answer(report.answer, per).plain)}**"
+        yield f"**{plain(terminal.answer(report.answer, per, terminal.beyond(report)).plain)}**"
     if (first := _what_if.first(report)) is not None:
         yield f"Do first: {plain(first.plain)}."
     yield "\n".join(("| | |", "| --- | --- |", *(f"| {name} | {plain(said)} |" for name, said in facts(report))))

@@ -79,7 +79,9 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
     todo, per = _what_if.first(report), "step" if report.steps else "recording"
     first = [("do first", todo)] if todo is not None else []
-    of_waits = [("answer", answer(report.answer, per))] if report.answer is not None and report.lines else []
+    of_waits = (
+        [("answer", answer(report.answer, per, beyond(report)))] if report.answer is not None and report.lines else []
+    )
     yield from first + of_waits if _what_if.helps_more(report) else of_waits + first
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
@@ -136,14 +138,21 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         yield "lean", Text(f"without what recording itself costs, {spared}")
 
 
-def answer(found: Answer, per: str) -> Text:
-    """The word, what a step is shorter without waits, and what no fix can pass; why, where there is no figure."""
+def beyond(report: Report) -> str:
+    """What else would go for the bound to be reached; "" where the device is idle for as long."""
+    return report.bound.beyond(report.device_busy) if report.bound is not None else ""
+
+
+def answer(found: Answer, per: str, beyond: str = "") -> Text:
+    """The word, what a step is shorter without waits, and what no fix can pass; why, where there is no figure. To come near the
+    bound more must go than waits, if there is something `beyond`."""
     text = Text.assemble((str(found.decision), _waiting.DECIDED.get(found.decision, "bold")), "  ")
     if found.share is not None:
         along = f", and with {found.along}," if found.along else ""
         text.append(f"without waits{along} a {per} is likely {found.told('shorter')}", "bold")
     if found.bound is not None:
         text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
+        text.append(f" {beyond}" if beyond else "", "dim")
     return text if found.share is not None else text.append(f": {found.why}", "dim")
 
 

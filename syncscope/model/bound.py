@@ -10,6 +10,9 @@ NEARLY = (
 )
 
 
+SPOKEN = 0.1  # the part of a device's time that others had, from which it is spoken of
+
+
 class Left(StrEnum):
     """What is left of a step without any wait, and takes longest."""
 
@@ -24,7 +27,8 @@ class SavingBound:
 
     `device` is the work of its busiest queue without what the reads themselves enqueued, `host` what the host does without
     waiting, `chain` the longest way through both, 0 where the recording does not tell who waited for whom. A host that shares
-    its processor with the device may be `quicker` by this part of what it does, once it does not wait.
+    its processor with the device may be `quicker` by this part of what it does, once it does not wait. `others` is the part of
+    the device's time that other programs had, and that `device` is without: what it takes where they leave its processors.
     """
 
     step: float
@@ -32,6 +36,7 @@ class SavingBound:
     host: float
     chain: float = 0.0
     quicker: float = 0.0
+    others: float = 0.0
 
     @property
     def left(self) -> Left:
@@ -62,13 +67,31 @@ class SavingBound:
 
     @property
     def _pace(self) -> str:
-        return f", if the host is {self.quicker:.0%} quicker once it does not wait" if self.quicker else ""
+        if not self.quicker:
+            return ""
+        return (
+            f", if a host that does not wait does its work in {self.quicker:.0%} less time, as on such devices it may"
+        )
 
-    def words(self, per: str = "step") -> str:
-        """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any."""
+    def beyond(self, busy: float | None) -> str:
+        """What else would go where more is saved than a device that is `busy` for this part of a step leaves; "" if not."""
+        if busy is None or self.share <= 1 - busy + NEARLY / 10:
+            return ""
+        if self.others > SPOKEN:
+            return f"if other programs, which had the processors for {self.others:.0%} of the device's time, leave them"
+        return "with what the device does for the waits, which goes, too"
+
+    def words(self, per: str = "step", busy: float | None = None) -> str:
+        """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any. The device
+        was `busy` for this part of it."""
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
             Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it{self._pace}",
             Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it{self._pace}",
         }[self.left]
-        return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why})."
+        more = (
+            f"; the device is idle for {1 - busy:.1%}: more only {beyond}"
+            if busy and (beyond := self.beyond(busy))
+            else ""
+        )
+        return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why}{more})."

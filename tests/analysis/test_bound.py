@@ -59,3 +59,14 @@ def test_it_is_said_where_no_price_is_given():
 def test_nothing_can_be_saved_beyond_a_step():
     assert SavingBound(step=10.0, device=12.0, host=3.0).share == 0.0
     assert SavingBound(step=10.0, device=4.0, host=9.0, chain=9.05).left is Left.HOST
+
+
+def test_a_bound_above_what_the_device_is_idle_says_what_else_would_go():
+    """Device busy 90 %, and at most 60 %: others had its processors for 80 % of its time; or the waits launched what goes."""
+    beside_others = SavingBound(100.0, 18.0, 40.0, others=0.8)
+    assert beside_others.share == pytest.approx(0.6)
+    said = beside_others.words(busy=0.9)
+    assert "the device is idle for 10.0%: more only if other programs, which had the processors for 80%" in said
+    assert "what the device does for the waits" in SavingBound(100.0, 18.0, 40.0).words(busy=0.9)
+    for busy in (0.4, None):
+        assert "more only" not in beside_others.words(busy=busy)

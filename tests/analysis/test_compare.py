@@ -132,3 +132,19 @@ def test_who_waits_some_microseconds_longer_waits_as_before():
 )
 def test_what_came_true(predicted, said, measured, came):
     assert came_true(predicted, said, measured, 1.0) is came
+
+
+def test_steps_that_only_another_machine_explains_are_not_comparable():
+    found = compare(record(loop([], 24)), record(loop([], 24)))
+    longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step), pace=0.93)
+    assert longer.within_noise
+    assert longer.incomparable == "the machine was not as fast in both"
+    assert "The two steps cannot be compared: the machine was not as fast in both." in sentence(longer)
+    assert "the host was faster in it, yet its step is longer" in sentence(longer)
+    crowded = replace(found.after.trace, meta={**found.after.trace.meta, "others": 0.88})
+    beside = replace(longer, after=replace(longer.after, trace=crowded))
+    assert "other programs had the processors, which are the device, for 0% of its time in the first and 88%" in (
+        beside.incomparable
+    )
+    assert not replace(longer, spread=(0.0, longer.after.step)).incomparable, "its own spread explains it"
+    assert not replace(longer, pace=1.0).incomparable, "nothing explains it: it is a change"

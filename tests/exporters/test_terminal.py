@@ -189,3 +189,13 @@ def test_where_the_answer_is_unknown_every_note_is_shown(report):
     for given, shown in ((unknown, 4), (leave, 2)):
         text = printed(given, 100)
         assert sum(note in text for note in notes) == shown
+
+
+@pytest.mark.parametrize(("width", "apart"), [(100, False), (80, True)])
+def test_the_whole_has_every_row_of_what_would_help_and_a_legend_of_the_lines(report, width, apart):
+    many = tuple(dataclasses.replace(report.what_if[0], name=f"row {n}") for n in range(9))
+    text = " ".join(printed_whole(dataclasses.replace(report, what_if=many), width).split())
+    assert "if row 8" in text
+    assert "more" not in text.split("if row 0")[1].split("if row 8")[0]
+    assert ("what backward() launches for it, which is not shown" in text) == apart
+    assert "of step: the device's time in what the line launches" in text
