@@ -34,9 +34,10 @@ def test_what_a_step_depends_on_is_put_back_on_the_device_too(on_cuda: Program) 
     assert "skipped" not in done.stdout
 
 
+# A hundredth: by a ten-thousandth two runs as written differ, too, where others use the device.
 @pytest.mark.parametrize(
     ("after", "values", "codes"),
-    [("total += loss.detach().item()", "equal", (0, 1, 3)), ("total += 1.0001 * loss.item()", "changed", (1,))],
+    [("total += loss.detach().item()", "equal", (0, 1, 3)), ("total += 1.01 * loss.item()", "changed", (1,))],
 )
 def test_sums_that_vary_do_not_differ_while_values_are_compared(
     on_cuda: Program, tmp_path: Path, after: str, values: str, codes: tuple[int, ...]
