@@ -40,7 +40,7 @@ def test_a_program_of_half_of_the_memory_is_there_once(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("copies", "at_once"), [(4, [4]), (2, [2, 2, 2, 2]), (1, [1, 1, 1, 1])])
 def test_no_more_run_at_once_than_that(copies: int, at_once: list[int]) -> None:
     found, runs_at_once = Verification("train.py"), []
-    processes: Any = SimpleNamespace(left=lambda: 60.0)
+    processes: Any = SimpleNamespace(left=lambda: 60.0, count=2)
     program: Any = SimpleNamespace(target="train.py")
     runs: Any = Runs(program, Settings(copies=copies), processes, lambda what: None, found)
     search = Search(runs)
