@@ -7,9 +7,8 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.files import regular
 from syncscope.project.folders import root_of
-from syncscope.project.references import LARGEST, sources_of
+from syncscope.project.references import contents
 from syncscope.project.syntax import name_of, statements
 
 MOVES = re.compile(rb"def to\(")
@@ -24,14 +23,9 @@ def moves_its_own(path: str) -> bool:
 @lru_cache(maxsize=8)
 def in_project(root: str) -> bool:
     """Whether the files of a project hold such a class."""
-    for path in (p for known in sources_of(root).modules.values() for _, p in known):
-        try:
-            code = regular(path, LARGEST)
-        except OSError:
-            continue
-        if MOVES.search(code) and (tree := parsed(code)) is not None and has_own_move(tree):
-            return True
-    return False
+    return any(
+        MOVES.search(code) and (tree := parsed(code)) is not None and has_own_move(tree) for code in contents(root)
+    )
 
 
 def parsed(code: bytes) -> ast.Module | None:

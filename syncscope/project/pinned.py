@@ -6,9 +6,8 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.files import regular
 from syncscope.project.folders import root_of
-from syncscope.project.references import LARGEST, sources_of
+from syncscope.project.references import contents
 
 PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_available|(?:\w+\.)*use_cuda)""")
 
@@ -22,10 +21,4 @@ def pins_memory(path: str) -> bool:
 @lru_cache(maxsize=8)
 def in_project(root: str) -> bool:
     """Whether a file of a project says so."""
-    for path in (p for known in sources_of(root).modules.values() for _, p in known):
-        try:
-            if PINS.search(regular(path, LARGEST)):
-                return True
-        except OSError:
-            continue
-    return False
+    return any(PINS.search(code) for code in contents(root))

@@ -163,6 +163,15 @@ def sources_of(root: str) -> Sources:
     return Sources.of(path for _, path in zip(range(MOST), folders.sources(root), strict=False))
 
 
+def contents(root: str) -> Iterator[bytes]:
+    """What the files of a project hold, but for those that cannot be read."""
+    for path in (path for known in sources_of(root).modules.values() for _, path in known):
+        try:
+            yield regular(path, LARGEST)
+        except OSError:
+            continue
+
+
 def names_of(path: str, code: bytes) -> Names:
     """What the names of a file with this content mean.
 
