@@ -58,6 +58,33 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield
 
 
+@pytest.fixture(autouse=True)
+def same_torch_for_the_next() -> Iterator[None]:
+    """Which tests share a process is the machine's choice: none meets what another has set. torch's compiler, for one, switches
+    the checks of distributions off for all that follow."""
+    before = _set_in_torch()
+    yield
+    distributions = sys.modules.get("torch.distributions")
+    if distributions is not None:
+        distributions.Distribution.set_default_validate_args(True)
+    assert before is None or _set_in_torch() == before
+
+
+def _set_in_torch() -> tuple[object, ...] | None:
+    torch = sys.modules.get("torch")
+    return torch and (
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.backends.cuda.matmul.fp32_precision in ("none", "ieee"),
+        torch.backends.cudnn.allow_tf32,
+        torch.backends.cudnn.benchmark,
+        torch.get_num_threads(),
+    )
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Recorded traces and labelled sources, too large for the repository; tests that need them skip without them."""

@@ -99,7 +99,7 @@ def test_tf32_multiplies_once_by_eleven_bits(split, stages, cores):
     assert bench.error(schedule) < 1e-6
 
 
-def test_settings_of_pytorch_say_what_is_multiplied_once(cores, monkeypatch):
+def test_settings_of_pytorch_say_what_is_multiplied_once(cores, monkeypatch, request):
     x, w = torch.randn(2, 8, 9, 9), torch.randn(8, 8, 3, 3)
     a, b = torch.randn(40, 64), torch.randn(64, 24)
     there = [t.to("ocl") for t in (x, w, a, b)]
@@ -115,6 +115,7 @@ def test_settings_of_pytorch_say_what_is_multiplied_once(cores, monkeypatch):
     monkeypatch.setitem(told, "__allow_nonbracketed_mutation_flag", True)  # torch's own samples forbid to set them
     monkeypatch.setattr(cudnn, "allow_tf32", cudnn.allow_tf32)  # as they are, afterwards
     monkeypatch.setattr(matmul, "allow_tf32", matmul.allow_tf32)
+    request.addfinalizer(lambda: torch.set_float32_matmul_precision("highest"))
     assert off() == [True, False]  # as PyTorch comes
     cudnn.allow_tf32 = False
     assert off() == [False, False]
