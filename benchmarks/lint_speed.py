@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,10 +121,10 @@ def main() -> None:
     parser.add_argument(
         "--ratio",
         action="store_true",
-        help="only the CPU seconds beside those of ast.parse before and after, once each",
+        help="only the CPU seconds beside those of ast.parse",
     )
     parser.add_argument("--many", action="store_true", help="fifteen packages, and as --ratio")
-    parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
+    parser.add_argument("--repeat", type=int, default=3, help="so many turns; of what is short the best")
     said = parser.parse_args()
     named = ("many", MANY) if said.many else ("corpus", PACKAGES)
     files = with_torch(said.folders or corpus(*named))
@@ -131,19 +133,17 @@ def main() -> None:
     names, count = list(map(str, files)), lines(files)
     print(f"{len(files)} files that mention torch, {count:,} lines\n")
 
-    repeat = 1 if said.ratio or said.many else said.repeat
-    parses = [
-        median(repeat, sys.executable, "-c", PARSE, *names).cpu
-    ]  # before and after: the machine gets slower and faster
     run(*LINT, "--no-cache", "--jobs", "1", *names[:100])  # so that there is bytecode
-    cold = median(repeat, *LINT, "--no-cache", "--jobs", "1", *names)
-    parses.append(median(repeat, sys.executable, "-c", PARSE, *names).cpu)
-    parse = sum(parses) / 2
-    rate = count / cold.cpu
-    print(f"cold, one process      {cold.cpu:7.1f} CPU s  {rate:9,.0f} lines a CPU s   (at least 40,000)")
+    parses, colds = [run(sys.executable, "-c", PARSE, *names).cpu], []
+    for _ in range(said.repeat):  # in turns: the machine gets slower and faster
+        colds.append(run(*LINT, "--no-cache", "--jobs", "1", *names))
+        parses.append(run(sys.executable, "-c", PARSE, *names).cpu)
+    ratios = sorted(2 * cold.cpu / sum(beside) for cold, beside in zip(colds, pairwise(parses), strict=True))
+    cold = sorted(colds, key=lambda r: r.cpu)[said.repeat // 2]
+    print(f"cold, one process      {cold.cpu:7.1f} CPU s  {count / cold.cpu:9,.0f} lines a CPU s   (at least 40,000)")
     print(
-        f"  as a multiple of ast.parse alone   {cold.cpu / parse:5.2f}   ({cold.cpu / max(parses):.2f} to"
-        f" {cold.cpu / min(parses):.2f}; {count / parse:,.0f} lines a CPU s)"
+        f"  as a multiple of ast.parse alone   {statistics.median(ratios):5.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f} in"
+        f" {said.repeat} turns; {count / statistics.median(parses):,.0f} lines a CPU s)"
     )
     print(f"memory                 {cold.memory:7.0f} MB at most   (for a million lines at most 300)")
     if said.ratio or said.many:
