@@ -71,8 +71,11 @@ def same_torch_for_the_next() -> Iterator[None]:
 
 
 def _set_in_torch() -> tuple[object, ...] | None:
-    torch = sys.modules.get("torch")
-    return torch and (
+    if "torch" not in sys.modules:
+        return None
+    import torch
+
+    return (
         torch.get_default_dtype(),
         torch.get_default_device(),
         torch.is_grad_enabled(),
