@@ -199,11 +199,10 @@ class _Trying(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """How a recording was made: the program with its arguments, as a shell takes them, on which device, and what it raised."""
+    """How a recording was made: the program with its arguments, as a shell takes them, and on which device."""
 
     command: str
     device: str | None
-    raised: list[BaseException]
 
 
 def _record(
@@ -222,7 +221,7 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-    made = _Made(shlex.join([*["-m"] * module, target, *arguments]), device, [])
+    made = _Made(shlex.join([*["-m"] * module, target, *arguments]), device)
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
@@ -237,7 +236,7 @@ def _record(
 
     def tell(error: BaseException) -> None:
         program.report(error)
-        made.raised.append(error)
+        session.ended_by = type(error).__name__
         if not device and (hint := program.without_gpu(str(error))):
             echo(f" hint: {hint}", err=True)
         elif device == "ocl" and program.lacks(error):
@@ -327,7 +326,7 @@ def _kept(
     def show() -> None:
         try:
             if not quiet:
-                _show(trace, made or _Made(shlex.quote(target), None, []))
+                _show(trace, made or _Made(shlex.quote(target), None))
             for file in files:
                 echo(f"wrote {file}", err=True)
         except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
@@ -358,8 +357,7 @@ def _show(trace: Trace, made: _Made) -> None:
             echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
         else:
             echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
-    elif made.raised and not (trace.kind == Kind.STEP).any():
-        error = type(made.raised[0]).__name__
+    elif (error := trace.meta.get("ended_by")) and not (trace.kind == Kind.STEP).any():
         echo(
             f"syncscope: {error} ended the program before its first step, so nothing is said of what one costs",
             err=True,

@@ -103,6 +103,7 @@ class Session:
             )
         self.wait, self.warmup, self.active, self.repeat = wait, warmup, active, repeat
         self.traces: list[Trace] = []
+        self.ended_by = ""  # the error that the program raised, and did not catch, by name
         self.count = 0  # steps so far
         self.cycle = 0
         self._record_shapes = record_shapes
@@ -192,6 +193,8 @@ class Session:
     ) -> None:
         if self not in _open or os.getpid() != self._process:
             return  # ended already, or a child: the recording is its parent's
+        if isinstance(error, Exception):  # neither Ctrl-C nor sys.exit()
+            self.ended_by = type(error).__name__
         try:
             if self._held is not None:
                 self._boundary(self._held)
@@ -363,6 +366,8 @@ class Session:
             trace = take.end() if made is None else made
             said = {"untraced": None if self._lingers else self._untraced.facts(), "traced": self._traced.facts()}
             trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
+            if self.ended_by:
+                trace.meta["ended_by"] = self.ended_by
             if self._chooses and (chosen := self._own.words(self._kept_opening)):
                 trace.meta["notes"] = [chosen, *trace.meta.get("notes", [])]
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat

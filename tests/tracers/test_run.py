@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import syncscope
 from syncscope import kineto
+from syncscope.cli import commands
 from syncscope.model.trace import Kind, Trace
 from syncscope.tracers import record_file
 
@@ -329,7 +331,13 @@ def test_a_program_that_fails_before_its_first_step(tmp_path: Path) -> None:
     assert "hint: `syncscope run --device cpu train.py --lr=1`" in done.stderr
     assert "NotImplementedError ended the program before its first step" in done.stderr
     assert "do first" not in done.stderr
-    assert "wrote " in done.stderr
+    file = next(line for line in done.stderr.splitlines() if line.startswith("wrote ")).removeprefix("wrote ")
+    told = CliRunner().invoke(commands, ["report", file], standalone_mode=False)
+    assert "NotImplementedError ended the program before its first step" in told.output
+    assert "do first" not in told.output
+    assert "shorter" not in told.output, "nothing is said of what a step costs"
+    gate = CliRunner().invoke(commands, ["report", file, "--max-syncs-per-step", "1"], standalone_mode=False)
+    assert gate.return_value == 2, "no limit can be judged by it"
 
 
 WAITING = """
