@@ -6,19 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from syncscope.exporters._xplane import WAITS
 from syncscope.model.trace import DEVICE, Flag, Kind, Trace
 
 
-def without_waits(trace: Trace) -> Trace:
-    """The trace without the row of waits of an earlier export."""
-    ours = [i for i, lane in enumerate(trace.lanes) if lane.label.startswith(WAITS)]
-    return trace.take(~np.isin(trace.lane, ours)) if ours else trace
-
-
-def fit(trace: Trace, most: int) -> Trace:
+def fit(trace: Trace, most: int, of: str = "events") -> Trace:
     """At most so many events, and those that matter: what waits first, then the device's work and its launches, then the rest
-    by its length."""
+    by its length. `of` says what they are counted as."""
     if len(trace) <= most:
         return trace
     waits = np.isin(trace.kind, (Kind.STEP, Kind.READ, Kind.SYNC)) | (trace.flags & Flag.BLOCKING > 0)
@@ -27,6 +20,6 @@ def fit(trace: Trace, most: int) -> Trace:
     tier = np.select([waits, work | launches, trace.kind == Kind.ANNOTATION], [0, 1, 2], 3)
     order = np.lexsort((-trace.duration, tier))
     kept = np.sort(order[: max(most, int(waits.sum()))])
-    left_out = f"{len(trace) - len(kept):,} of {len(trace):,} events"
+    left_out = f"{len(trace) - len(kept):,} of {len(trace):,} {of}"
     note = f"{left_out} left out, the shortest first; --steps A:B has part of it in full"
     return replace(trace.take(kept), meta={**trace.meta, "notes": [*trace.meta.get("notes", []), note]})

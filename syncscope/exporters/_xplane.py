@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, written
 from syncscope.model.detail import Detail
-from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
+from syncscope.model.trace import DEVICE, WAITS, Kind, Lane, Table, Trace
 
-WAITS = "host waits (syncscope)"  # the row of named waits begins so
 AT_ONCE = 1 << 16  # events encoded together: bounds memory, about 200 bytes each
 
 

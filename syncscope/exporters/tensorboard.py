@@ -24,14 +24,14 @@ import numpy as np
 from syncscope import files, kineto
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html, stem
-from syncscope.exporters._fit import fit, without_waits
+from syncscope.exporters._fit import fit
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._scalars import Point, event_file
-from syncscope.exporters._xplane import WAITS, xspace
+from syncscope.exporters._xplane import xspace
 from syncscope.model.detail import Detail
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
-from syncscope.model.trace import Event, Kind, Lane, Trace
+from syncscope.model.trace import WAITS, Event, Kind, Lane, Trace
 
 SUFFIX = ""  # a folder, not a file
 TAKES = {"trace"}
@@ -109,7 +109,6 @@ def save(
     The waits are `spans` (see `waits`), else the Python reads that the recording holds. Where there are more than `most`
     events, the short operators and Python calls are left out first; steps and waits never are.
     """
-    trace = without_waits(trace)
     spans = list(recorded_waits(trace) if spans is None else spans)
     trace = merged(with_owners(fit(trace, most)), spans)
     run = fresh(folder, run)

@@ -19,7 +19,7 @@ from syncscope.kineto.scan import NOTHING, Args, JsonEvent, times
 from syncscope.kineto.values import LIMIT, exact_ns, has_huge, integers, nanoseconds, plain
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
-from syncscope.model.trace import DEVICE, Kind, Table, Trace
+from syncscope.model.trace import DEVICE, WAITS, Kind, Lane, Table, Trace
 
 DROPPED = 255
 BESIDE = {"gpu_user_annotation", "overhead", "cpu_instant_event", "python_gc", "fwdbwd", "ac2g", "other", "none", ""}
@@ -247,6 +247,14 @@ class Columns:
             else:
                 self.lost += 1
 
+    def _recorded(self, columns: dict[str, Column], lanes: list[Lane]) -> dict[str, Column]:
+        """These columns without the rows for other viewers: what is in them was recorded once, and is counted once."""
+        kept = ~np.array([lane.label.startswith(WAITS) for lane in lanes], bool)[columns["lane"]]
+        if kept.all():
+            return columns
+        self._count = int(kept.sum())
+        return {name: columns.pop(name)[kept] for name in list(columns)}
+
     def trace(self, notes: list[str]) -> Trace:
         """The events as a trace ordered by start."""
         head = self._head
@@ -275,6 +283,7 @@ class Columns:
         details: list[Any] = [tables.detail(key) for key in self._details]
         if tables.is_ours(head):
             lanes = tables.own_lanes(list(self._lanes), head["syncscope"]["lanes"])
+            columns = self._recorded(columns, lanes)
             places: list[Place | None] = [tables.place(text) for _, text in self._places]
             meta = tables.own_meta(head["syncscope"].get("meta"))
             lines = tables.own_lines(head["syncscope"])

@@ -310,6 +310,9 @@ def _visible_detail(text: str) -> str:
 DEVICE = (Kind.KERNEL, Kind.COPY, Kind.FILL)
 """The kinds of event that a device works on."""
 
+WAITS = "host waits (syncscope)"
+"""So begins the label of rows that our files have for other viewers: the waits once more, with names. None was recorded."""
+
 
 def numbers_used(codes: NDArray[Any]) -> list[int]:
     """Which numbers of a table are among these, in order: they are small, and counting them is faster than to sort them."""

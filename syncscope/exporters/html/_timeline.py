@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.exporters._fit import fit, without_waits
-from syncscope.exporters._xplane import WAITS
+from syncscope.exporters._fit import fit
 from syncscope.model.held_up import Why
 from syncscope.model.report import Read, Report
-from syncscope.model.trace import DEVICE, Kind, Table, Trace
+from syncscope.model.trace import DEVICE, WAITS, Kind, Table, Trace
 
 MOST_EVENTS = 1_000_000  # about 9 MB of page
 DEEPEST = 40  # levels of calls in calls that are shown
@@ -106,7 +105,6 @@ def packed(numbers: dict[str, NDArray[np.int64]], sizes: dict[str, int]) -> byte
 
 def _shown(trace: Trace, most: int) -> tuple[Trace, list[str]]:
     """What is shown of a recording, all but its own spans of waits, steps and the Python of libraries; what was left out."""
-    trace = without_waits(trace)
     python = trace.kind == Kind.PYTHON
     library = np.array([bool(LIBRARY.search(place.path)) for place in (*trace.places,)] + [True], bool)[trace.place]
     kept = ~(python & library) & ~np.isin(trace.kind, (Kind.STEP, Kind.READ, Kind.OTHER))
@@ -118,7 +116,7 @@ def _shown(trace: Trace, most: int) -> tuple[Trace, list[str]]:
         notes.append(
             f"{count:,} calls of Python within libraries are not in the timeline; --format tensorboard has them"
         )
-    shown = fit(trace.take(kept), most)
+    shown = fit(trace.take(kept), most, "events of the timeline")
     return shown, notes + shown.meta.get("notes", [])[len(trace.meta.get("notes", [])) :]
 
 
