@@ -82,7 +82,7 @@ def forbid_syncs(*, warn: bool = False, dry: bool | None = None) -> AbstractCont
     """
     from syncscope.tracers import guard
 
-    return guard.forbid_syncs(warn=warn, dry=dry, advise=_advice)
+    return guard.forbid_syncs(warn=warn, dry=dry, advise=advice)
 
 
 def allow_syncs(reason: str = "") -> AbstractContextManager[None]:
@@ -106,7 +106,7 @@ def watch(*, dry: bool | None = False) -> AbstractContextManager[Watch]:
     return watch(dry=dry)
 
 
-def _advice(op: str, place: Place) -> str:
+def advice(op: str, place: Place) -> str:
     """What the linter has to say of this line, else the summary of the rule that knows the op; "" where none does."""
     if not os.path.isfile(place.path):
         return ""

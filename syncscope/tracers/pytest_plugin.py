@@ -1,4 +1,5 @@
-"""A pytest plugin: `@pytest.mark.max_syncs(2)` and the fixture `sync_trace`. A test that fails prints the lines that read.
+"""A pytest plugin: `@pytest.mark.max_syncs(2)` and the fixture `sync_trace`. A test that fails prints the lines that read, each
+with what `ADVISE` has to say of it.
 
 Where there is no device, tensors of the CPU that come from parameters and batches count as a device's (dry mode).
 """
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from syncscope.tracers.watch import Watch
+    from syncscope.tracers.guard import Advise
+    from syncscope.tracers.watch import Watch, WatchedLine
 
 NOTHING = (
     "max_syncs checked nothing: without a device a tensor counts as one of a device if it is a parameter, needs a gradient, "
     "is part of a DataLoader's batch or was computed from one of these, and none here is"
 )
+ADVISE = pytest.StashKey["Advise"]()
+"""In the stash of the configuration, whom to ask how a wait is avoided."""
 _WATCH = pytest.StashKey["Watch"]()
 
 
@@ -57,7 +61,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     if found.count > mark.args[0]:
         files = dict.fromkeys(os.path.relpath(line.place.path) for line in found.lines if line.place)
         hint = f"\nhint: syncscope lint {' '.join(files)}    shows what to write instead" if files else ""
-        pytest.fail(f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{found}{hint}", pytrace=False)
+        said = f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{_told(found, pyfuncitem.config)}{hint}"
+        pytest.fail(said, pytrace=False)
     return result
 
 
@@ -69,5 +74,17 @@ def pytest_runtest_makereport(
     report = yield
     found = item.stash.get(_WATCH, None)
     if report.failed and found is not None:
-        report.sections.append(("lines that made the host wait", str(found)))
+        report.sections.append(("lines that made the host wait", _told(found, item.config)))
     return report
+
+
+def _told(found: Watch, config: pytest.Config) -> str:
+    """The lines, and below each how it is avoided."""
+    advise = config.stash.get(ADVISE, None)
+    lines = found.lines
+    return "\n".join(_line(line, advise) for line in lines) if lines else str(found)
+
+
+def _line(line: WatchedLine, advise: Advise | None) -> str:
+    advice = advise(line.op, line.place) if advise is not None and line.place is not None else ""
+    return f"{line}\n  {advice}" if advice else str(line)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 pytest.importorskip("torch")
@@ -59,16 +61,19 @@ def test_prints_the_lines(sync_trace):
 def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     # by its module, whether or not the package in use is installed with its entry point
-    plugin = ("-p", "no:syncscope", "-p", "syncscope.tracers.pytest_plugin")
+    plugin = ("-p", "no:syncscope", "-p", "syncscope.pytest_plugin")
     done = pytester.runpytest_subprocess(*plugin, "--strict-markers", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=4, failed=4, warnings=1)
     text = done.stdout.str()
     assert "3 syncs, at most 1 are allowed:" in text
-    assert "test_marks_and_the_fixture.py:15: item, 3 times" in text
+    (beyond,) = re.findall(r"test_marks_and_the_fixture.py:15: item, 3 times.*\n(.*)", text)
+    assert "host-read" in beyond
+    assert beyond.endswith("syncscope explain host-read"), "each line beyond the limit names its rule"
     assert "hint: syncscope lint test_marks_and_the_fixture.py    shows what to write instead" in text
     assert "ValueError: the test's own" in text
     assert "max_syncs takes one number" in text
     assert text.count("max_syncs checked nothing") == 1
     assert "::test_of_the_host_alone" in text
     assert "lines that made the host wait" in text
-    assert "test_marks_and_the_fixture.py:48: tolist, once" in text
+    (waited,) = re.findall(r"test_marks_and_the_fixture.py:48: tolist, once.*\n(.*)", text)
+    assert waited.endswith("syncscope explain host-read")
