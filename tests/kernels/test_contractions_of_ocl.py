@@ -19,7 +19,7 @@ from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.tuning import search, store
-from syncscope.kernels.tuning.problems import problems, product
+from syncscope.kernels.tuning.problems import Problem, problems, product
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "gpu_shape")
 
@@ -295,7 +295,7 @@ def test_a_wrong_kernel_is_not_believed(monkeypatch):
 
 def test_tuning_is_kept_and_used(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(search, "problems", lambda: [("product 24", product(24, 24, 24, (24, 1), (24, 1)))])
+    monkeypatch.setattr(search, "problems", lambda: [Problem("product 24", product(24, 24, 24, (24, 1), (24, 1)))])
     store.known.cache_clear()
     try:
         done = CliRunner().invoke(
@@ -322,8 +322,8 @@ def test_a_damaged_line_costs_one_class_its_schedule(monkeypatch, tmp_path):
 
 def test_what_ships_is_legal_somewhere(cores):
     keys = {}
-    for _, c in problems():
-        c = simplified(c)
+    for one in problems():
+        c = simplified(one.c)
         c = gpu.packed(c) or c
         for tf32 in (False, True):
             keys.setdefault(space.problem(c, search.ALIGNED, torch.float32, tf32), []).append(c)

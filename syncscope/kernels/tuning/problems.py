@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -34,25 +35,33 @@ _CONVOLUTIONS = (
 )  # fmt: skip
 
 
-def problems() -> Iterator[tuple[str, Contraction]]:
-    """Contractions with words for people, the most usual first."""
+ALIGNED = (True, True, True)  # both operands and the result begin at a multiple of a vector
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A contraction with words for people, and which way a convolution comes to it: made directly, or by Winograd's."""
+
+    said: str
+    c: Contraction
+    convolution: Geometry | None = None  # that this is a pass of, made directly
+    channels_last: Contraction | None = None  # the same pass of copies with channels innermost
+    by_winograd: bool = False
+
+    def made_in(self, dtype: torch.dtype, tf32: bool) -> Contraction:
+        """What is multiplied in that precision: of a convolution perhaps such copies."""
+        g, last = self.convolution, self.channels_last
+        if g is None or last is None or not suits(g, [self.c], ALIGNED, dtype, tf32):
+            return self.c
+        return rounded(last) if tf32 else last
+
+
+def problems() -> Iterator[Problem]:
+    """The most usual first."""
     for size in _PRODUCTS:
         yield from _products(*size)
     for shape in _CONVOLUTIONS:
         yield from _passes(*shape)
-
-
-def channels_last(
-    dtype: torch.dtype, tf32: bool, aligned: tuple[bool, ...] = (True, True, True)
-) -> dict[str, Contraction]:
-    """What passes of those convolutions are that are made of copies with channels innermost (`channels_last.py`), by words."""
-    found: dict[str, Contraction] = {}
-    for shape in _CONVOLUTIONS:
-        g, plain, last = _geometry(*shape), _passes(*shape), _passes(*shape, last=True)
-        for (said, c), (_, other) in zip(plain, last, strict=True):
-            if "Winograd" not in said and suits(g, [c], aligned, dtype, tf32):
-                found[said] = rounded(other) if tf32 else other
-    return found
 
 
 def product(m: int, n: int, k: int, a: Ints, b: Ints) -> Contraction:
@@ -61,11 +70,11 @@ def product(m: int, n: int, k: int, a: Ints, b: Ints) -> Contraction:
     return Contraction("gemm", (1,), (m,), (n,), (k,), access_a, access_b, Index(0, m=(n,), n=(1,)))
 
 
-def _products(m: int, n: int, k: int) -> Iterator[tuple[str, Contraction]]:
+def _products(m: int, n: int, k: int) -> Iterator[Problem]:
     said = f"product {m} x {k} x {n}"
-    yield said, product(m, n, k, (k, 1), (n, 1))
-    yield f"{said}, right transposed", product(m, n, k, (k, 1), (1, k))
-    yield f"{said}, left transposed", product(m, n, k, (1, m), (n, 1))
+    yield Problem(said, product(m, n, k, (k, 1), (n, 1)))
+    yield Problem(f"{said}, right transposed", product(m, n, k, (k, 1), (1, k)))
+    yield Problem(f"{said}, left transposed", product(m, n, k, (1, m), (n, 1)))
 
 
 def _geometry(read: int, made: int, side: int, taps: int, stride: int, groups: int) -> Geometry:
@@ -77,16 +86,18 @@ def _geometry(read: int, made: int, side: int, taps: int, stride: int, groups: i
     )  # fmt: skip
 
 
-def _passes(
-    read: int, made: int, side: int, taps: int, stride: int, groups: int, last: bool = False
-) -> Iterator[tuple[str, Contraction]]:
+def _passes(read: int, made: int, side: int, taps: int, stride: int, groups: int) -> Iterator[Problem]:
     g = _geometry(read, made, side, taps, stride, groups)
     said = f"convolution {read} -> {made}, {taps} x {taps}" + (f" by {stride}" if stride > 1 else "") + f", {side} px"
-    yield said, forward(g, "conv_forward", False, last=last)
+    plain, last = (forward(g, "conv_forward", False, last=x) for x in (False, True))
+    yield Problem(said, plain, g, last)
     if winograd.possible(g) and read >= 64:
-        passes = winograd.PASSES[0], winograd.PASSES[2]
-        yield from ((f"{said}, Winograd's {which}", winograd.product(g, which)) for which in passes)
+        for which in (winograd.PASSES[0], winograd.PASSES[2]):
+            yield Problem(f"{said}, Winograd's {which}", winograd.product(g, which), by_winograd=True)
     if read > 3:
-        to_input = backward_input(g, "conv_backward_input", False, last=last)
-        yield from ((f"{said}, to input", c) for c in to_input if c.size("k"))
-    yield f"{said}, to weight", backward_weight(g, "conv_backward_weight", last=last)
+        both = (backward_input(g, "conv_backward_input", False, last=x) for x in (False, True))
+        for plain, last in zip(*both, strict=True):
+            if plain.size("k"):
+                yield Problem(f"{said}, to input", plain, g, last)
+    plain, last = (backward_weight(g, "conv_backward_weight", last=x) for x in (False, True))
+    yield Problem(f"{said}, to weight", plain, g, last)

@@ -24,9 +24,8 @@ from syncscope.kernels.generate import gpu, run, space, tensor_cores
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
-from syncscope.kernels.tuning.problems import channels_last, problems
+from syncscope.kernels.tuning.problems import ALIGNED, problems
 
-ALIGNED = (True, True, True)
 _RANGES = {
     "bm": (16, 256),
     "bn": (16, 256),
@@ -249,13 +248,12 @@ def kinds() -> Iterator[tuple[str, Contraction, torch.dtype, bool]]:
     """The problems in float32's precision; where tensor cores serve also convolutions in TF32, as PyTorch makes them unless
     told not to, and all of them in half precision, as under autocast."""
     once, halves = tensor_cores.serve(torch.float32), tensor_cores.serve(torch.float16)
-    floats_last, halves_last = channels_last(torch.float32, True), channels_last(torch.float16, False)
-    for said, c in problems():
-        yield said, c, torch.float32, False
-        if once and said.startswith("convolution") and "Winograd" not in said:
-            yield f"{said}, in TF32", floats_last.get(said, c), torch.float32, True
-        if halves and "Winograd" not in said:
-            yield f"{said}, in half precision", halves_last.get(said, c), torch.float16, False
+    for problem in problems():
+        yield problem.said, problem.c, torch.float32, False
+        if once and problem.convolution is not None:
+            yield f"{problem.said}, in TF32", problem.made_in(torch.float32, True), torch.float32, True
+        if halves and not problem.by_winograd:
+            yield f"{problem.said}, in half precision", problem.made_in(torch.float16, False), torch.float16, False
 
 
 def ways() -> Iterator[tuple[str, float]]:
