@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
-from syncscope.kernels.generate import gpu, run, tensor_cores
+from syncscope.kernels.generate import run, tensor_cores
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Contraction, simplified
+from syncscope.kernels.generate.operands import eights
 from syncscope.kernels.programs import elements, kernel
 
 _SIDE = 64  # of a tile that is turned in local memory
@@ -34,7 +35,7 @@ def suits(g: Geometry, plain: Iterable[Contraction], aligned: tuple[bool, ...], 
     if any(x % (8 if halves else 4) or x < _FEWEST for x in channels):
         return False
     if halves:
-        return not all(gpu.eights(c, aligned) for c in map(simplified, plain))
+        return not all(eights(c, aligned) for c in map(simplified, plain))
     return any(c.b.inside for c in map(simplified, plain))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from syncscope.kernels import channels_last, queue
-from syncscope.kernels.generate import convolutions, gpu, space
+from syncscope.kernels.generate import convolutions, gpu, operands, space
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import simplified
@@ -102,7 +102,7 @@ def test_tiles_of_them_are_multiplied_as_they_were_copied(which, tile, dtype):
     assert gpu.packed(c) is None
     bench = search.Bench(c, dtype, tf32=dtype is torch.float32)
     if dtype is torch.float32:
-        assert gpu.copied_as(c, tile, search.ALIGNED) == "rounded"
+        assert operands.copied_as(c, tile, search.ALIGNED) == "rounded"
         bench.a, bench.b = (channels_last._copy(x, 1, 1).view(-1) for x in (bench.a, bench.b))
     bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
     assert bench.error(tile) < (1e-6 if dtype is torch.float32 else 2 * torch.finfo(dtype).eps)
@@ -134,5 +134,12 @@ def test_they_are_what_the_tuner_looks_at(monkeypatch):
     assert of["convolution 64 -> 64, 3 x 3, 56 px, to weight, in TF32"].b.rounded
     assert not of["convolution 64 -> 64, 1 x 1, 56 px, in TF32"].b.rounded
     halves = simplified(of["convolution 512 -> 512, 3 x 3, 7 px, to input, in half precision"])
-    assert gpu.eights(halves, search.ALIGNED)
-    assert not gpu.eights(simplified(of["convolution 3 -> 64, 3 x 3, 224 px, in half precision"]), search.ALIGNED)
+    assert operands.eights(halves, search.ALIGNED)
+    assert not operands.eights(simplified(of["convolution 3 -> 64, 3 x 3, 224 px, in half precision"]), search.ALIGNED)
+
+
+def test_the_tuner_looks_at_each_class_of_pixels_that_a_stride_makes(monkeypatch):
+    monkeypatch.setattr(search.tensor_cores, "serve", lambda dtype: True)
+    strided = "convolution 64 -> 128, 3 x 3 by 2, 56 px, to input"
+    for how in ("", ", in TF32", ", in half precision"):
+        assert len({c for said, c, *_ in search.kinds() if said == strided + how}) == 4

@@ -11,8 +11,8 @@ import torch
 
 from syncscope.kernels.generate import block, cpu, tensor_cores
 from syncscope.kernels.generate.block import Schedule
-from syncscope.kernels.generate.gpu import contiguous, copied_as, fetches, wide
 from syncscope.kernels.generate.ir import Contraction
+from syncscope.kernels.generate.operands import contiguous, copied_as, fetches, wide
 
 _LOCAL = 48 << 10  # bytes of local memory that every GPU of the last ten years gives a group
 _SPLITS = (1, 2, 4, 8, 16, 32, 64, 128)
