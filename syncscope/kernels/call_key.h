@@ -92,12 +92,12 @@ static int put_value(PyObject *x) {
   return 0;
 }
 
-static int put_call(uint64_t number, PyObject *args, PyObject *kwargs) {
+static int put_call(uint64_t number, long long settings, PyObject *args, PyObject *kwargs) {
   words = tensors = 0;
   calls++;
   PyObject *dtype = PyObject_CallNoArgs(py.default_dtype);
   Py_XDECREF(dtype); /* dtypes live as long as the process */
-  int fine = dtype && put(number) && put((uintptr_t)dtype);
+  int fine = dtype && put(number) && put(settings) && put((uintptr_t)dtype);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && fine; i++) fine = put_value(PyTuple_GET_ITEM(args, i));
   PyObject *name, *value;
   for (Py_ssize_t at = 0; kwargs && fine && PyDict_Next(kwargs, &at, &name, &value);) fine = put_text(name) && put_value(value);

@@ -88,19 +88,21 @@ static Lease *take(Py_ssize_t size, PyObject *class, void **buffer) {
     block = PyObject_CallOneArg(PyDict_GetItem(py.memory, word._new), class);
   }
   PyObject *at = block ? PyObject_GetAttrString(block, "address") : NULL;
-  Lease *lease = at ? calloc(1, sizeof(Lease)) : NULL;
+  char *address = at ? PyLong_AsVoidPtr(at) : NULL;
+  Py_XDECREF(at);
+  Block *known_as = address ? block_at(address) : NULL;
+  Lease *lease = known_as ? calloc(1, sizeof(Lease)) : NULL;
   if (!lease) {
-    if (at) PyErr_NoMemory();
+    if (known_as) PyErr_NoMemory();
+    else if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "memory that nobody told plans.c of");
     Py_DECREF(home);
     Py_XDECREF(block);
-    Py_XDECREF(at);
     return NULL;
   }
   lease->owned.version[0] = 1;
   lease->owned.delete = give_back;
-  lease->owned.view.data = PyLong_AsVoidPtr(at);
-  Py_DECREF(at);
-  *buffer = block_at(lease->owned.view.data)->buffer;
+  lease->owned.view.data = address;
+  *buffer = known_as->buffer;
   lease->block = block;
   lease->home = home;
   lease->class = Py_NewRef(class);

@@ -259,20 +259,22 @@ static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uin
   return result;
 }
 
-/* What beside its arguments decides how an operator is computed, a number; 0 where it cannot be known. */
-static int put_settings(PyObject *asks) {
+/* What beside its arguments decides how an operator is computed, a number: 0 of one that asks nothing. Python answers, and may let
+ * another thread in, whose calls write their keys where ours would stand: so it is asked before. */
+static int settings_of(PyObject *asks, long long *settings) {
   if (asks == Py_None) return 1;
   PyObject *answer = PyObject_CallNoArgs(asks);
-  long long value = answer ? PyLong_AsLongLong(answer) : -1;
+  *settings = answer ? PyLong_AsLongLong(answer) : -1;
   Py_XDECREF(answer);
-  return !PyErr_Occurred() && put(value);
+  return !PyErr_Occurred();
 }
 
 static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   Py_ssize_t heard = PyList_GET_SIZE(py.observers), watching = self->label == Py_None ? 0 : heard;
   int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || PyList_GET_SIZE(py.backlog);
   astray = astray || timed != (always_timed || heard);
-  if (astray || !put_call(self->number, args, kwargs) || !put_settings(self->asks)) {
+  long long settings = 0;
+  if (astray || !settings_of(self->asks, &settings) || !put_call(self->number, settings, args, kwargs)) {
     PyErr_Clear();
     Asked *before = asked;
     asked = NULL; /* what is noted down now is not the plan of whoever called */
