@@ -10,9 +10,13 @@ MOST = 4096  # calls of different looks: a loss that selects by a mask has anoth
 
 
 class Memo(dict[Hashable, Known]):
-    """A dictionary of at most 4,096 entries: one more, and it begins anew."""
+    """A dictionary of at most `most` entries: one more, and it begins anew."""
+
+    def __init__(self, most: int = MOST) -> None:
+        super().__init__()
+        self.most = most
 
     def __setitem__(self, key: Hashable, value: Known) -> None:
-        if len(self) >= MOST:
+        if len(self) >= self.most:
             self.clear()
         super().__setitem__(key, value)

@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 import torch
 
 from syncscope.kernels import generator, in_c, memory, programs, queue, storage
-from syncscope.kernels.memo import MOST, Memo
+from syncscope.kernels.memo import Memo
 
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _SEQUENCES = frozenset((list, tuple, torch.Size))
 _GENERATOR = torch._C.Generator
 _PLAIN = frozenset((int, float, bool))  # of a list of these all are of one type
 _plans: Memo[Plan | None] = Memo()
-_seen: set[int] = set()  # hashes of keys that came once
+_seen: Memo[None] = Memo()  # hashes of keys that came once
 decided = 0  # calls so far that looked like none before
 
 
@@ -36,7 +36,7 @@ class Command:
 
     before: tuple[queue.Ready, ...]
     enqueue: Callable[..., None]
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     holes: tuple[tuple[int, int], ...]
 
 
@@ -57,6 +57,10 @@ class Constant:
     value: int
 
 
+# The number is that of an argument, which is the result.
+Result: TypeAlias = "Made | Constant | int | list[Result] | tuple[Result, ...] | None"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Slots are the buffers of the tensors given, in their order, then those of the memory taken."""
@@ -64,9 +68,9 @@ class Plan:
     taken: tuple[int, ...]  # bytes
     launches: tuple[queue.Ready, ...]
     others: tuple[Command, ...]  # with launches of their own before them
-    results: Any  # Made, the number of an argument, None, or a list or tuple of such
+    results: Result
 
-    def follow(self, given: list[Any], buffers: list[Any]) -> Any:
+    def follow(self, given: list[torch.Tensor], buffers: list[cl.Buffer]) -> object:
         """Enqueues it for the tensors given, whose buffers are given, too."""
         leases = []
         for size in self.taken:
@@ -85,7 +89,7 @@ class Plan:
         return _results(what, given, leases)
 
 
-def _results(what: Any, given: list[Any], leases: list[memory.Lease]) -> Any:
+def _results(what: Result, given: list[torch.Tensor], leases: list[memory.Lease]) -> object:
     """The results of a plan that are not one new tensor; those that share memory share a storage."""
     if type(what) is int:
         return given[what]
@@ -93,6 +97,7 @@ def _results(what: Any, given: list[Any], leases: list[memory.Lease]) -> Any:
         return None
     if type(what) is Constant:
         return what.value
+    assert isinstance(what, (list, tuple))
     storages: dict[int, torch.UntypedStorage] = {}
     made = [_new(one, leases, storages) if type(one) is Made else _results(one, given, leases) for one in what]
     return made if type(what) is list else tuple(made)
@@ -122,18 +127,18 @@ def _nothing() -> int:
     return 0
 
 
-def kept(kernel: Callable[..., Any], asks: Callable[[], int] = _nothing) -> Callable[..., Any]:
+def kept(kernel: Callable[..., object], asks: Callable[[], int] = _nothing) -> Callable[..., Any]:
     """An operator's function that follows its own notes where it can. `asks` says what beside the arguments decides."""
     name = next(_numbers)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> object:
         global decided
         # An operator within one that is noted down, or in a step that is captured; or kernels are not there yet.
         if queue.recorders or queue.backlog:
             return kernel(*args, **kwargs)
-        key: list[Any] = [name, _default_dtype(), asks()]
-        given: list[Any] = []
-        buffers: list[Any] = []
+        key: list[object] = [name, _default_dtype(), asks()]
+        given: list[torch.Tensor] = []
+        buffers: list[cl.Buffer] = []
         try:
             for x in args:
                 kind = type(x)
@@ -169,9 +174,7 @@ def kept(kernel: Callable[..., Any], asks: Callable[[], int] = _nothing) -> Call
             looks = hash(known)
             if looks in _seen:
                 return _noted(known, given, buffers, kernel, args, kwargs)
-            if len(_seen) >= MOST:
-                _seen.clear()
-            _seen.add(looks)
+            _seen[looks] = None
         elif plan is not None:
             return plan.follow(given, buffers)
         return kernel(*args, **kwargs)
@@ -190,7 +193,7 @@ def followed(label: str | None, run: Callable[..., Any], asks: Callable[[], int]
     return quick
 
 
-def _listed(values: Any, key: list[Any], given: list[Any], buffers: list[Any]) -> None:
+def _listed(values: Sequence[Any], key: list[object], given: list[torch.Tensor], buffers: list[cl.Buffer]) -> None:
     """A list or tuple of an operator's arguments, perhaps of tensors."""
     if not values or type(values[0]) in _PLAIN:
         key.append(repr(values) if values and type(values[0]) is float else tuple(values))
@@ -208,7 +211,7 @@ def _listed(values: Any, key: list[Any], given: list[Any], buffers: list[Any]) -
 class _Notes:
     """What one thread does while an operator runs."""
 
-    def __init__(self, buffers: list[Any]) -> None:
+    def __init__(self, buffers: list[cl.Buffer]) -> None:
         self.thread = threading.get_ident()
         self.slots = {id(buffer): slot for slot, buffer in enumerate(buffers)}
         self.given = len(buffers)
@@ -243,8 +246,13 @@ class _Notes:
 
 
 def _noted(
-    key: Any, given: list[Any], buffers: list[Any], kernel: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-) -> Any:
+    key: Hashable,
+    given: list[torch.Tensor],
+    buffers: list[cl.Buffer],
+    kernel: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
     """Runs an operator, and keeps what it did if that can be repeated."""
     notes = _Notes(buffers)
     before = [_look(x) for x in given]
@@ -270,13 +278,13 @@ def _noted(
     return result
 
 
-def _offered(plan: Plan, given: list[Any]) -> bool:
+def _offered(plan: Plan, given: list[torch.Tensor]) -> bool:
     """Whether plans.c follows a plan from now on."""
     if in_c.module is None or plan.others:
         return False
-    many = type(plan.results) in (list, tuple)
-    described = [_in_c(one) for one in plan.results] if many else _in_c(plan.results)
-    if described is _UNKNOWN or (many and (_UNKNOWN in described or type(plan.results) is list)):
+    results = plan.results
+    described = [_in_c(one) for one in results] if isinstance(results, tuple) else _in_c(results)
+    if isinstance(results, list) or described is _UNKNOWN or (isinstance(described, list) and _UNKNOWN in described):
         return False
     taken = tuple((memory.size_class(size), size) for size in plan.taken)
     launches = tuple(
@@ -286,7 +294,7 @@ def _offered(plan: Plan, given: list[Any]) -> bool:
     return bool(in_c.module.offer(given, taken, launches, described))
 
 
-def _in_c(result: Any) -> Any:
+def _in_c(result: Result) -> object:
     """A result as plans.c reads it; _UNKNOWN where it cannot make it."""
     if type(result) is Constant:
         return (result.value,)
@@ -299,11 +307,11 @@ def _in_c(result: Any) -> Any:
     return result.slot, code, 8 * layout.dtype.itemsize, tuple(layout.shape), tuple(layout.stride)
 
 
-def _look(x: torch.Tensor) -> tuple[Any, ...]:
+def _look(x: torch.Tensor) -> tuple[object, ...]:
     return x.dtype, x.shape, x.stride(), x.storage_offset(), id(x.untyped_storage().lease)
 
 
-def _described(result: Any, given: list[Any], slots: dict[int, int]) -> Any:
+def _described(result: Any, given: list[torch.Tensor], slots: dict[int, int]) -> Result:
     """How to make a result again.
 
     Raises:
@@ -314,7 +322,8 @@ def _described(result: Any, given: list[Any], slots: dict[int, int]) -> Any:
     if type(result) is int:
         return Constant(result)
     if type(result) in (list, tuple):
-        return type(result)(_described(x, given, slots) for x in result)
+        many: list[Result] | tuple[Result, ...] = type(result)(_described(x, given, slots) for x in result)
+        return many
     for number, x in enumerate(given):
         if x is result:
             return number

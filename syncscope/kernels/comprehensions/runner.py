@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,10 @@ from syncscope.kernels.comprehensions.dtypes import Argument
 from syncscope.kernels.comprehensions.notation import INTEGERS
 from syncscope.kernels.comprehensions.program import Program, bind
 from syncscope.kernels.comprehensions.statements import Function
+from syncscope.kernels.memo import Memo
+
+if TYPE_CHECKING:
+    from syncscope.kernels.comprehensions import on_ocl
 
 _KEPT = 256  # shapes whose plans are kept
 _OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
@@ -26,7 +30,7 @@ class Bound(NamedTuple):
     """What a function is for certain shapes: the program, and on ocl its plan."""
 
     program: Program
-    plan: Any = None
+    plan: on_ocl.Plan | None = None
 
 
 class Runner:
@@ -35,7 +39,7 @@ class Runner:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.names = tuple(p.name for p in function.parameters)
-        self._made: dict[Any, Bound] = {}
+        self._made: Memo[Bound] = Memo(_KEPT)
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
 
@@ -67,8 +71,6 @@ class Runner:
         key = tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
         found = self._made.get(key)
         if found is None:
-            if len(self._made) >= _KEPT:
-                self._made.clear()
             found = self._made[key] = self._bound(args)
         return found
 
