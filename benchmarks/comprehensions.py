@@ -128,7 +128,8 @@ def on_device(device: str, cases: list[Case], small: bool, seconds: float, tunin
                     row[key] = syncscope.kernels.queue.launches - before
                 row["error"] = deviation(case, case.small, call(case, function, arguments(case, case.small, device)))
                 row["ms"] = milliseconds(run, wait, seconds)
-                row["kernels"] = [ready.kernel for ready in function.made(args).plan.units]
+                plan = function.made(args).plan
+                row["kernels"] = [] if plan is None else [ready.kernel for ready in plan.units]
                 if tuning and not case.train:
                     row["tuned"] = function.tune(*args, seconds=tuning, quiet=True)
                     row["ms tuned"] = milliseconds(run, wait, seconds)

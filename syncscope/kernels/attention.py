@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
 from syncscope.kernels import storage
 from syncscope.kernels.programs import floating
@@ -68,7 +67,13 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float | None
+        ctx: FunctionCtx,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        causal: bool,
+        scale: float | None,
     ) -> Tensor:
         out, seen, *_ = _forward(query, key, value, mask, 0.0, causal, False, scale=scale)
         ctx.save_for_backward(query, key, value, mask, seen)
@@ -77,7 +82,7 @@ class _Attention(torch.autograd.Function):
         return made
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, mask, seen = ctx.saved_tensors
         wanted = [*ctx.needs_input_grad[:3], False]
         if torch.is_grad_enabled():  # gradients of gradients: by PyTorch's parts

@@ -6,8 +6,7 @@ ATen/autocast_mode.h. In an autocast region PyTorch calls these functions first;
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -55,7 +54,7 @@ def _counts(x: Tensor) -> bool:
     return x.device.type == storage.NAME and x.is_floating_point() and x.dtype is not torch.float64
 
 
-def _all(values: Any, dtype: torch.dtype) -> Any:
+def _all(values: object, dtype: torch.dtype) -> object:
     """An argument with its tensors cast, those in lists, too."""
     if isinstance(values, Tensor):
         return cast(values, dtype)
@@ -64,8 +63,8 @@ def _all(values: Any, dtype: torch.dtype) -> Any:
     return values
 
 
-def _to(chosen: Callable[[Any], torch.dtype], target: torch._ops.OpOverload) -> Callable[..., Any]:
-    def run(*args: Any, **kwargs: Any) -> Any:
+def _to(chosen: Callable[[Iterable[object]], torch.dtype], target: torch._ops.OpOverload) -> Callable[..., object]:
+    def run(*args: object, **kwargs: object) -> object:
         with _outside(_WITHOUT):
             dtype = chosen((*args, *kwargs.values()))
             return target(*(_all(x, dtype) for x in args), **{k: _all(x, dtype) for k, x in kwargs.items()})
@@ -73,25 +72,25 @@ def _to(chosen: Callable[[Any], torch.dtype], target: torch._ops.OpOverload) -> 
     return run
 
 
-def _lower(values: Any) -> torch.dtype:
+def _lower(values: Iterable[object]) -> torch.dtype:
     return torch.get_autocast_dtype(storage.NAME)
 
 
-def _float(values: Any) -> torch.dtype:
+def _float(values: Iterable[object]) -> torch.dtype:
     return torch.float32
 
 
-def _widest(values: Any) -> torch.dtype:
+def _widest(values: Iterable[object]) -> torch.dtype:
     """The type of the region, or float32 where one of the tensors has it."""
     found = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v]) if isinstance(x, Tensor)]
     return torch.float32 if any(x.dtype is torch.float32 and _counts(x) for x in found) else _lower(values)
 
 
-def _with_float_result(target: torch._ops.OpOverload) -> Callable[..., Any]:
+def _with_float_result(target: torch._ops.OpOverload) -> Callable[..., object]:
     """In float32 from the first element on, unless the caller names a dtype."""
     at = [a.name for a in target._schema.arguments].index("dtype")
 
-    def run(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Tensor, *args: object, **kwargs: object) -> object:
         with _outside(_WITHOUT):
             if _counts(self) and kwargs.get("dtype") is None:
                 if len(args) < at:
@@ -103,12 +102,12 @@ def _with_float_result(target: torch._ops.OpOverload) -> Callable[..., Any]:
     return run
 
 
-def _softmax(name: str) -> Callable[..., Any]:
+def _softmax(name: str) -> Callable[..., object]:
     """A float16 is widened by the kernel itself, as on CUDA; what else there is by a copy."""
     otherwise = _with_float_result(operators.overload(f"{name}.int"))
     kernel = operators.overload(f"_{name}")
 
-    def run(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
+    def run(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> object:
         if dtype is not None or self.dtype is not torch.float16 or not _counts(self):
             return otherwise(self, dim, dtype)
         with _outside(_WITHOUT):
@@ -129,7 +128,7 @@ def _norm_over(self: Tensor, p: Number | None, dim: list[int], keepdim: bool = F
         return torch.ops.aten.norm.ScalarOpt_dim(self, p, dim, keepdim)
 
 
-def _refused(*args: Any, **kwargs: Any) -> Any:
+def _refused(*args: object, **kwargs: object) -> object:
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast: probabilities lose too much in "
         "half precision. Leave out the sigmoid and use binary_cross_entropy_with_logits or BCEWithLogitsLoss, or compute it "
@@ -140,7 +139,7 @@ def _refused(*args: Any, **kwargs: Any) -> Any:
 def install(library: torch.library.Library) -> None:
     """Registers what is cast, and forgets what was when PyTorch does: at the end of the outermost region."""
 
-    def register(name: str, kernel: Callable[..., Any]) -> None:
+    def register(name: str, kernel: Callable[..., object]) -> None:
         library.impl(name, kernel, "AutocastPrivateUse1")
 
     for names, chosen in ((LOWER, _lower), (FLOAT, _float), (WIDEST, _widest)):

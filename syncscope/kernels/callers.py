@@ -11,23 +11,27 @@ import os
 import pickle
 import sqlite3
 import warnings
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from syncscope.files import cache_folder_of
 
+if TYPE_CHECKING:
+    from pytools.persistent_dict import WriteOncePersistentDict
+
 # The folder may not be there, and not to be made; a row may be cut off.
 BROKEN = (sqlite3.Error, OSError, EOFError, pickle.UnpicklingError)
 
 
-class _Callers(dict[Any, Any]):
+class _Callers(dict[Hashable, object]):
     """As much of pyopencl's own as it asks for. `on_disk` is None where there is no database, or none any more."""
 
-    def __init__(self, on_disk: Any) -> None:
+    def __init__(self, on_disk: WriteOncePersistentDict[Hashable, object] | None) -> None:
         self.on_disk = on_disk
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: Hashable) -> object:
         if self.on_disk is not None:
             try:
                 found = self[key] = self.on_disk[key]
@@ -37,7 +41,7 @@ class _Callers(dict[Any, Any]):
                 return found
         raise KeyError(key)
 
-    def store_if_not_present(self, key: Any, made: Any) -> None:
+    def store_if_not_present(self, key: Hashable, made: object) -> None:
         """As pyopencl's own."""
         self[key] = made
         if self.on_disk is not None:

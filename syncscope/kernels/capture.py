@@ -21,25 +21,29 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from syncscope.errors import UserError
 from syncscope.kernels import memory, operators, programs, queue
 from syncscope.kernels.generator import Draw
+from syncscope.kernels.queue import Command
 
-Command = tuple[Callable[..., None], tuple[Any, ...]]
 _capturing: list[bool] = []
 _INSIDE = tuple(str(Path(file).parent) + "/" for file in (torch.__file__, __file__))  # not the user's lines
-replayed: list[
-    Callable[[Any], None]
-] = []  # are told after a replay of each optimizer that stepped when it was captured
+# Are told after a replay of each optimizer that stepped when it was captured.
+replayed: list[Callable[[Optimizer], None]] = []
 
 
 class Graph:
     """What a step enqueues; `result` is what it gave when it was recorded, which a replay fills anew."""
 
     def __init__(
-        self, commands: list[Command], labels: list[str], result: Any, pool: memory.Pool, optimizers: Iterable[Any] = ()
+        self,
+        commands: list[Command],
+        labels: list[str],
+        result: Any,
+        pool: memory.Pool,
+        optimizers: Iterable[Optimizer] = (),
     ) -> None:
         self._count = len(commands)
         of = zip(labels, commands, strict=True)
@@ -84,7 +88,7 @@ def capture(step: Callable[[], Any]) -> Graph:
     step()
     queue.settle()
     pool: memory.Pool = memory.new_pool()
-    stepped: list[Any] = []
+    stepped: list[Optimizer] = []
     hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(optimizer))
     try:
         with memory.taken_from(pool):
@@ -97,7 +101,11 @@ def capture(step: Callable[[], Any]) -> Graph:
 
 
 def made(
-    runs: tuple[list[Command], list[Command]], labels: list[str], result: Any, pool: memory.Pool, optimizers: Any = ()
+    runs: tuple[list[Command], list[Command]],
+    labels: list[str],
+    result: object,
+    pool: memory.Pool,
+    optimizers: Iterable[Optimizer] = (),
 ) -> Graph:
     """The graph of what was recorded twice.
 
@@ -137,7 +145,7 @@ def recorded(step: Callable[[], Any]) -> tuple[list[Command], list[str], Any]:
     labels: list[str] = []
     caller = threading.get_ident()
 
-    def enqueued(enqueue: Callable[..., None], *arguments: Any) -> None:
+    def enqueued(enqueue: Callable[..., None], *arguments: object) -> None:
         if enqueue is queue.read:
             raise UserError(
                 f"the step cannot be captured: the host waits for the device in {arguments[-1]}",
@@ -196,11 +204,11 @@ def _named(command: Command) -> str:
     return str(getattr(arguments[0], "function_name", enqueue.__name__))
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, cl.MemoryObjectHolder):
         return isinstance(b, cl.MemoryObjectHolder)
     if isinstance(a, Draw):
         return isinstance(b, Draw) and a.generator is b.generator and a.ahead == b.ahead
-    if isinstance(a, np.ndarray):
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
     return bool(a is b or a == b or (a != a and b != b))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
 from syncscope.kernels import lists, plans, storage
 from syncscope.kernels.lists import Listwise
@@ -87,13 +87,13 @@ def _plain(x: Tensor) -> bool:
 
 class _Together(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, dtype: torch.dtype, *given: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: FunctionCtx, dtype: torch.dtype, *given: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         made: tuple[Tensor, ...] = _narrowed(list(given), dtype)
         return made
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: FunctionCtx, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:
         there = [x for x in slopes if x is not None]
         if torch.is_grad_enabled() or not all(x.is_contiguous() and x.numel() for x in there):
             return (None, *(None if x is None else x.to(torch.float32) for x in slopes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyopencl as cl
 import torch
@@ -81,19 +81,19 @@ def apply(
     numbers: Sequence[Number] = (),
     dtype: torch.dtype | None = None,
     infer: Callable[[], storage.Layout] | None = None,
-) -> Any:
+) -> torch.Tensor:
     """Runs an expression into `out`, whose shape all inputs broadcast to, or into a new tensor as `infer` says; gives that.
 
     `tensors` may hold Python numbers and CPU tensors of no dimension, which need no buffer. `dtype` is what to compute in; by
     default what PyTorch's promotion makes of the inputs. `infer` is asked once for each combination of dtypes and layouts.
     """
     if out is None:
-        key: list[Any] = [op, torch.get_default_dtype(), *map(type, numbers)]
-        arguments: list[Any] = [None, 0]
+        key: list[object] = [op, torch.get_default_dtype(), *map(type, numbers)]
+        arguments: list[queue.Argument | None] = [None, 0]
     else:
         key = [op, torch.get_default_dtype(), dtype, out.dtype, out.shape, out.stride()]
         arguments = [storage.buffer(out), out.storage_offset()]
-    values: list[tuple[int, Any]] = []
+    values: list[tuple[int, Number]] = []
     for x in tensors:
         if isinstance(x, torch.Tensor):
             try:
@@ -130,7 +130,7 @@ def apply(
     return out
 
 
-def _plan(op: Pointwise, out: Any, tensors: Sequence[Operand], dtype: torch.dtype | None) -> Plan:
+def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Operand], dtype: torch.dtype | None) -> Plan:
     inside = dtype or promoted(op, tensors)
     compute = compute_dtype(inside)
     if not storable(out.dtype):
@@ -197,11 +197,11 @@ def promoted(op: Pointwise, tensors: Sequence[Operand]) -> torch.dtype:
     return dtype
 
 
-def _kind(x: Operand) -> tuple[torch.dtype, Any]:
+def _kind(x: Operand) -> tuple[torch.dtype, Operand]:
     return (x.dtype if isinstance(x, torch.Tensor) else torch.result_type(x, x), x)
 
 
-def _promote(known: tuple[torch.dtype, Any], x: Operand) -> tuple[torch.dtype, Any]:
+def _promote(known: tuple[torch.dtype, Operand], x: Operand) -> tuple[torch.dtype, Operand]:
     """Folds one more operand in, keeping an example operand of the weakest kind that still decides the same."""
     _, example = known
     dtype = torch.result_type(example, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from time import monotonic_ns
 from typing import Any
 
@@ -17,7 +18,7 @@ class NotNative(Exception):  # noqa: N818 - no error: a way of saying "the CPU's
     """Raised by an operator, before it has done anything, for arguments it has no kernel for: the CPU runs it instead."""
 
 
-def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
+def on_cpu(op: torch._ops.OpOverload, *args: object, **kwargs: object) -> Any:
     """Runs an operator on host copies of its tensors; writes back what it changes, uploads what it returns.
 
     Each input costs one wait of the host. Observers see one span, `fallback of aten::x`, that holds all of it.
@@ -39,10 +40,10 @@ def _name(schema: str) -> str:
     return "fallback of aten::" + schema.partition("::")[2]
 
 
-def _run(op: torch._ops.OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(op: torch._ops.OpOverload, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     copies: dict[int, torch.Tensor] = {}  # id of a device tensor -> its host copy
 
-    def to_host(value: Any) -> Any:
+    def to_host(value: object) -> object:
         if isinstance(value, torch.Tensor) and value.device.type == storage.NAME:
             if id(value) not in copies:
                 copies[id(value)] = read(value, name)
@@ -60,9 +61,8 @@ def _run(op: torch._ops.OpOverload, name: str, args: tuple[Any, ...], kwargs: di
         if argument.name not in named:
             continue
         value = named[argument.name]
-        pure_output = argument.is_out and isinstance(value, torch.Tensor) and value.device.type == storage.NAME
-        if pure_output and id(value) not in copies:
-            copies[id(value)] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+        if argument.is_out and isinstance(value, torch.Tensor) and value.device.type == storage.NAME:
+            copies.setdefault(id(value), torch.empty_strided(value.shape, value.stride(), dtype=value.dtype))
         host[argument.name] = to_host(value)
     positional = [host.pop(a.name) for a in schema if not a.kwarg_only and a.name in host]
     try:
@@ -102,7 +102,7 @@ def write_back(host: torch.Tensor, tensor: torch.Tensor) -> None:
     tensor.copy_(host)
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
     found = []
     for value in values:
         if isinstance(value, torch.Tensor):
@@ -112,7 +112,7 @@ def _tensors(values: Any) -> list[torch.Tensor]:
     return found
 
 
-def _to_device(value: Any, originals: dict[int, torch.Tensor]) -> Any:
+def _to_device(value: object, originals: dict[int, torch.Tensor]) -> object:
     if isinstance(value, torch.Tensor):
         if id(value) in originals:
             return originals[id(value)]

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -275,14 +275,14 @@ def fold(
     dims_and_steps = [*_padded(ns, 1), *_padded(rs, 1), *_padded(n_steps[0], 0), *_padded(r_steps[0], 0)]
     if count == 0:
         dims_and_steps[_RANK : 2 * _RANK] = [0, 1]
-    source: list[Any] = [storage.buffer(x), x.storage_offset()]
-    target: list[Any] = [storage.buffer(out), out.storage_offset()]
+    source: list[queue.Argument] = [storage.buffer(x), x.storage_offset()]
+    target: list[queue.Argument] = [storage.buffer(out), out.storage_offset()]
     if what.place and places is not None:
         target += [storage.buffer(places), places.storage_offset()]
     if shares > 1:
         length = -(-count // shares)
         parts = storage.empty([outputs * shares], state)
-        middle: list[Any] = [storage.buffer(parts), 0]
+        middle: list[queue.Argument] = [storage.buffer(parts), 0]
         spots = None
         if what.place:
             spots = storage.empty([outputs * shares], torch.int64)
@@ -306,13 +306,13 @@ def fold(
 def _launch(
     source: str,
     name: str,
-    buffers: list[Any],
+    buffers: list[queue.Argument],
     count: int,
     outputs: int,
     lanes: int,
     shares: int,
     length: int,
-    rest: Any,
+    rest: Sequence[int],
     team: Team | None,
 ) -> None:
     items = _GROUP if team is None else team.wide * team.deep

@@ -12,6 +12,7 @@ import ctypes
 import os
 import struct
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -123,7 +124,7 @@ class Generator(torch.Generator):
         """Goes to where another one stands."""
         return self.set_state(state.get_state())
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[torch.Tensor], Generator], tuple[torch.Tensor]]:
         return _restored, (self.get_state(),)
 
 
@@ -160,7 +161,7 @@ def on_host(given: torch.Generator | None) -> torch.Generator:
     return torch.Generator().manual_seed((seed * 0x9E3779B97F4A7C15 + offset) & _MOST)
 
 
-def _asks_for_ours(device: Any = None) -> bool:
+def _asks_for_ours(device: str | int | torch.device | None = None) -> bool:
     return device is not None and not isinstance(device, int) and torch.device(device).type == NAME
 
 
@@ -170,7 +171,7 @@ def install() -> None:
     if kind is not type:  # from torch 2.13 on it has a metaclass, of Python
         plainly = kind.__call__
 
-        def call(cls: type, *args: Any, **kwargs: Any) -> Any:
+        def call(cls: type, *args: Any, **kwargs: Any) -> torch.Generator:
             return Generator() if cls is _plain and _asks_for_ours(*args, **kwargs) else plainly(cls, *args, **kwargs)
 
         kind.__call__ = call
@@ -179,10 +180,10 @@ def install() -> None:
     class Kind(type):
         """Before, a class takes its name that makes what it is asked for, and that every generator is an instance of."""
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.Generator:
             return Generator() if _asks_for_ours(*args, **kwargs) else _plain(*args, **kwargs)
 
-        def __instancecheck__(cls, x: Any) -> bool:
+        def __instancecheck__(cls, x: object) -> bool:
             return isinstance(x, _plain)
 
         def __subclasscheck__(cls, x: type) -> bool:

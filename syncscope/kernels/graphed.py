@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.autograd.function import FunctionCtx
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from syncscope.errors import UserError
 from syncscope.kernels import memory, queue
@@ -20,7 +21,7 @@ def make_graphed_callables(
     sample_args: Any,
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
-    pool: Any = None,
+    pool: object = None,
 ) -> Any:
     """As `torch.cuda.make_graphed_callables`: the callable, or each of a tuple with a tuple of arguments of its own, made so
     that forward and backward are replays. A module's `forward` is replaced, and runs as before where it is not in the mode,
@@ -61,18 +62,18 @@ def _graphed(of: Any, sample_args: tuple[Any, ...], warm: int, unused: bool) -> 
 
     class Replayed(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *now: Tensor) -> tuple[Tensor, ...]:
+        def forward(ctx: FunctionCtx, *now: Tensor) -> tuple[Tensor, ...]:
             passes.leave_gradients()
             passes.take(now)
             passes.forward.replay()
             return tuple(x.detach() for x in passes.outputs)
 
         @staticmethod
-        def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        def backward(ctx: FunctionCtx, *slopes: Tensor) -> tuple[Tensor | None, ...]:
             return passes.slopes(slopes)
 
     @functools.wraps(of.forward if isinstance(of, nn.Module) else of)
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         now, its_form = tree_flatten(args)
         if its_form != form:
             raise UserError(
@@ -93,11 +94,11 @@ class _Passes:
     """A forward and a backward pass, recorded on memory of their own, and the tensors that go in and come out."""
 
     def __init__(
-        self, call: Callable[[], Any], inputs: tuple[Tensor, ...], given: int, warm: int, unused: bool
+        self, call: Callable[[], object], inputs: tuple[Tensor, ...], given: int, warm: int, unused: bool
     ) -> None:
         self.inputs, self.given = inputs, given
         self.asked = tuple(x for x in inputs if x.requires_grad)
-        self.form: Any = None
+        self.form: TreeSpec | None = None
 
         def forward() -> tuple[Tensor, ...]:
             flat, self.form = tree_flatten(call())

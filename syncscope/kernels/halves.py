@@ -7,7 +7,6 @@ themselves and never come here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -18,8 +17,8 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def in_float(
-    op: torch._ops.OpOverload, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+    op: torch._ops.OpOverload, kernel: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> object:
     """Runs an operator's kernel on float32 copies of its half-precision tensors, writes back what it changes, rounds results.
 
     Raises:
@@ -28,7 +27,7 @@ def in_float(
     wide: dict[int, torch.Tensor] = {}  # id of a tensor in half precision -> its copy
     kinds: list[torch.dtype] = []
 
-    def widened(value: Any) -> Any:
+    def widened(value: object) -> object:
         if isinstance(value, torch.Tensor):
             if value.dtype not in HALVES or value.device.type != storage.NAME:
                 return value
@@ -62,7 +61,7 @@ def in_float(
     return _rounded(result, asked, originals)
 
 
-def _rounded(value: Any, dtype: torch.dtype, originals: dict[int, torch.Tensor]) -> Any:
+def _rounded(value: object, dtype: torch.dtype, originals: dict[int, torch.Tensor]) -> object:
     if isinstance(value, torch.Tensor):
         if id(value) in originals:
             return originals[id(value)]

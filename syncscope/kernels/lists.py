@@ -7,12 +7,12 @@ serves a slot.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Number
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
@@ -103,8 +103,8 @@ _LEAVE = "    sum = team_sum(sum, all);\n    if (LANE == 0) parts[row * get_num_
 def run(
     what: Listwise,
     lists: Sequence[Sequence[Tensor]],
-    each: Sequence[Sequence[Any]] = (),
-    numbers: Sequence[Any] = (),
+    each: Sequence[Sequence[Number]] = (),
+    numbers: Sequence[Number] = (),
     shared: Sequence[Tensor] = (),
     common: Sequence[Tensor] = (),
     sizes: Sequence[Sequence[int]] = (),
@@ -132,7 +132,7 @@ def run(
     alike = len(what.lists)
     slots = []
     for k, tensors in enumerate(zip(*lists, strict=True)):
-        arguments: list[Any] = []
+        arguments: list[queue.Argument] = []
         for x in tensors:
             if not x.is_contiguous():
                 raise NotNative
@@ -144,23 +144,18 @@ def run(
         if any(x.dtype != dtype for x in tensors[:alike]):
             raise NotNative
         arguments += [numbers_of_slot[k] for numbers_of_slot in (*each, *sizes)]
-        arguments.append(tensors[0].numel() if counts is None else counts[k])
-        slots.append(arguments)
+        slots.append((arguments, tensors[0].numel() if counts is None else counts[k]))
     rest = [a for x in (*shared, *common) for a in (storage.buffer(x), x.storage_offset())] + list(numbers)
     width = what.slots(inside.itemsize)
     t = programs.C_TYPE[inside]
-    for part in _parts(slots, width):
-        largest = max(arguments[-1] for arguments in part)
+    for first in range(0, len(slots), width):
+        part = slots[first : first + width]
+        largest = max(count for _, count in part)
         if not largest:
             continue
         room = 8 if len(part) <= 8 else width
-        filler = [*part[0][:-1], 0]
-        flat = [a for arguments in part + [filler] * (room - len(part)) for a in arguments]
+        filler = part[0][0], 0
+        flat = [a for arguments, count in part + [filler] * (room - len(part)) for a in (*arguments, count)]
         groups = PARTS if what.sums else min(-(-largest // _BLOCK), _GROUPS)
         kernel = programs.build(_source(what, dtype, room, programs.GROUP), f"{what.name}_{t}")
         queue.launch(kernel, (groups * programs.GROUP, len(part), turns), (programs.GROUP, 1, 1), *flat, *rest)
-
-
-def _parts(slots: list[list[Any]], width: int) -> Iterator[list[list[Any]]]:
-    for k in range(0, len(slots), width):
-        yield slots[k : k + width]

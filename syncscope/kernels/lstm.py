@@ -6,10 +6,10 @@ PyTorch makes them of single steps, each with its own gradients of the weights: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from syncscope.kernels import operators, plans, precision, storage
@@ -104,7 +104,9 @@ class _Recurrence(torch.autograd.Function):
     """Gates from the input (steps, sequences, 4 * units), weight and first state to all outputs and the last state."""
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        ctx: FunctionCtx, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         gates, weight = dense(gates), dense(weight)
         steps, sequences, width = gates.shape
         shown = storage.empty([steps + 1, sequences, width // 4], gates.dtype)
@@ -118,13 +120,13 @@ class _Recurrence(torch.autograd.Function):
         return shown[1:].clone(), shown[-1].clone(), cells[-1].clone()
 
     @staticmethod
-    def backward(ctx: Any, to_out: Tensor, to_hidden: Tensor, to_cell: Tensor) -> Any:
+    def backward(ctx: FunctionCtx, to_out: Tensor, to_hidden: Tensor, to_cell: Tensor) -> tuple[Tensor, ...]:
         gates, weight, hidden, cell, shown = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: step by step, as PyTorch has it
             made = _singly(gates, weight, hidden, cell)
-            return torch.autograd.grad(
-                made, (gates, weight, hidden, cell), (to_out, to_hidden, to_cell), create_graph=True
-            )
+            given, of_made = (gates, weight, hidden, cell), (to_out, to_hidden, to_cell)
+            found: tuple[Tensor, ...] = torch.autograd.grad(made, given, of_made, create_graph=True)
+            return found
         slopes, to_cell, to_gates = (
             to_out.clone(memory_format=torch.contiguous_format),
             to_cell.clone(),

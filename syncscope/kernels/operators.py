@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from time import monotonic_ns
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,14 +13,15 @@ from syncscope.kernels import fallback, halves, plans, queue, storage
 from syncscope.kernels.fallback import NotNative as NotNative
 from syncscope.kernels.memo import Memo
 
-Kernel = Callable[..., Any]
+Kernel = Callable[..., object]
+AKernel = TypeVar("AKernel", bound=Kernel)
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
 views: dict[str, Kernel] = {}  # likewise, but what only touches sizes and strides: called from C, and nobody is told
 plain: set[str] = set()  # overloads that enqueue nothing, or depend on more than their arguments show
 asked: dict[str, Callable[[], int]] = {}  # overloads that a setting decides, too: what it is now
 
 
-def op(*names: str, keep: bool = True, asks: Callable[[], int] | None = None) -> Callable[[Kernel], Kernel]:
+def op(*names: str, keep: bool = True, asks: Callable[[], int] | None = None) -> Callable[[AKernel], AKernel]:
     """Declares a function as the kernel of these overloads; it is called as PyTorch calls the operator.
 
     What it enqueues is kept for calls that look the same (`plans`), unless told not to: views and reads have nothing to keep.
@@ -30,7 +31,7 @@ def op(*names: str, keep: bool = True, asks: Callable[[], int] | None = None) ->
     structured operators with their final shape, dtype and strides.
     """
 
-    def declare(kernel: Kernel) -> Kernel:
+    def declare(kernel: AKernel) -> AKernel:
         for name in names:
             native[name] = kernel
         if not keep:
@@ -42,10 +43,10 @@ def op(*names: str, keep: bool = True, asks: Callable[[], int] | None = None) ->
     return declare
 
 
-def into_out(kernel: Kernel) -> Kernel:
+def into_out(kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The `out=` variant of a kernel that makes its own result."""
 
-    def run(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+    def run(*args: object, out: torch.Tensor, **kwargs: object) -> torch.Tensor:
         result = kernel(*args, **kwargs)
         if out.shape != result.shape:
             storage.resize(out, result.shape)
@@ -94,9 +95,9 @@ def _sized(target: torch._ops.OpOverload, kernel: Kernel) -> Kernel:
     outputs = tuple(a.name for a in target._schema.arguments if a.is_out)
     first = outputs[0]
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: Any) -> object:
         if not kwargs[first].numel():
-            shapes = {name: _bare(x) for name, x in kwargs.items()}
+            shapes: dict[str, torch.Tensor] = {name: _bare(x) for name, x in kwargs.items()}
             target(*map(_bare, args), **shapes)
             for name in outputs:
                 if kwargs[name].shape != shapes[name].shape:
@@ -143,7 +144,7 @@ def making(name: str, into: str, kernel: Kernel) -> Kernel:
     target = overload(name)
     outputs = tuple(a.name for a in overload(into)._schema.arguments if a.is_out)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         key = (target, torch.get_default_dtype(), *map(_kind, args), *kwargs, *map(_kind, kwargs.values()))
         layouts = _made.get(key)
         if layouts is None:
@@ -164,7 +165,7 @@ def writing(like: str, into: str, kernel: Kernel) -> Kernel:
     target = overload(like)
     (output,) = (a.name for a in overload(into)._schema.arguments if a.is_out)
 
-    def run(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def run(self: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
         key = (into, torch.get_default_dtype(), *map(_kind, (self, *args)), *kwargs, *map(_kind, kwargs.values()))
         if key not in _made:
             (made,) = inferred(target, (self, *args), kwargs)
@@ -191,7 +192,9 @@ def _spelled(dtype: torch.dtype) -> str:
     return _SPELLED.get(dtype) or str(dtype).removeprefix("torch.")
 
 
-def inferred(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[storage.Layout]:
+def inferred(
+    target: torch._ops.OpOverload, args: tuple[object, ...], kwargs: dict[str, object]
+) -> list[storage.Layout]:
     """What PyTorch says that an operator makes, after its own checks of the arguments."""
     kinds = zip(target._schema.arguments, args, strict=False)
     if any(isinstance(x, (bool, int, float)) and isinstance(a.type, torch.TensorType) for a, x in kinds):
@@ -202,14 +205,14 @@ def inferred(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[
     return [storage.Layout.of(x) for x in (made if isinstance(made, tuple) else (made,))]
 
 
-def _kind(x: Any) -> Any:
+def _kind(x: object) -> Hashable:
     """What of an argument decides the shape and dtype of results: never the value of a float."""
     if isinstance(x, torch.Tensor):
         return x.dtype, x.shape, x.stride()
     return float if type(x) is float else (type(x), tuple(map(_kind, x)) if isinstance(x, (list, tuple)) else x)
 
 
-def _bare(x: Any) -> Any:
+def _bare(x: object) -> object:
     """An argument without its data."""
     if isinstance(x, torch.Tensor):
         if x.device.type != storage.NAME:
@@ -230,7 +233,7 @@ def watched(name: str, kernel: Kernel) -> Kernel:
     if name not in plain:
         kernel = plans.kept(kernel, asked[name]) if name in asked else plans.kept(kernel)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         start = monotonic_ns() if queue.observers else 0
         before = plans.decided
         try:

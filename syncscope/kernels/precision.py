@@ -9,7 +9,6 @@ overrides them. Where no tensor cores serve the device nothing changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -48,6 +47,5 @@ def _of_cudnn(what: str) -> bool:
 
 
 def _override() -> bool | None:
-    ours: Any = torch.ocl
-    allowed: bool | None = ours.allow_tf32
+    allowed: bool | None = torch.ocl.allow_tf32
     return allowed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -60,7 +60,8 @@ _HEADER = pocl_header.path(WHEEL) if is_of_wheel(device) else None
 GROUP, WIDTH = (256, 4) if is_gpu else (1, 8)
 # A kernel copied with its program's work done: asked of drivers of processors only, from OpenCL 2.1 on.
 _CLONES = not is_gpu and tuple(map(int, device.version.split()[1].split("."))) >= (2, 1)
-_types: dict[int, list[Any]] = {}  # of a kernel's arguments, by its address: kernels live as long as the process
+# Of a kernel's arguments, by its address: kernels live as long as the process.
+_types: dict[int, list[type[np.generic] | None]] = {}
 built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
@@ -68,7 +69,7 @@ callers.keep()
 
 _quieted = threading.Lock()
 _compiling = 0  # threads that compile now
-_filters: list[Any] = []  # what they found, to be restored
+_filters: list[warnings.catch_warnings[None]] = []  # what they found, to be restored
 
 
 @contextlib.contextmanager
@@ -137,7 +138,7 @@ def _built(source: str, name: str, types: tuple[tuple[str, str], ...]) -> cl.Ker
     return kernel
 
 
-def with_arguments(kernel: cl.Kernel | Coming, arguments: Sequence[Any]) -> cl.Kernel:
+def with_arguments(kernel: cl.Kernel | Coming, arguments: Sequence[object]) -> cl.Kernel:
     """The same kernel once more, with arguments of its own that stay as they are until others are set."""
     kernel = coming.kernel(kernel)
     # On PoCL making one from its program takes 300 us, and an operator over rows that a mask selects is noted down each time.

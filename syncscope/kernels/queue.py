@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic, monotonic_ns
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,9 @@ from syncscope.kernels import coming, generator, in_c
 from syncscope.kernels.coming import Coming
 from syncscope.kernels.device import context
 
-Observer = Callable[[str, int, int, tuple[Any, ...], dict[str, Any], Any], None]
+Argument: TypeAlias = cl.Buffer | float | bytes | np.generic  # of a kernel: memory, a number, or the bytes of a struct
+Command = tuple[Callable[..., None], tuple[Any, ...]]  # a function of this module that enqueues, and its arguments
+Observer = Callable[[str, int, int, tuple[object, ...], dict[str, object], object], None]
 Reader = Callable[[str, int, int, int], None]
 
 # At the end of every operator that the device ran, on the thread that ran it: its name, its start (ns of time.monotonic_ns),
@@ -58,8 +60,8 @@ def in_bad_fork() -> bool:
 os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
-# What stands in line behind a kernel that is being built: functions of this module and their arguments, in order.
-backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+# What stands in line behind a kernel that is being built, in order.
+backlog: list[Command] = []
 
 
 def settle() -> None:
@@ -88,10 +90,10 @@ def _first(began: float | None = None) -> None:
         _standing.pop()
 
 
-_standing: list[Any] = []  # what is enqueued now that has stood in line
+_standing: list[Callable[..., None]] = []  # what is enqueued now that has stood in line
 
 
-def _in_line(do: Callable[..., None], *arguments: Any) -> bool:
+def _in_line(do: Callable[..., None], *arguments: object) -> bool:
     """Whether something has to stand in line, and then it does. Who records or observes gets everything at once."""
     if _standing:
         return False
@@ -109,7 +111,7 @@ def _in_line(do: Callable[..., None], *arguments: Any) -> bool:
     return True
 
 
-def launch(kernel: cl.Kernel | Coming, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
+def launch(kernel: cl.Kernel | Coming, size: tuple[int, ...], group: tuple[int, ...], *args: Argument) -> None:
     """Enqueues a kernel; returns at once."""
     global launches
     with _lock:
@@ -135,7 +137,7 @@ class Draws(NamedTuple):
     ahead: int
 
 
-def draws(arguments: Sequence[Any]) -> Draws | None:
+def draws(arguments: Sequence[object]) -> Draws | None:
     """What a kernel draws, of its arguments; None of one that draws nothing."""
     for at, x in enumerate(arguments):
         if type(x) is generator.Draw:

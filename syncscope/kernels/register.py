@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import torch
 
@@ -58,10 +57,10 @@ def register() -> None:
     lstm.install(aten)
     attention.install(aten)
 
-    def last_resort(op: Any, *args: Any, **kwargs: Any) -> Any:
+    def last_resort(op: torch._ops.OpOverload, *args: object, **kwargs: object) -> object:
         return fallback.on_cpu(op, *args, **kwargs)
 
-    def no_sparse(op: Any, *args: Any, **kwargs: Any) -> Any:
+    def no_sparse(op: torch._ops.OpOverload, *args: object, **kwargs: object) -> object:
         raise NotImplementedError(
             f"ocl has no sparse tensors, which {op} is asked for: stay on the CPU, or use x.to_dense()"
         )

@@ -10,8 +10,7 @@ import ctypes
 import functools
 import struct
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,8 @@ from syncscope.kernels import queue
 from syncscope.kernels.memory import Lease, lease
 
 NAME = "ocl"
+Copying = Callable[[torch.UntypedStorage], torch.UntypedStorage]
+Reducing = Callable[[torch.TypedStorage], tuple[object, ...]]
 CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _set = torch.ops.aten.set_.source_Storage_storage_offset._handle.redispatch_boxed
 _shell = torch._C._acc.create_empty_tensor
@@ -207,7 +208,7 @@ def download(source: torch.Tensor, operator: str) -> torch.Tensor:
     return result
 
 
-def _clone_storage(self: torch.UntypedStorage, _plain: Any = torch.UntypedStorage.clone) -> torch.UntypedStorage:
+def _clone_storage(self: torch.UntypedStorage, _plain: Copying = torch.UntypedStorage.clone) -> torch.UntypedStorage:
     """PyTorch's own would construct a storage with an allocator that we cannot register from Python, and crash."""
     if self.device.type != NAME:
         return _plain(self)
@@ -231,7 +232,7 @@ def _deserialize(storage: torch.UntypedStorage, location: str) -> torch.UntypedS
     return result
 
 
-def _storage_to_cpu(self: torch.UntypedStorage, _plain: Any = torch.UntypedStorage.cpu) -> torch.UntypedStorage:
+def _storage_to_cpu(self: torch.UntypedStorage, _plain: Copying = torch.UntypedStorage.cpu) -> torch.UntypedStorage:
     """torch.save reads whole storages this way."""
     if self.device.type != NAME:
         return _plain(self)
@@ -241,14 +242,16 @@ def _storage_to_cpu(self: torch.UntypedStorage, _plain: Any = torch.UntypedStora
     return host.untyped_storage()
 
 
-def _reduce_typed(self: Any, _plain: Any = torch.storage.TypedStorage.__reduce__) -> Any:
+def _reduce_typed(
+    self: torch.TypedStorage, _plain: Reducing = torch.storage.TypedStorage.__reduce__
+) -> tuple[object, ...]:
     """Plain pickle writes storages this way; PyTorch's own would read our memory through its address."""
     if self._untyped_storage.device.type != NAME:
         return _plain(self)
     return _rebuild_typed, (bytes(self._untyped_storage.cpu()), self.dtype)
 
 
-def _rebuild_typed(data: bytes, dtype: torch.dtype) -> Any:
+def _rebuild_typed(data: bytes, dtype: torch.dtype) -> torch.TypedStorage:
     memory = untyped(len(data))
     if data:
         queue.write(np.frombuffer(data, np.uint8), memory.lease.buffer, 0)

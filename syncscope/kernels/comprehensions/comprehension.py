@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from syncscope.errors import UserError
 from syncscope.kernels.comprehensions.dtypes import Argument
@@ -119,7 +119,7 @@ class Comprehension(Runner):
 
         return tune(self, args, seconds, quiet)
 
-    def example(self, device: str, batch: int) -> tuple[Any, ...]:
+    def example(self, device: str, batch: int) -> tuple[Argument, ...]:
         """Arguments at random: the first size is `batch`, others are those of `sizes`, else 64; integers are below 8."""
         generator = torch.Generator().manual_seed(0)
         parameters = self.function.parameters
@@ -127,7 +127,7 @@ class Comprehension(Runner):
         names = dict.fromkeys(d.name for p in parameters for d in p.dims or () if d.name)
         sizes |= {name: batch if i == 0 else self._sizes.get(name, 64) for i, name in enumerate(names)}
         given = {name: Poly.of(int(value)) for name, value in sizes.items()}
-        found: list[Any] = []
+        found: list[Argument] = []
         for p in parameters:
             if p.dims is None:
                 found.append(sizes[p.name])
@@ -145,7 +145,7 @@ class Comprehension(Runner):
 
 class _Differentiable(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, made: Comprehension, *args: Argument) -> tuple[Tensor, ...]:
+    def forward(ctx: FunctionCtx, made: Comprehension, *args: Argument) -> tuple[Tensor, ...]:
         ctx.made = made
         if made._backward is not None:
             return _kept(ctx, args, made.results(args))
@@ -157,7 +157,7 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, *given: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: FunctionCtx, *given: Tensor) -> tuple[Argument, ...]:
         saved = iter(ctx.saved_tensors)
         taken = [next(saved) if x is None else x for x in ctx.taken]
         if ctx.made._backward is not None:
@@ -168,7 +168,7 @@ class _Differentiable(torch.autograd.Function):
         return None, *(None if i is None else gradients[i] for i in parts.made)
 
 
-def _kept(ctx: Any, taken: Sequence[Any], results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _kept(ctx: FunctionCtx, taken: Sequence[Argument], results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """The results, with what backward takes kept."""
     ctx.taken = [None if isinstance(x, Tensor) else x for x in taken]
     ctx.save_for_backward(*(x for x in taken if isinstance(x, Tensor)))

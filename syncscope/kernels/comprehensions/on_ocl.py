@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,7 +120,7 @@ def nest(unit: Nest, program: Program, strides: Strides, schedule: Schedule) -> 
     tensors, given, numbers = (*written.inputs, *written.outputs), tuple(written.given), written.numbers
 
     def enqueue(known: Known) -> None:
-        arguments: list[Any] = []
+        arguments: list[queue.Argument] = []
         for tensor in tensors:
             x = known[tensor]
             arguments += (storage.buffer(x), x.storage_offset())

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from syncscope.kernels.comprehensions.expressions import Apply, Name, Node, Numb
 from syncscope.kernels.comprehensions.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehensions.program import Program, Step
 
+Value: TypeAlias = "Tensor | float"
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 
 
@@ -24,7 +25,7 @@ def _gamma(x: Tensor) -> Tensor:
     return sign * torch.exp(torch.lgamma(x))
 
 
-_CALLS: dict[str, Callable[..., Any]] = {
+_CALLS: dict[str, Callable[..., Tensor]] = {
     name: eval(f"lambda x, y=None, z=None, w=None: {f.torch}", {"torch": torch, "_gamma": _gamma})
     for name, f in (OPERATORS | FUNCTIONS).items()
 }
@@ -70,8 +71,8 @@ class _Space:
 
     def product_sum(self) -> Tensor:
         """The sum over the reduced variables, by einsum of the factors."""
-        scale: Any = 1
-        operands: list[Any] = []  # a tensor, and its dimensions
+        scale: Value = 1
+        operands: list[Tensor | list[int]] = []  # a tensor, and its dimensions
         for x in map(self.value, factors(self.step.value)):
             if isinstance(x, Tensor) and x.numel() > 1:
                 operands += [x.squeeze().to(self.step.dtype), [d for d in range(x.dim()) if x.shape[d] != 1]]
@@ -83,12 +84,12 @@ class _Space:
         made = made.reshape([size if d in seen else 1 for d, size in enumerate(self.shape)])
         return made.expand(self.shape).to(self.step.dtype, copy=True)
 
-    def tensor(self, value: Any) -> Tensor:
+    def tensor(self, value: Value) -> Tensor:
         if isinstance(value, Tensor):
             return value
         return torch.full((), value, device=self.device, dtype=self.real if isinstance(value, float) else None)
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Value:
         """A tensor that broadcasts over the space, or a number."""
         match node:
             case Number(value):
@@ -109,13 +110,13 @@ class _Space:
             case Apply(function, args):
                 values, known = [self.value(x) for x in args], OPERATORS.get(function) or FUNCTIONS[function]
                 if function in FUNCTIONS:
-                    values = [self.tensor(x) for x in values]
-                if function in FUNCTIONS and known.gives == "float":
-                    values = [x if x.dtype.is_floating_point else x.to(self.real) for x in values]
+                    tensors = [self.tensor(x) for x in values]
+                    real = known.gives == "float"
+                    values = [x.to(self.real) if real and not x.dtype.is_floating_point else x for x in tensors]
                 return _CALLS[function](*(_counted(x) for x in values))
         raise TypeError(node)
 
-    def read(self, node: Read) -> Any:
+    def read(self, node: Read) -> Value:
         x = self.known[node.tensor]
         if not isinstance(x, Tensor) or not node.indexes:
             return x
@@ -161,6 +162,6 @@ class _Space:
         return x.as_strided(sizes, [*strides.values()], offset)
 
 
-def _counted(x: Any) -> Any:
+def _counted(x: Value) -> Value:
     """Truth values as numbers: torch takes no difference of them."""
     return x.long() if isinstance(x, Tensor) and x.dtype == torch.bool else x

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.types import Number
 
 from syncscope.kernels import storage
-from syncscope.kernels.elementwise import Pointwise, apply
+from syncscope.kernels.elementwise import Operand, Pointwise, apply
 from syncscope.kernels.operators import NotNative, native, op
 from syncscope.kernels.walks import result_shape
 
@@ -52,7 +50,7 @@ _NAN_TO_NUM = Pointwise(
 )  # fmt: skip
 
 
-def _fits(out: Tensor, *inputs: Any) -> Tensor:
+def _fits(out: Tensor, *inputs: Operand) -> Tensor:
     shape = result_shape(inputs)
     return out if out.shape == shape else storage.resize(out, shape)
 
@@ -70,7 +68,7 @@ def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none
 
 
 @op("div.out_mode")
-def div_mode(self: Any, other: Any, *, rounding_mode: str | None, out: Tensor) -> Tensor:
+def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, out: Tensor) -> Tensor:
     """Division rounded down or towards zero."""
     if rounding_mode is None:
         return native["div.out"](self, other, out=out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,7 +57,13 @@ def _scores(query: Tensor, key: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _rows(
-    name: str, scores: Tensor, length: int, made: torch.dtype, causal: bool, *arguments: Any, **macros: str | int
+    name: str,
+    scores: Tensor,
+    length: int,
+    made: torch.dtype,
+    causal: bool,
+    *arguments: queue.Argument,
+    **macros: str | int,
 ) -> None:
     """An item, or a team of them, for the row of each query."""
     pitch, queries = scores.shape[3], scores.shape[2]
@@ -79,7 +84,7 @@ def attention(
     return_debug_mask: bool = False,
     *,
     scale: float | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """What queries see of values, and probabilities, which the backward pass takes in the place of a logarithm."""
     if dropout_p or query.dim() != 4 or not floating(query.dtype):
         raise NotNative

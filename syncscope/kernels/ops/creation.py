@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ _GROUP = 128
 def _on_host(name: str) -> Callable[..., Tensor]:
     target = overload(name)
 
-    def make(*args: Any, out: Tensor, **kwargs: Any) -> Tensor:
+    def make(*args: object, out: Tensor, **kwargs: object) -> Tensor:
         host = target(*args, out=torch.empty(out.shape, dtype=out.dtype, device="cpu"), **kwargs)
         if out.shape != host.shape:
             storage.resize(out, host.shape)
@@ -53,13 +52,13 @@ for _name in ("range.out", "linspace.out", "logspace.out", "eye.out", "eye.m_out
 
 
 @op("tril_indices")
-def tril_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: object) -> Tensor:
     """Coordinates of the lower triangle."""
     return storage.upload(torch.tril_indices(row, col, offset, dtype=dtype or torch.int64, device="cpu"))
 
 
 @op("triu_indices")
-def triu_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, dtype: torch.dtype | None = None, **_: object) -> Tensor:
     """Coordinates of the upper triangle."""
     return storage.upload(torch.triu_indices(row, col, offset, dtype=dtype or torch.int64, device="cpu"))
 

@@ -57,7 +57,7 @@ _LINES = {
 _ANY_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse2)  # one for which nobody brings kernels
 
 
-def one_by_one(name: str) -> Callable[..., Any]:
+def one_by_one(name: str) -> Callable[..., list[Tensor]]:
     """PyTorch's own way through the lists, for every device."""
     kernel = torch.library.get_kernel(f"aten::{name}", "PrivateUse2")
     return lambda *args, **kwargs: kernel.call_boxed(_ANY_KEY, *args, **kwargs)

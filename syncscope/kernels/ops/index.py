@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,7 +50,7 @@ def _layout(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[Tensor, lis
     return self, [i.clone() if i.storage_offset() else i for i in chosen], at[0]
 
 
-def _masks_to_indices(self: Tensor, indices: Sequence[Any], operator: str) -> list[Tensor | None]:
+def _masks_to_indices(self: Tensor, indices: Sequence[Tensor | None], operator: str) -> list[Tensor | None]:
     """Every mask replaced by the coordinates of what it selects: one wait each."""
     result: list[Tensor | None] = []
     for index in indices:
@@ -70,7 +69,7 @@ def _masks_to_indices(self: Tensor, indices: Sequence[Any], operator: str) -> li
     return result
 
 
-def _only_mask(self: Tensor, indices: Sequence[Any]) -> tuple[int, Tensor] | None:
+def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[int, Tensor] | None:
     """Where the one index that is a mask stands, if there is no other index; a mask without dimensions is no such case."""
     given = [(d, index) for d, index in enumerate(indices) if index is not None]
     if len(given) != 1 or given[0][1].dtype not in _MASKS or not given[0][1].dim() or self.is_conj() or self.is_neg():
@@ -131,7 +130,7 @@ def take(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     return out
 
 
-def _index_arguments(x: Tensor, chosen: list[Tensor], first: int) -> list[Any]:
+def _index_arguments(x: Tensor, chosen: list[Tensor], first: int) -> list[queue.Argument]:
     """Four index buffers, sizes and steps; what is not needed repeats the first. Indices begin where their buffers do."""
     fill = 4 - len(chosen)
     dims = range(first, first + len(chosen))

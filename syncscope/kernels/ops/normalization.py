@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pyopencl as cl
 from torch import Tensor
@@ -60,7 +59,7 @@ class _Shares:
         self.dtype = x.dtype
         self.whole = self.shares == 1  # a work-group has all that a channel is
 
-    def launch(self, name: str, *arguments: Any, training: bool = True) -> None:
+    def launch(self, name: str, *arguments: queue.Argument, training: bool = True) -> None:
         program = rows_kernel(
             "batch_norm", name, self.dtype, self.images * self.channels, min(self.columns, _CHUNK), CHUNK=_CHUNK,
             TRAINING=int(training), WHOLE=int(self.whole),
@@ -170,7 +169,9 @@ def _teams(rows: int, columns: int) -> tuple[int, int]:
     return (lanes, held) if held <= 2 * _HELD else (programs.lanes(rows, columns), 0)
 
 
-def _rows(name: str, x: Tensor, rows: int, columns: int, *arguments: Any, groups: int = 0, **macros: int) -> None:
+def _rows(
+    name: str, x: Tensor, rows: int, columns: int, *arguments: queue.Argument, groups: int = 0, **macros: int
+) -> None:
     """Launches a kernel of teams: as many as there are rows, or as `groups` work-groups hold."""
     lanes, held = _teams(rows, columns) if name in _KEEPING else (programs.lanes(rows, columns), 0)
     teams = programs.GROUP // lanes

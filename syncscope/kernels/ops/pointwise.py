@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from syncscope.kernels import storage
 from syncscope.kernels.elementwise import Pointwise, apply, layout
 from syncscope.kernels.operators import functional, has_composite, inferred, native, on_cpu, overload, overloads
@@ -147,7 +149,7 @@ _INTEGER = {
 _TABLES = {"arithmetic": _ARITHMETIC, "floating": _FLOATING, "compare": _COMPARE, "integer": _INTEGER}
 
 
-def caller(op: Pointwise, name: str) -> Callable[..., Any]:
+def caller(op: Pointwise, name: str) -> Callable[..., object]:
     """What PyTorch calls for an overload: new output, in place, or `out=`, read off the schema."""
     target = overload(name)
     arguments = target._schema.arguments
@@ -159,7 +161,7 @@ def caller(op: Pointwise, name: str) -> Callable[..., Any]:
     in_place = out_name == "self"
     composed = has_composite(name)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> torch.Tensor:
         given = len(args)
         inputs = [args[i] if i < given else kwargs[n] for i, n in tensors]
         scalars = [args[i] if i < given else kwargs.get(n, default) for i, n, default in numbers]
@@ -195,7 +197,9 @@ def declare(kind: str, table: dict[str, str]) -> None:
                         native[plain] = caller(op, plain)
 
 
-def _taken(arguments: Sequence[Any], words: set[str], partly: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _taken(
+    arguments: Sequence[torch.Argument], words: set[str], partly: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The names of a schema that are operands, and those that are plain numbers; None if one of another type is asked for,
     or one is left out (unless `partly`)."""
     operands, numbers = [], []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -71,7 +71,7 @@ def _backward(name: str, loss: Loss) -> Callable[..., Tensor]:
     return run
 
 
-def _into(kernel: Callable[..., Tensor], output: str) -> Callable[..., Any]:
+def _into(kernel: Callable[..., Tensor], output: str) -> Callable[..., Tensor]:
     plain = into_out(kernel)
     return lambda *args, **kwargs: plain(*args, out=kwargs[output])
 

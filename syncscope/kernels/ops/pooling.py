@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +26,7 @@ def _pair(values: Ints, default: Ints = ()) -> tuple[int, int]:
 _NO_WINDOW = dict.fromkeys("KH KW SH SW PH PW DH DW".split(), 1)  # where it is given as arguments
 
 
-def _run(name: str, total: int, dtype: torch.dtype, *arguments: Any, **window: int) -> None:
+def _run(name: str, total: int, dtype: torch.dtype, *arguments: queue.Argument, **window: int) -> None:
     program = kernel("pool", name, LOWEST=_LOWEST[computed(dtype)], **elements(dtype), **window or _NO_WINDOW)
     queue.launch(program, (-(-total // _GROUP[0]) * _GROUP[0],), _GROUP, *arguments)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -18,7 +16,7 @@ def _wide(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if x is None else dense(x.float() if x.dtype in halves else x) for x in tensors]
 
 
-def launch(name: str, state: Tensor, *arguments: Any) -> None:
+def launch(name: str, state: Tensor, *arguments: queue.Argument) -> None:
     """An item for each unit of each sequence; a tensor stands for its buffer and offset."""
     flat = [a for x in arguments for a in ((storage.buffer(x), x.storage_offset()) if isinstance(x, Tensor) else (x,))]
     total = state.numel()
