@@ -67,7 +67,11 @@ def run(*command: str, cache: str = os.devnull) -> Run:
         stderr=subprocess.DEVNULL,
         env={**os.environ, **AS_INSTALLED, "SYNCSCOPE_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"},
     )
-    _, _, used = os.wait4(process.pid, 0)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(
+            f"it ended with {os.waitstatus_to_exitcode(status)}, so nothing was timed: {' '.join(command)[:300]}"
+        )
     peak = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
     return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak)
 

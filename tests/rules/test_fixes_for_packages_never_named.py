@@ -95,6 +95,28 @@ def test_a_batch_that_a_method_places_is_pinned_by_the_loaders_of_its_callers() 
     assert "pin_memory" not in fixed(other, "blocking-upload", allowed=FIXES)
 
 
+KEPT = """
+import torch
+
+
+class Adapter(torch.nn.Module):
+    base = None
+
+    def kept(self) -> torch.Tensor:
+        weight = self.linear.weight
+        if self.base is None:
+            self.base = weight.data.detach().clone().cpu()
+        return self.base.to(device=weight.device)
+
+    def forward(self, x: torch.Tensor):
+        return x * self.kept()
+"""
+
+
+def test_what_a_method_moves_of_its_own_object_is_of_no_loader() -> None:
+    assert any(f.rule == "blocking-upload" for f in check("x.py", KEPT.encode(), Config()).findings)
+
+
 @pytest.mark.parametrize(("said", "safety"), [("pin_memory=True", Safety.UNSAFE), ("pin_memory=False", None)])
 def test_a_batch_is_pinned_where_another_file_of_the_project_says_so(
     said: str, safety: Safety | None, tmp_path: Path

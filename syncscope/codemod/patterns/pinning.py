@@ -82,7 +82,7 @@ def loaders_of_callers(function: Function, moved: Sequence[ast.expr]) -> list[as
     scope, tree = function.scope, function.file.tree
     given = {_parameter(function, each) for each in moved}
     name = given.pop() if len(given) == 1 else None
-    if name is None or not isinstance(scope, ast.FunctionDef):
+    if name in (None, "self") or not isinstance(scope, ast.FunctionDef):
         return []
     names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
     method = names[:1] == ["self"]
