@@ -1,0 +1,91 @@
+"""What becomes of a recording in the program that made it: it is written, reported, its fixes are tried there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from syncscope.model.trace import Trace
+    from syncscope.model.tried import FixesTried
+
+
+def write(recorded: Any, path: Path) -> list[Path]:
+    """A trace as one JSON file, or as a folder for TensorBoard."""
+    from syncscope.tracers.unseen import unseen
+
+    with unseen():
+        if path.name.endswith((".json", ".json.gz")):
+            from syncscope import kineto
+
+            kineto.save(recorded, path)
+            return [path]
+        from syncscope.exporters import tensorboard
+
+        return tensorboard.save(recorded, path)
+
+
+def report(recorded: Any, show: bool) -> Any:
+    """Its report, which is printed where it is to be shown."""
+    from syncscope.api import reports
+    from syncscope.tracers.unseen import unseen
+
+    with unseen():
+        result = reports.report(recorded)
+        if show:
+            from syncscope.exporters import terminal
+
+            _print(lambda width: [terminal.render(result, width)])
+    return result
+
+
+def try_fixes(
+    recorded: Trace,
+    files: list[Path],
+    step: Callable[[], object] | None,
+    frame: FrameType,
+    budget: float | str,
+    unsafe: bool,
+    show: bool,
+) -> FixesTried:
+    """Tries fixes in the running program, which asks in this frame; the recording and its files know what is found."""
+    from syncscope import kineto
+    from syncscope.analysis.measured import tried
+    from syncscope.cli._duration import seconds_of
+    from syncscope.errors import UserError
+    from syncscope.tracers.unseen import unseen
+    from syncscope.verify.asked_for import AskedFor
+    from syncscope.verify.results import as_object
+
+    def tell(line: str) -> None:
+        if show:
+            print(f"syncscope: {line}", file=sys.stderr, flush=True)
+
+    if not (seconds := seconds_of(budget)):
+        raise UserError(f"budget={budget!r} is no time", "write 90, '90s' or '10m'")
+    code = getattr(step, "__code__", None)
+    paths = [place.path for place in recorded.places] + [of.co_filename for of in (frame.f_code, code) if of]
+    with unseen():
+        found = as_object(AskedFor(step, frame, paths, seconds, unsafe, tell).make())
+        recorded.meta["verified"] = found
+        for path in files:
+            if path.name.endswith((".json", ".json.gz")) and path.exists():
+                written = kineto.read(path)
+                written.meta["verified"] = found
+                kineto.save(written, path)
+        if show:
+            from syncscope.exporters import _tried
+
+            _print(lambda width: _tried.rows(found, width))
+    return tried(found)
+
+
+def _print(rows: Callable[[int], Iterable[Any]]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for row in rows(console.width):
+        console.print(row)
