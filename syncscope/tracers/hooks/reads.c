@@ -8,13 +8,10 @@
 #include <Python.h>
 #include <stddef.h>
 #include <time.h>
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_BUILD_CORE /* for a frame's variables, which 3.11 has no function for */
-#include <internal/pycore_frame.h>
-#endif
+#include "variables.h"
 
 #define WORDS(X) X(inside) X(thread) X(waits) X(is_cpu) X(is_meta) X(nbytes) X(guards) X(reads) X(modules) X(pretend) X(mute) \
-  X(unmute) X(module_type) X(self) X(plain) X(overridden)
+  X(unmute) X(module_type) X(plain) X(overridden)
 #define LASTING(X) X(backward) X(named) X(listeners) X(local) X(on_device) X(kinds) X(kind_of) X(spots) X(spot) X(Seen) X(Record) \
   X(path_from) X(paths)
 #define FIELD(n) *n,
@@ -114,63 +111,6 @@ static PyObject *seen_from(PyFrameObject *frame) {
   }
   PyObject *seen[] = {user ? user : Py_NewRef(Py_None), library ? library : Py_NewRef(Py_None), inner ? inner : Py_NewRef(Py_None)};
   return tuple_of(of.Seen, 3, seen);
-}
-
-/* The value of a frame's variable, new; NULL where it has none. Asking for `f_locals` instead has Python keep what all of them
- * are now alive until it is asked again, or the frame ends. */
-static PyObject *variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t at) {
-#if PY_VERSION_HEX < 0x030C0000
-  PyObject *value = frame->f_frame->localsplus[at]; /* a cell where an inner function takes it, too */
-  if (value && PyCell_Check(value)) value = PyCell_GET(value);
-  Py_XINCREF(value);
-#else
-  PyObject *value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(code->co_localsplusnames, at));
-  if (!value) PyErr_Clear(); /* it was deleted, or is yet to be made */
-#endif
-  return value;
-}
-
-/* name_in(frame, value): the name of a function's variable that is this value, not one that begins with _; or None. */
-static PyObject *name_in(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  if (count != 2 || !PyFrame_Check(given[0])) return PyErr_Format(PyExc_TypeError, "name_in takes a frame and a value");
-  PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)given[0]);
-  PyObject *found = NULL;
-  Py_ssize_t n = code->co_flags & CO_OPTIMIZED ? PyTuple_GET_SIZE(code->co_localsplusnames) : 0;
-  for (Py_ssize_t i = 0; !found && i < n; i++) {
-    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
-    PyObject *value = PyUnicode_READ_CHAR(name, 0) == '_' ? NULL : variable((PyFrameObject *)given[0], code, i);
-    if (value && value == given[1]) found = name;
-    Py_XDECREF(value);
-  }
-  found = Py_NewRef(found ? found : Py_None);
-  Py_DECREF(code);
-  return found;
-}
-
-/* The innermost frame, of so many, whose `self` is of this type or one that inherits from it, and that `self`, both new. */
-enum { DEEP = 60 };
-static PyFrameObject *method_of(PyFrameObject *frame, PyObject *type, PyObject **found) {
-  Py_INCREF(frame);
-  for (int deep = 0; frame && deep < DEEP; deep++) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    int has = code->co_argcount && PyTuple_GET_ITEM(code->co_localsplusnames, 0) == word.self;
-    PyObject *self = has ? variable(frame, code, 0) : NULL;
-    Py_DECREF(code);
-    if (self && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject *)type)) { *found = self; return frame; }
-    Py_XDECREF(self);
-    Py_SETREF(frame, PyFrame_GetBack(frame));
-  }
-  Py_XDECREF(frame);
-  return NULL;
-}
-
-/* running(frame, type): the same as a tuple, or None. */
-static PyObject *running(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  if (count != 2 || !PyFrame_Check(given[0]) || !PyType_Check(given[1]))
-    return PyErr_Format(PyExc_TypeError, "running takes a frame and a type");
-  PyObject *self;
-  PyFrameObject *frame = method_of((PyFrameObject *)given[0], given[1], &self);
-  return frame ? Py_BuildValue("NN", frame, self) : Py_NewRef(Py_None);
 }
 
 /* The path of the module that runs, new: known by the module's address, beside a reference that says whether it still lives. */
@@ -399,6 +339,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_reads", 0, -1, 
 PyMODINIT_FUNC PyInit__reads(void) {
 #define INTERNED(n) if (!(word.n = PyUnicode_InternFromString(#n))) return NULL;
   WORDS(INTERNED)
+  if (!(self_word = PyUnicode_InternFromString("self"))) return NULL;
   if (PyType_Ready(&OpenType) || PyType_Ready(&BeforeType)) return NULL;
   return PyModule_Create(&definition);
 }
