@@ -55,7 +55,7 @@ def drop(path: Path, table: str, code: str) -> None:
     path.write_text(text.replace(head, head + code), encoding="utf-8")
 
 
-def test_a_format(run: Run) -> None:
+def test_a_format_that_is_dropped_in_is_offered_by_the_commands(run: Run) -> None:
     done = run("-m", "syncscope", "lint", "--isolated", "--no-cache", "--format", "csv", "train.py")
     assert done.stdout.startswith("train.py,4,host-read,"), done.stderr
     assert run("-m", "syncscope", "report", "--format", "csv", "run.json").returncode == 0
@@ -74,7 +74,7 @@ def pool(x: torch.Tensor, index: torch.Tensor):
     assert [row.split(",")[1:3] for row in done.stdout.splitlines()] == [["5", "hidden-read"]], done.stderr
 
 
-def test_a_command(run: Run) -> None:
+def test_a_command_that_is_dropped_in_is_listed_and_runs(run: Run) -> None:
     assert "How many events a recording holds." in run("-m", "syncscope", "--help").stdout
     done = run("-m", "syncscope", "count", "run.json")
     assert (done.returncode, done.stdout) == (0, "1 events\n"), done.stderr

@@ -125,7 +125,7 @@ def test_a_recording_that_is_cut_off_before_its_first_event_is_said_to_be():
             kineto.read(content)
 
 
-def test_a_million_levels():
+def test_a_million_levels_of_json_are_refused():
     for content in (HEAD + b"[" * 1_000_000, HEAD + b'{"args":' * 1_000_000):
         with pytest.raises(UserError, match="no whole event"):
             kineto.read(content)
@@ -152,7 +152,7 @@ def test_a_time_that_is_none_costs_one_event(odd):
         assert "k" in names
 
 
-def test_ten_thousand_digits():
+def test_numbers_of_ten_thousand_digits_end_nothing():
     many = "1" * 10_000
     found = report(text(*steps(*(f"ProfilerStep#{many}{n}" for n in range(5)))))
     assert [s.index for s in found.steps] == [0, 1, 2, 3, 4]

@@ -34,7 +34,7 @@ def test_the_loss_that_waits(monkeypatch):
     assert set(block("diff", "-    keep").splitlines()) <= set(changed)
 
 
-def test_the_hang(tmp_path, monkeypatch):
+def test_the_hang_in_a_compare_and_swap_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("kernels.cl").write_text(block("c", "void add"))
     said = printed("lint", "--select", "float-compare-and-swap", "kernels.cl")

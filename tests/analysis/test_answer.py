@@ -31,7 +31,7 @@ MS = 1_000_000
         (0.02, 0.0, 0.025, 0.025, False, LEAVE),  # no fix gives more
     ],
 )
-def test_the_rule(share, low, high, bound, adds, said):
+def test_what_is_decided_of_a_share_its_interval_and_its_bound(share, low, high, bound, adds, said):
     assert decide(share, low, high, bound, adds) is said
 
 

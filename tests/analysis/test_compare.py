@@ -130,7 +130,7 @@ def test_who_waits_some_microseconds_longer_waits_as_before():
         (0.9, (0.4, 1.4), (0.88, 0.92), None),  # as wide as a step
     ],
 )
-def test_what_came_true(predicted, said, measured, came):
+def test_a_promise_came_true_or_not_or_nobody_can_tell(predicted, said, measured, came):
     assert came_true(predicted, said, measured, 1.0) is came
 
 

@@ -127,7 +127,7 @@ def dlrm(shared):
     return [rank_of(kineto.read(file), name=file.name) for file in files]
 
 
-def test_eight_real_ranks(shared):
+def test_of_eight_real_ranks_it_is_known_who_came_late_and_what_that_costs(shared):
     found = job(dlrm(shared))
     assert found.fidelity < 1e-3
     skews = [round(meet.skew / 1e3) for meet in found.meets]

@@ -192,7 +192,7 @@ def test_the_words_do_not_acquit_waits_that_cost_much_beside_something_that_cost
     ],
 )
 @pytest.mark.xdist_group("real traces")
-def test_of_real_recordings(report, name, use, low, high):
+def test_idle_time_of_real_recordings_is_put_to_its_known_cause(report, name, use, low, high):
     found = report(name).uses
     assert low <= {one.use: one.time for one in found.spent}[use] / found.step <= high
 

@@ -16,6 +16,6 @@ from syncscope.cli import commands
         (["lint", "--min-confidence"], "", {"low", "medium", "high"}),
     ],
 )
-def test_names_are_completed(typed: list[str], begun: str, offered: set[str]) -> None:
+def test_names_of_rules_and_choices_are_completed_in_a_shell(typed: list[str], begun: str, offered: set[str]) -> None:
     shell = BashComplete(commands, {}, "syncscope", "_SYNCSCOPE_COMPLETE")
     assert {item.value for item in shell.get_completions(typed, begun)} == offered

@@ -33,7 +33,7 @@ def test_diff_tells_what_went_and_whether_it_was_foreseen(tmp_path):
     assert "the prediction is off by" in done.output
 
 
-def test_diff_as_json(tmp_path):
+def test_diff_as_json_has_the_lines_that_went_and_how_far_the_prediction_is_off(tmp_path):
     done = CliRunner().invoke(command, [*recorded(tmp_path), "--format", "json"], standalone_mode=False)
     found = json.loads(done.output)
     assert [(line["path"], line["line"], line["op"]) for line in found["gone"]] == [("train.py", 57, "item")]

@@ -40,7 +40,7 @@ def keys(value: dict, *opened: str) -> set[str]:
     return found
 
 
-def test_report(folder):
+def test_every_key_of_a_report_is_on_the_page(folder):
     ranks(folder / "job")
     value = printed("report", "job/worker0.pt.trace.json")
     assert set(value) == told("json.md", "key")
@@ -48,28 +48,28 @@ def test_report(folder):
         assert set(value[part][0]) == told("json.md", "key of `reads`")
 
 
-def test_diff(tmp_path):
+def test_every_key_of_diff_is_on_the_page(tmp_path):
     value = printed("diff", *two_recordings(tmp_path))
     assert keys(value, "before", "gone") == told("json.md", "key of `diff`")
     assert set(value["before"]) == set(value["after"])
 
 
-def test_ranks(folder):
+def test_every_key_of_ranks_is_on_the_page(folder):
     ranks(folder / "job")
     assert keys(printed("ranks", "job"), "ranks", "lines") == told("json.md", "key of `ranks`")
 
 
-def test_roofline(tmp_path):
+def test_every_key_of_roofline_is_on_the_page(tmp_path):
     value = printed("roofline", with_shapes(tmp_path, "NVIDIA A100-SXM4-80GB"))
     assert keys(value, "rows") == told("json.md", "key of `roofline`")
 
 
-def test_bench():
+def test_every_key_of_bench_is_on_the_page():
     value = json.loads(Results({"ocl": {"name": "a device"}}, [row("ocl", 50.0, dtype="float32")]).text())
     assert set(value) == {key for key in told("json.md", "key of `bench`") if "." not in key}
 
 
-def test_verify():
+def test_every_field_of_verify_is_on_the_page():
     value = results.as_object(results.Verification(program="train.py"))
     assert value["schema"] == 1
     assert set(value) == told("verify.md", "field")

@@ -29,7 +29,7 @@ def test_a_price_is_a_share_of_the_step(given):
     assert option.type.convert(given, None, None) == pytest.approx(0.02)
 
 
-def test_the_price_gate():
+def test_a_price_gate_is_broken_by_the_lower_end_and_names_the_lines():
     at = Place("a.py", 3)
     steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
     lines = (

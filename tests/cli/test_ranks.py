@@ -83,7 +83,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("who", STRANGERS)
-def test_strangers_are_refused(folder, who):
+def test_recordings_that_are_not_of_one_job_are_refused_with_the_reason(folder, who):
     stranger, why = STRANGERS[who]
     first = moved(recording("train.py"), rank=0, world_size=2, origin_ns=2 * 10**18, devices=[{"name": "A"}])
     other = moved(stranger, origin_ns=stranger.meta.get("origin_ns") or 2 * 10**18)

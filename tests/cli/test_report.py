@@ -22,7 +22,7 @@ def test_a_table_for_people_with_the_source_that_is_here(folder):
     assert "3 counted" in " ".join(out.split())
 
 
-def test_json_for_programs(folder):
+def test_json_has_the_line_its_op_and_how_long_it_blocked(folder):
     value = json.loads(report("run.pt.trace.json.gz", "--source", "project", "--format", "json").stdout)
     (line,) = value["lines"]
     assert (line["path"], line["line"], line["op"], line["count"]) == ("project/train.py", READ, "item", 1.0)
@@ -65,7 +65,7 @@ def test_source_is_never_run(folder):
     assert report("run.pt.trace.json.gz", "--source", "project").exit_code == 0
 
 
-def test_some_steps_only(folder):
+def test_only_the_steps_that_are_asked_for_are_reported(folder):
     value = json.loads(report("run.pt.trace.json.gz", "--steps", "1:3", "--format", "json").stdout)
     assert [step["index"] for step in value["steps"]] == [1, 2]
     code, _, err = outcome("run.pt.trace.json.gz", "--steps", "7:")

@@ -45,7 +45,7 @@ def parts(code: str, *patterns: str) -> dict[str, str] | None:
         ("{k: v for k, v in y.items()}", "{ {k:name}: {v} for {k}, {v} in {d}.items() }", {"k": "k", "v": "v", "d": "y"}),
     ],
 )  # fmt: skip
-def test_what_is_seen(code: str, pattern: str, filled: dict[str, str]) -> None:
+def test_a_pattern_sees_code_and_fills_its_holes(code: str, pattern: str, filled: dict[str, str]) -> None:
     assert parts(code, pattern) == filled
 
 

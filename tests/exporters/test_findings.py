@@ -82,11 +82,11 @@ def nothing() -> Report:
     return Report()
 
 
-def test_text(report, golden):
+def test_findings_as_text_are_as_they_were(report, golden):
     golden("findings.txt", _source_frame.text(report.findings, report.sources, provenance=True))
 
 
-def test_json(report, golden):
+def test_findings_as_json_are_as_they_were_and_as_the_schema_says(report, golden):
     text = as_json.export_findings(report)
     golden("findings.json", text)
     assert [one.pop("schema") for one in json.loads(text)] == [1] * len(report.findings)
@@ -106,7 +106,7 @@ def test_json(report, golden):
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_golden(report, golden, exporter, name):
+def test_findings_for_ci_are_as_they_were(report, golden, exporter, name):
     golden(name, exporter.export(report).replace(f'"{version("syncscope")}"', '"VERSION"'))
 
 

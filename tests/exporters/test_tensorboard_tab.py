@@ -110,7 +110,7 @@ def test_nothing_outside_of_the_logdir_is_opened_by_any_name(ask, logdir, run):
         assert set(ask("/recording", run=name)) == {"error", "hint"}
 
 
-def test_links_lead_nowhere(logdir):
+def test_links_and_pipes_in_a_logdir_are_not_opened(logdir):
     outside = logdir.parent / "outside"
     (logdir / "linked.pt.trace.json.gz").symlink_to(outside / "secret.pt.trace.json.gz")
     (logdir / "folder").symlink_to(outside)

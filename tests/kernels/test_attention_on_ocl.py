@@ -28,7 +28,7 @@ def tensors(dtype, keys):
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("form", FORMS)
-def test_results_and_gradients(form, dtype):
+def test_attention_agrees_with_float64_in_value_and_gradient(form, dtype):
     options = dict(FORMS[form])
     given = tensors(dtype, options.pop("keys", 13))
     mask = options.pop("mask", lambda: None)()
@@ -47,7 +47,7 @@ def test_results_and_gradients(form, dtype):
     assert not fallback.counts
 
 
-def test_gradients_of_gradients():
+def test_attention_has_gradients_of_gradients():
     torch.manual_seed(0)
     given = [torch.randn(1, 2, 3, 4, device="ocl", dtype=torch.float64).requires_grad_() for _ in range(3)]
     assert torch.autograd.gradgradcheck(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True), given)

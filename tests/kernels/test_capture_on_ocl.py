@@ -33,7 +33,7 @@ def momentum(parameters):
 
 
 @pytest.mark.parametrize("make", [momentum, lambda p: torch.optim.Adam(p, lr=0.01, fused=True)])
-def test_replays_are_steps(make):
+def test_replays_of_a_capture_train_as_plain_steps_do(make):
     plain, seen, step = trainer(make)
     captured, input_, again = trainer(make)
     losses = [step().item() for _ in range(7)]
@@ -71,7 +71,7 @@ def test_what_is_not_the_same_each_time_is_refused(make, reason):
     step()  # the device is as before
 
 
-def test_dropout_is_captured():
+def test_replays_draw_the_dropout_of_plain_steps():
     torch.ocl.manual_seed(1)
     _, _, step = trainer(momentum, dropout=0.5)
     losses = [step().item() for _ in range(6)]

@@ -44,7 +44,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
-def test_values_and_gradients(layer):
+def test_composed_layers_agree_with_the_cpu_in_value_and_gradient(layer):
     torch.manual_seed(0)
     here = torch.randn(2, 4, 6, 14, requires_grad=True)
     there = here.detach().to("ocl").requires_grad_()
@@ -93,7 +93,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("find", NUMBERS.values(), ids=NUMBERS)
-def test_numbers_found(find):
+def test_places_and_counts_found_on_the_device_are_those_of_the_cpu(find):
     x = torch.tensor([[3.0, 1.0, 5.0, 9.0], [0.0, 2.5, 3.0, 4.0]])
     fallback.counts.clear()
     for _ in range(3):
@@ -104,7 +104,7 @@ def test_numbers_found(find):
         torch.testing.assert_close(find(gaps.to("ocl")).cpu(), find(gaps))
 
 
-def test_integers_in_parts():
+def test_histc_counts_integers_too():
     experts = torch.tensor([0, 3, 3, 1, 0, 3, 2], dtype=torch.int32)
     got = torch.histc(
         experts.to("ocl"), bins=5, min=0, max=4

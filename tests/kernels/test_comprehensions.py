@@ -66,7 +66,7 @@ def test_its_gradient_is_torchs(name, text, inputs, reference):
 
 
 @pytest.mark.parametrize("name", ["conv1", "attend", "layer_norm", "max_pool", "going_on", "multiplied"])
-def test_gradcheck_in_float64(name):
+def test_gradients_of_comprehensions_pass_gradcheck(name):
     text, inputs = next((text, inputs) for n, text, inputs, _ in CASES if n == name)
     small = [x[tuple(slice(0, 5) for _ in x.shape)] if isinstance(x, torch.Tensor) else x for x in inputs]
     assert torch.autograd.gradcheck(comprehension(text), moved(small, "cpu", torch.float64, True))
@@ -165,7 +165,7 @@ def test_what_is_read_outside_is_zero_where_data_decides():
      ("gated", 1), ("max_pool", 1), ("grouped", 1), ("conv2", 1), ("several", 2), ("chain", 2), ("large", 2),
      ("in_place", 1), ("named_again", 1), ("going_on", 1)],
 )  # fmt: skip
-def test_statements_share_kernels(name, kernels):
+def test_statements_that_can_share_a_kernel_do(name, kernels):
     text, inputs = next((text, inputs) for n, text, inputs, _ in CASES if n == name)
     made = comprehension(text).made(moved(inputs, "ocl", torch.float32))
     assert len(made.plan.units) == kernels, [ready.kernel for ready in made.plan.units]

@@ -68,7 +68,7 @@ def test_a_call_runs_no_operator_of_the_module():
     assert not any(name == "aten::convolution_overrideable" for name in names)
 
 
-def test_dropout_draws_on():
+def test_graphed_dropout_draws_anew_at_each_call():
     torch.ocl.manual_seed(1)
     model = network(dropout=0.5)
     x = data(0)[0]

@@ -36,7 +36,7 @@ def made(form, dtype, device):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_outputs_and_gradients(form):
+def test_lstms_agree_with_float64_in_value_and_gradient(form):
     found = []
     for dtype, device in ((torch.float64, "cpu"), (torch.float32, "ocl")):
         model, x, state = made(form, dtype, device)
@@ -61,7 +61,7 @@ def test_many_steps_and_those_left_over():
         torch.testing.assert_close(got.detach().cpu().double(), expected.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_of_gradients():
+def test_lstms_have_gradients_of_gradients():
     found = []
     for dtype, device in ((torch.float64, "cpu"), (torch.float32, "ocl")):
         model, x, state = made("plain", dtype, device)

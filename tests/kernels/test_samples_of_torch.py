@@ -61,7 +61,7 @@ def ran():
 
 
 @pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
-def test_recurrent_networks(kind, ran):
+def test_recurrent_networks_agree_with_the_cpu_and_run_natively(kind, ran):
     torch.manual_seed(0)
     here = kind(4, 5, num_layers=2, bidirectional=True)
     there = copy.deepcopy(here).to("ocl")

@@ -62,13 +62,13 @@ def test_lists_are_walked_in_the_shape_of_the_moment(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [(3, 4, 33), pytest.param((700, 5), marks=pytest.mark.slow), (2, 1000), (2, 1100)])
-def test_layer_norm(shape, size):
+def test_layer_norm_agrees_with_the_cpu(shape, size):
     torch.manual_seed(0)
     assert agrees(lambda x, w, b: F.layer_norm(x, size[-1:], w, b), torch.randn(size) + 3, *torch.randn(2, size[-1]))
 
 
 @pytest.mark.parametrize("size", [(3, 4, 5, 7), pytest.param((2, 6, 40), marks=pytest.mark.slow), (3, 8)])
-def test_group_norm(shape, size):
+def test_group_norm_agrees_with_the_cpu(shape, size):
     torch.manual_seed(0)
     assert agrees(lambda x, w, b: F.group_norm(x, 2, w, b), torch.randn(size) + 3, *torch.randn(2, size[1]))
 
@@ -76,7 +76,7 @@ def test_group_norm(shape, size):
 @pytest.mark.parametrize(
     ("size", "dims"), [((3, 5000), (-1,)), ((3, 5000), (0, -1)), ((5000, 40), (0,)), ((4, 3, 17, 6), (0, -1))]
 )
-def test_sums_and_extremes(shape, size, dims):
+def test_sums_and_extremes_agree_with_the_cpu_and_of_equals_the_first_counts(shape, size, dims):
     torch.manual_seed(0)
     x = torch.randn(size)
     x.view(-1)[7] = x.max() + 1  # the largest, twice: the first of them counts
@@ -96,7 +96,7 @@ def test_sums_and_extremes(shape, size, dims):
 
 @pytest.mark.parametrize("size", [(3, 4, 33), (700, 5), (2, 1000), (5, 1)])
 @pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
-def test_softmax(shape, size, function):
+def test_softmax_agrees_with_the_cpu_along_either_dimension(shape, size, function):
     torch.manual_seed(0)
     assert agrees(lambda x: function(x, -1), torch.randn(size) * 5)
     assert agrees(lambda x: function(x, 0), torch.randn(size) * 5)

@@ -67,7 +67,7 @@ def test_a_gpu_whose_driver_no_file_names_where_there_is_no_other(monkeypatch, t
     assert [item.hint for item in OpenCL.describe() if item.what == "OpenCL"] == [caught.value.hint]
 
 
-def test_torch_too_old(monkeypatch):
+def test_a_torch_that_is_too_old_is_told_which_one_is_needed(monkeypatch):
     monkeypatch.delattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
     with pytest.raises(UserError, match="cannot take a device written in Python") as caught:
         register.check()
@@ -80,7 +80,7 @@ def test_another_backend_in_the_same_place(monkeypatch):
         register.check()
 
 
-def test_no_platform(monkeypatch):
+def test_without_a_platform_the_error_names_what_to_install(monkeypatch):
     def none():
         raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 

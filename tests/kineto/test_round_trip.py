@@ -79,7 +79,7 @@ WITH_LINES = [
 ]
 
 
-def test_lines_of_calls(golden):
+def test_lines_of_calls_are_written_once_and_read_back(golden):
     trace = Trace.of(WITH_LINES, origin_ns=10**18, recorder="syncscope")
     text = kineto.write(trace)
     golden("recording.json", text.decode())

@@ -11,7 +11,7 @@ from linter.conftest import MASKS, READS
 import syncscope
 
 
-def test_files_and_folders(door):
+def test_lint_takes_files_and_folders_and_which_rules(door):
     door.write("train.py", READS)
     door.write("src/loss.py", MASKS)
     found = syncscope.lint(".")

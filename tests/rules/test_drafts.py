@@ -67,7 +67,7 @@ def test_a_string_that_is_moved_keeps_its_lines() -> None:
     )
 
 
-def test_windows_line_endings() -> None:
+def test_a_fix_keeps_windows_line_endings_and_the_byte_order_mark() -> None:
     code = (
         HEAD
         + "def f(x: torch.Tensor):\n    x = x.flatten()\n    i = (x > 1).nonzero(as_tuple=True)\n    x[i] = 0\n    return x"
@@ -203,7 +203,7 @@ def test_all_examples_survive_all_rules_together() -> None:
         ast.parse(fixed(code))
 
 
-def test_the_samples_survive() -> None:
+def test_samples_are_still_python_after_their_fixes() -> None:
     for path in sorted((Path(__file__).parents[2] / "samples").glob("*.py")):
         ast.parse(fixed(path.read_text()))
 

@@ -198,7 +198,7 @@ def test_line_ends_and_bom_do_not_move_spans(ending: str, bom: bytes) -> None:
         ("def helper(x: Tensor):\n  return x.item()", True, "may run"),
     ],
 )
-def test_hot_and_cold(body: str, hot: bool, why: str) -> None:
+def test_a_read_is_hot_or_cold_by_what_runs_it_and_says_why(body: str, hot: bool, why: str) -> None:
     last = [site for site in found(body) if site.op in ("item", "format")][-1]
     assert (last.whole, why in last.heat.words) == (hot, True), last.heat.words
 
@@ -211,7 +211,7 @@ def test_data_pipelines_live_on_the_host() -> None:
     assert not found("def collate_fn(batch):\n  x = torch.stack(batch)\n  return x, int(x.detach().max())", 3)
 
 
-def test_timing_without_synchronise() -> None:
+def test_a_clock_is_told_where_nothing_synchronizes() -> None:
     loop = """
         def step(model: nn.Module, x: Tensor):
             start = time.perf_counter()

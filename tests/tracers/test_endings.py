@@ -110,7 +110,7 @@ def test_what_was_recorded_before_sigkill_is_readable(python: Any, fake_library:
     assert "ended without ending its recording" in trace.meta["notes"][0]
 
 
-def test_nothing_to_recover(tmp_path: Path) -> None:
+def test_a_folder_without_recordings_recovers_nothing_and_other_files_are_refused(tmp_path: Path) -> None:
     assert process_recording.recover(tmp_path) is None
     (tmp_path / "other.records").write_text("something else")
     with pytest.raises(UserError, match="is not a recording of syncscope"):
@@ -125,7 +125,7 @@ with syncscope.trace("run.json") as trace:
 """
 
 
-def test_os_exit(python: Any, tmp_path: Path) -> None:
+def test_what_was_recorded_before_os_exit_is_written(python: Any, tmp_path: Path) -> None:
     assert python(EXITS).returncode == 7
     assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0"]
     assert not list(tmp_path.glob("*.records"))

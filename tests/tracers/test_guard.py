@@ -45,7 +45,7 @@ def test_the_library_that_reads_is_named(x: Any) -> None:
         torch.nn.utils.clip_grad_norm_([x], 1.0, error_if_nonfinite=True)
 
 
-def test_allowed_within(x: Any) -> None:
+def test_within_allow_syncs_reads_are_allowed_and_after_it_no_longer(x: Any) -> None:
     with syncscope.forbid_syncs(dry=True):
         with syncscope.allow_syncs("logging"):
             assert x.sum().item() == 2
@@ -54,7 +54,7 @@ def test_allowed_within(x: Any) -> None:
     assert x.sum().item() == 2
 
 
-def test_as_a_decorator(x: Any) -> None:
+def test_forbid_syncs_as_a_decorator_holds_at_every_call(x: Any) -> None:
     @syncscope.forbid_syncs(dry=True)
     def step() -> float:
         return float(x.sum())

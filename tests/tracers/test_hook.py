@@ -151,7 +151,7 @@ def test_a_driver_without_profiling_gives_its_queue_all_the_same(fake: Any) -> N
         assert fake.library.make_queue(0) == fake.library.queue_handle()
 
 
-def test_loader_managed_dispatch(fake: Any) -> None:
+def test_a_dispatch_table_that_the_loader_manages_is_hooked(fake: Any) -> None:
     fake.library.setup(1)
     assert abi.table_of(fake.library.platform_handle()) == fake.table
     assert kinds(record(fake, 30, 0)) == {"CALL": 30, "KERNEL": 30}
@@ -236,7 +236,7 @@ def test_two_vendors_in_one_process(fake: Any, tmp_path: Path) -> None:
     assert second.setup(0) == table  # nothing calls into what is about to be unloaded
 
 
-def test_threads_lose_nothing(fake: Any) -> None:
+def test_no_call_of_eight_threads_is_lost(fake: Any) -> None:
     session = Session()
     with session:
         tables.hook(fake.table, "fake")

@@ -74,7 +74,7 @@ print("trained on", next(model.parameters()).device)
 
 @pytest.mark.parametrize("device", ["cpu", "ocl"])
 @pytest.mark.parametrize("library", PROGRAMS)
-def test_a_library_trains(tmp_path: Path, library: str, device: str) -> None:
+def test_a_library_trains_on_while_it_is_recorded(tmp_path: Path, library: str, device: str) -> None:
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
     if device == "ocl":

@@ -120,7 +120,7 @@ def test_functions_and_expressions_over_several_lines(noted: Noted) -> None:
     assert [at.line - first for at in noted.checked()] == [2, 3, 3, 4, 4, 6, 12]
 
 
-def test_generators_and_coroutines(noted: Noted) -> None:
+def test_calls_in_generators_and_coroutines_are_known_by_line(noted: Noted) -> None:
     here = noted.here
 
     def three() -> Iterator[int]:

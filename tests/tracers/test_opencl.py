@@ -131,7 +131,7 @@ def test_every_kind_of_transfer(pocl: Any, queue: Any) -> None:
     assert waits["clEnqueueReadBufferRect"] == waits["clEnqueueReadImage"] == waits["clEnqueueMapBuffer"] == 1
 
 
-def test_shared_virtual_memory(pocl: Any, queue: Any) -> None:
+def test_calls_on_shared_virtual_memory_are_recorded(pocl: Any, queue: Any) -> None:
     cl = pocl.cl
     if not pocl.device.svm_capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
         pytest.skip("the driver has no shared virtual memory")

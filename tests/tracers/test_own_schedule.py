@@ -156,7 +156,7 @@ def test_a_recording_within_another_has_its_own_steps():
     assert len([e for e in outer.trace if e.kind is Kind.STEP]) >= 5
 
 
-def test_no_files_stay(tmp_path, monkeypatch):
+def test_a_recording_that_chooses_its_steps_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     for count in (3, 8, 14, 120):

@@ -226,7 +226,7 @@ def test_what_came_back_to_the_host_no_longer_counts_in_dry_mode() -> None:
     assert [e.name for e in found] == ["cpu"] * 3
 
 
-def test_uploads_that_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uploads_are_reads_where_they_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As CUDA's do; our own device copies while the host goes on, so that it has none."""
     x = torch.ones(4)
     assert reads_of(lambda: x.to(device)) == []

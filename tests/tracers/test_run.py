@@ -170,7 +170,9 @@ def test_what_a_killed_program_had_recorded_is_offered_by_the_next_command(tmp_p
     [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)],
     ids=["SIGINT", "SIGINT to both", "SIGTERM"],
 )
-def test_interrupted(tmp_path: Path, number: int, group: bool, start: Any) -> None:
+def test_an_interrupted_program_ends_as_without_us_and_is_recorded(
+    tmp_path: Path, number: int, group: bool, start: Any
+) -> None:
     (tmp_path / "train.py").write_text(PLAIN)
     command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "--whole", "--quiet", "train.py", "sleep"]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -236,7 +238,7 @@ def test_a_program_that_goes_elsewhere(tmp_path: Path) -> None:
     assert steps(tmp_path) == 2
 
 
-def test_doctor(tmp_path: Path) -> None:
+def test_doctor_says_what_a_recording_would_miss(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "syncscope", "doctor"], capture_output=True, text=True, check=False, env={**os.environ}
     )

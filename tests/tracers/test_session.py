@@ -55,7 +55,7 @@ def test_steps_of_a_loader() -> None:
     assert list(syncscope.steps("ab")) == ["a", "b"]  # without a recording it is the loader itself
 
 
-def test_as_a_decorator(tmp_path: Path) -> None:
+def test_trace_as_a_decorator_records_and_returns_what_the_function_does(tmp_path: Path) -> None:
     trace = syncscope.trace(tmp_path / "run.json")
 
     @trace

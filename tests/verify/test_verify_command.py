@@ -316,7 +316,7 @@ def left_in(folder: Path) -> list[str]:
         (("-o", "what", "train.py"), "does not say what to write"),
     ],
 )
-def test_usage_is_explained(
+def test_wrong_options_of_verify_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "site-packages").mkdir()
