@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from syncscope.errors import UserError
 from syncscope.files import regular
@@ -18,6 +20,7 @@ from syncscope.linter.fixing import Mended, mend
 from syncscope.model.finding import Safety
 
 STRANGE = "neither Python nor a notebook nor OpenCL C"
+PACKAGE = Path(__file__).parents[1]
 FEW = 3  # files of which it is told what they import
 WORTH_A_POOL = 150_000  # bytes of Python below which starting a process costs more than it saves
 
@@ -159,9 +162,15 @@ def work(job: Job, noted: bool = False) -> Done:
         return mended(job, raw)
     except OSError as error:
         return Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
-    except Exception as bug:
-        bug.add_note(f"while linting {job.path}")
+    except UserError:
         raise
+    except Exception as bug:  # the others are linted all the same
+        return Done(
+            Checked(
+                job.path,
+                problem=f"{job.path}: not linted, by a bug of syncscope: {where(bug)}; please report it with the file",
+            )
+        )
 
 
 def mended(job: Job, raw: bytes) -> Done:
@@ -171,6 +180,14 @@ def mended(job: Job, raw: bytes) -> Done:
         return Done(first)
     result = mend(job.path, raw, lambda source: engine.check_source(source, job.config).findings, job.safeties)
     return Done(engine.check(job.path, result.raw, job.config), result, raw)
+
+
+def where(bug: Exception) -> str:
+    """What was raised, and the innermost place in our code that was on the way."""
+    frames = traceback.extract_tb(bug.__traceback__)
+    ours = [frame for frame in frames if PACKAGE in Path(frame.filename).parents] or frames
+    said = traceback.format_exception_only(bug)[-1].strip()
+    return f"{said} (in {ours[-1].name}, {os.path.relpath(ours[-1].filename, PACKAGE.parent)}:{ours[-1].lineno})"
 
 
 def crashed(job: Job) -> Done:

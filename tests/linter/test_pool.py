@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,14 +89,22 @@ def test_a_file_that_kills_its_process_is_named_and_the_others_are_linted(many, 
     assert len(ran.lines) == MANY - 1
 
 
-def test_a_bug_in_a_process_is_raised_with_its_file(many, monkeypatch):
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_file_that_meets_a_bug_is_named_with_its_place_and_the_others_are_linted(many, monkeypatch, jobs):
+    real = engine.check_file
+
     def check_file(path, config):
-        raise AssertionError("a bug of ours")
+        if path == "m07.py":
+            engine.source_of(path, None)
+        return real(path, config)
 
     monkeypatch.setattr(engine, "check_file", check_file)
-    with pytest.raises(AssertionError, match="a bug of ours") as caught:
-        many("lint", "--no-cache", "--jobs", "2")
-    assert any("while linting m" in note for note in caught.value.__notes__)
+    ran = many("lint", "--no-cache", "--jobs", jobs, "--format", "text")
+    assert re.search(
+        r"m07\.py: not linted, by a bug of syncscope: \w+Error: .* \(in \w+, syncscope/linter/\w+\.py:\d+\)", ran.err
+    )
+    assert ran.code == 2
+    assert len(ran.lines) == MANY - 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc names the children")
