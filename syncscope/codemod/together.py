@@ -10,10 +10,25 @@ from syncscope.model.source import Span
 
 
 def together(fixes: Sequence[Fix]) -> Fix:
-    """One fix of several that are called alike and are equally safe: what they write at one place is written in their order."""
+    """One fix of several that are called alike and are equally safe: what they put at one place is put there in their order.
+
+    A fix that replaces what another has replaced is left out, as where both fold one long statement: it is mended next.
+    """
     put: dict[Span, dict[str, None]] = {}
+    taken: list[Fix] = []
     for fix in fixes:
-        for edit in fix.edits:
-            put.setdefault(edit.span, {})[edit.text] = None
+        if all(_apart(edit, put) for edit in fix.edits):
+            taken.append(fix)
+            for edit in fix.edits:
+                put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
-    return replace(fixes[0], edits=edits, changes="; ".join(dict.fromkeys(fix.changes for fix in fixes if fix.changes)))
+    return replace(taken[0], edits=edits, changes="; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes)))
+
+
+def _apart(edit: Edit, put: dict[Span, dict[str, None]]) -> bool:
+    """Whether an edit replaces nothing that another does: both may put something at one place, or say the same."""
+    span = edit.span
+    return not any(
+        other.start < span.end and span.start < other.end and not (other == span and edit.text in texts)
+        for other, texts in put.items()
+    )

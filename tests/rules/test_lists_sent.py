@@ -1,7 +1,7 @@
 """A Python list that is sent where its tensor is made: by command, where nothing but a list it can be."""
 
 import pytest
-from rules.driver import HEAD, findings
+from rules.driver import HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
 
@@ -112,3 +112,14 @@ def test_lists_that_are_sent_one_after_the_other_are_one_fix() -> None:
     fixes = [f.fix for f in findings(HEAD + code, "created-on-host") if f.fix is not None]
     assert [len(fix.edits) for fix in fixes] == [2, 2, 1]
     assert fixes[0] == fixes[1]
+
+
+def test_two_lists_of_one_line_that_gets_too_long_are_sent_one_after_the_other() -> None:
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor, w: int, h: int):\n    k = x.new_tensor([2.0 * w, 2.0 * h])\n"
+        "    t = (2.0 * x[..., :, 2] * x.new_tensor([w * 2.0, h * 2.0]) + 1.0) / x.new_tensor([float(w), float(h)]) - 1.0\n"
+        "    return k + t\n"
+    )
+    mended = fixed(code, "tensor-literal-on-device", allowed={Safety.UNSAFE})
+    assert mended.count("non_blocking=True") == 3
+    compile(mended, "mended.py", "exec")
