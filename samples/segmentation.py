@@ -21,7 +21,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_sample_images
 from torch import nn
 from torch.profiler import record_function
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 CLASSES = 10
 BACKGROUND = 9  # the brightest colour: sky and glare
@@ -96,8 +96,9 @@ def train(args: argparse.Namespace) -> list[float]:
     """Train, print the time of a step, and return the loss of each step."""
     torch.manual_seed(args.seed)
     device = find_device(args.device)
-    data = crops(args.batch * args.steps, args.size, args.seed)
-    loader = DataLoader(data, args.batch, shuffle=True, pin_memory=device.type == "cuda")
+    data = crops(CROPS, args.size, args.seed)
+    order = RandomSampler(data, num_samples=args.batch * args.steps)
+    loader = DataLoader(data, args.batch, sampler=order, pin_memory=device.type == "cuda")
     model = network().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     criterion = loss_in_fixed_shapes if args.fixed else loss_as_written
@@ -141,6 +142,7 @@ def train(args: argparse.Namespace) -> list[float]:
 
 
 LARGEST = 427  # pixels: the height of the photographs
+CROPS = 96  # to draw from
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

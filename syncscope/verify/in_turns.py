@@ -41,6 +41,11 @@ BRIEF = 4e8  # ns from its begin to the next of what is better all of one versio
 UNEVEN = 1.2  # unless steps are so much longer on the whole than they usually are
 
 
+def fewest_steps(versions: int) -> int:
+    """How many steps a program makes at least in which so many versions take a turn."""
+    return WARM + versions * (SHORT + 1)
+
+
 def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
     """The files that change in these versions (numbers from 1), each with all of them.
 

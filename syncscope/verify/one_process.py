@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from syncscope.turns.loops import runs_once
 from syncscope.turns.weaving import CannotTakeTurnsError
-from syncscope.verify.in_turns import woven
+from syncscope.verify.in_turns import fewest_steps, woven
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import RESULT, Request
 from syncscope.verify.spent import TURNS, VALUES, WARMING
@@ -75,7 +75,7 @@ class OneProcess:
             if error.code:
                 raise CannotTakeTurnsError(_why(error)) from None
             if not self._turned:
-                raise CannotTakeTurnsError("the program makes too few steps") from None
+                raise CannotTakeTurnsError(too_few(len(order))) from None
             return Taken({}, {}, {})
         self._turned = True
         return turn
@@ -158,6 +158,12 @@ class OneProcess:
                     raise
         woven(self._before, {number: self._rewritten(chosen) for number, chosen in enumerate(found, 1)})
         return found
+
+
+def too_few(versions: int, steps: int | None = None) -> str:
+    """That a program makes too few steps for so many versions to take a turn; how many, where that is known."""
+    made = "too few steps" if steps is None else f"{steps} steps, too few"
+    return f"the program makes {made}: a turn takes {fewest_steps(versions)} at least, so let it make more"
 
 
 def why_apart(before: Mapping[str, bytes], rewritten: Mapping[str, bytes]) -> str:

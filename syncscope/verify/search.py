@@ -18,7 +18,8 @@ from syncscope.verify import timing
 from syncscope.verify.budget import Budget
 from syncscope.verify.compared import Compared
 from syncscope.verify.failing import cannot_run
-from syncscope.verify.one_process import Taken
+from syncscope.verify.in_turns import fewest_steps
+from syncscope.verify.one_process import Taken, too_few
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.results import IN_ONE
 from syncscope.verify.runs import Runs
@@ -160,6 +161,8 @@ class Search:
         Raises:
             CannotTakeTurnsError: why each is to have a process of its own.
         """
+        if self.runs.ends_by_itself and self.found.steps < fewest_steps(len(order)):
+            raise CannotTakeTurnsError(too_few(len(order), self.found.steps))
         changed = [chosen for chosen in order if chosen not in (AS_WRITTEN, AGAIN)]
         self.runs.tell(f"steps of each version in turns: {self._open(changed)}")
         self._turning = self._turning or time.monotonic()

@@ -93,8 +93,16 @@ def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(pr
     (project / "train.py").write_text(TRAIN.replace("range(400)", "range(9)"))
     _, found = verified("--steps=8", "--precision=30%")
     assert found["way"] == "processes"
-    assert "too few steps" in found["why_processes"]
+    assert "too few steps: a turn takes 23 at least, so let it make more" in found["why_processes"]
     assert HALF < found["ratio"] < 1 - HALF
+
+
+def test_of_a_program_that_has_ended_it_is_known_how_many_steps_are_missing(project: Path) -> None:
+    (project / "train.py").write_text(TRAIN.replace("range(400)", "range(11)"))
+    _, found = verified("--precision=30%")
+    assert found["way"] == "processes"
+    assert "makes 11 steps, too few: a turn takes 23 at least" in found["why_processes"]
+    assert not found["spent"].get("warming up"), "no process was begun for turns that it cannot hold"
 
 
 @pytest.mark.slow
