@@ -285,7 +285,10 @@ def processes(jobs: int | None) -> int:
 def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
     """Print what was asked for; the exit code."""
     if said["diff"]:
-        output.write(diffs(linted, said["fix"], output.color), exact=True)
+        from syncscope.cli import _diffs
+
+        diffs = _diffs.patch if said["fix"] else _diffs.each
+        output.write(diffs(linted, output.color), exact=True)
     elif said["statistics"]:
         from syncscope.cli._statistics import statistics
 
@@ -317,33 +320,6 @@ def complain(linted: Linted) -> int:
     for problem in linted.problems:
         echo(f"{painted('error', err=True, fg='red', bold=True)}: {visible(problem)}", err=True)
     return 2 if linted.problems else 0
-
-
-def diffs(linted: Linted, patch: bool, color: bool) -> str:
-    """Each fix with its safety and what it changes; or, as a patch, all that --fix would write."""
-    from syncscope.exporters._diff import unified
-
-    pieces = []
-    if patch:
-        for name, before, after in linted.patches():
-            pieces.append(unified(name, before, after, color=color))
-        return "".join(pieces)
-    from syncscope.exporters._source_frame import offer
-    from syncscope.linter.notebooks import presented
-
-    for source, finding, others in linted.fixes():
-        assert finding.fix is not None
-        also, line = f" (and {others} more)" if others else "", presented(source, finding).place.line
-        where = f"{visible(source.label(finding.span.start))}:{line}:{finding.column}"
-        pieces.append(f"{where}: {finding.rule}{also}\n")
-        for fix, what in ((finding.fix, "fix"), (finding.fix.also, "or")):
-            if fix is not None:
-                pieces.append(f"  {visible(offer(fix, what))}\n")
-                pieces += [
-                    unified(name, before, after, color=color) for name, before, after in source.versions(fix.edits)
-                ]
-        pieces.append("\n")
-    return "".join(pieces)
 
 
 def allow(linted: Linted, reason: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from syncscope.model.finding import CONFIDENCE, Finding, Fix, Safety
+from syncscope.exporters._alike import FixWords, like_it, with_twins
+from syncscope.model.finding import CONFIDENCE, Finding, Fix
 from syncscope.model.words import visible
 
 WIDEST = 140  # columns of source shown; a longer line is cut around the arrows
@@ -17,22 +18,34 @@ def text(
 ) -> str:
     """All findings, one below the other. `provenance` adds how each is known."""
     lines = {name: source.decode("utf-8", "replace").split("\n") for name, source in sources.items()}
+
+    def line_of(finding: Finding) -> str:
+        known = lines.get(finding.source_name, [])
+        return known[finding.place.line - 1] if 0 < finding.place.line <= len(known) else ""
+
     told: dict[tuple[str, Fix], int] = {}  # a fix that mends several, and the line of the first
-    said = []
-    for finding in findings:
-        first = None
+    offers, said = FixWords(), []
+    for finding, *twins in with_twins(findings, line_of):
+        mended = offers.of(finding)
         if finding.fix is not None:
-            first = told.get((finding.source_name, finding.fix))
-            told.setdefault((finding.source_name, finding.fix), finding.place.line)
-        shown = frame(finding, lines.get(finding.source_name, []), color=color, provenance=provenance, first=first)
-        said.append(f"{shown}\n\n")
+            first = told.setdefault((finding.source_name, finding.fix), finding.place.line)
+            if first != finding.place.line:
+                mended = [f"the fix of line {first} mends this, too"]
+        mended += [like_it(twins)] if twins else []
+        known = lines.get(finding.source_name, [])
+        said.append(f"{frame(finding, known, color=color, provenance=provenance, mended=mended)}\n\n")
     return "".join(said)
 
 
 def frame(
-    finding: Finding, lines: list[str], *, color: bool = False, provenance: bool = False, first: int | None = None
+    finding: Finding,
+    lines: list[str],
+    *,
+    color: bool = False,
+    provenance: bool = False,
+    mended: list[str] | None = None,
 ) -> str:
-    """One finding: its place and rule, the source with arrows, then notes; its fix in short if line `first` has told of it."""
+    """One finding: its place and rule, the source with arrows, then notes; `mended` is what is said of its fix, if not all."""
 
     def paint(style: str, words: str) -> str:
         return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color and words else words
@@ -45,11 +58,11 @@ def frame(
         line, arrows = excerpt(lines[finding.place.line - 1].rstrip("\r"), finding)
         shown.append(f"  {paint('dim', f'{finding.place.line} |')} {line}")
         shown.append(f"  {gutter} {paint('dim', '|')} {paint(finding.severity, arrows)}")
-    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance, first)]
+    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance, mended)]
     return "\n".join(shown)
 
 
-def notes(finding: Finding, provenance: bool, first: int | None = None) -> list[str]:
+def notes(finding: Finding, provenance: bool, mended: list[str] | None = None) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
     if finding.heat.words or finding.why:
@@ -57,20 +70,7 @@ def notes(finding: Finding, provenance: bool, first: int | None = None) -> list[
         said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]
-    if finding.fix:
-        said += offers(finding.fix) if first is None else [f"the fix of line {first} mends this, too"]
-    return said
-
-
-def offers(fix: Fix) -> list[str]:
-    """The fix, and the other way if there is one, in words: title, safety, what it changes."""
-    return [offer(fix), *([] if fix.also is None else [offer(fix.also, "or")])]
-
-
-def offer(fix: Fix, what: str = "fix") -> str:
-    """A fix in words: its title, its safety, what it changes."""
-    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
-    return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {fix.terms}' if fix.terms else ''}"
+    return said + (FixWords().of(finding) if mended is None else mended)
 
 
 def excerpt(line: str, finding: Finding) -> tuple[str, str]:

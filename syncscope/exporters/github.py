@@ -5,7 +5,7 @@ Format: https://docs.github.com/actions/reference/workflow-commands-for-github-a
 
 from __future__ import annotations
 
-from syncscope.exporters._source_frame import offer
+from syncscope.exporters._alike import offer
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 

@@ -1,0 +1,62 @@
+"""What `syncscope lint --diff` prints: each fix with what it changes, or as a patch all that `--fix` would write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from syncscope.exporters._alike import FixWords, like_it, with_twins
+from syncscope.exporters._diff import unified
+from syncscope.model.finding import Edit, Finding, Fix
+from syncscope.model.words import visible
+
+if TYPE_CHECKING:
+    from syncscope.linter.session import Linted
+
+
+def patch(linted: Linted, color: bool) -> str:
+    """All that `--fix` would write."""
+    return "".join(unified(name, before, after, color=color) for name, before, after in linted.patches())
+
+
+def each(linted: Linted, color: bool) -> str:
+    """Each fix with its safety, what it changes, and its diff; of twins all together."""
+    from syncscope.linter.notebooks import presented
+
+    fixes = list(linted.fixes())
+    shown = [replace(presented(source, finding), fix=finding.fix) for source, finding, _ in fixes]
+    own = {id(one): of for one, of in zip(shown, fixes, strict=True)}
+
+    def line_of(finding: Finding) -> str:
+        source, found, _ = own[id(finding)]
+        return source.code[source.starts[found.place.line - 1] :].split(b"\n", 1)[0].decode("utf-8", "replace")
+
+    offers, pieces = FixWords(), []
+    for finding, *twins in with_twins(shown, line_of):
+        source, found, others = own[id(finding)]
+        where = f"{visible(source.label(found.span.start))}:{finding.place.line}:{finding.column}"
+        also = f" (and {others} more)" if others else ""
+        like = f", {like_it(twins)}" if twins else ""
+        pieces.append(f"{where}: {finding.rule}{also}{like}\n")
+        ways = zip(*map(ways_of, (finding, *twins)), strict=True)
+        for said, same in zip(offers.of(finding), ways, strict=True):
+            pieces.append(f"  {visible(said)}\n")
+            versions = source.versions(edits_of(same))
+            pieces += [unified(name, before, after, color=color) for name, before, after in versions]
+        pieces.append("\n")
+    return "".join(pieces)
+
+
+def ways_of(finding: Finding) -> list[Fix]:
+    """The fix of a finding, and the other way if there is one."""
+    return [fix for fix in (finding.fix, finding.fix and finding.fix.also) if fix is not None]
+
+
+def edits_of(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
+    """The edits of fixes that are twins; those of the first, where they would change the same text."""
+    first, *others = fixes
+    edits = sorted({*first.edits, *(edit for fix in others for edit in fix.edits)}, key=lambda edit: edit.span)
+    meet = any(before.span.overlaps(after.span) for before, after in pairwise(edits))
+    return first.edits if meet else tuple(edits)

@@ -1,0 +1,62 @@
+"""What was said already: of findings with a fix, the same statement elsewhere; and of fixes, the same terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from syncscope.model.finding import Finding, Fix, Safety
+from syncscope.model.words import visible
+
+LONG = 80  # letters: shorter terms are said each time
+
+
+def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -> list[list[Finding]]:
+    """The findings, each with its twins behind it: the same statement elsewhere in the file, as in two branches, of which
+    nothing else is to be said. `line_of` is the text of a finding's line."""
+    found: dict[object, list[Finding]] = {}
+    for finding in findings:
+        key: object = id(finding)
+        if finding.fix is not None:
+            line = line_of(finding)
+            place = finding.column - 1 - (len(line) - len(line.lstrip()))
+            key = (finding.source_name, finding.fingerprint, place, finding.message, finding.confidence, _said(finding))
+        found.setdefault(key, []).append(finding)
+    return list(found.values())
+
+
+def _said(finding: Finding) -> tuple[object, ...]:
+    fixes = [fix for fix in (finding.fix, finding.fix and finding.fix.also) if fix is not None]
+    return finding.heat, *((fix.title, fix.safety, fix.terms, *(edit.text for edit in fix.edits)) for fix in fixes)
+
+
+def like_it(twins: Sequence[Finding]) -> str:
+    """`and 2 like it: lines 52, 61`."""
+    lines = ", ".join(str(finding.place.line) for finding in twins)
+    return f"and {len(twins)} like it: line{'s' * (len(twins) > 1)} {lines}"
+
+
+class FixWords:
+    """What would mend findings, in words. Terms that many fixes have are said at the first."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[str, str]] = {}  # the file and the line that terms were said of
+
+    def of(self, finding: Finding) -> list[str]:
+        """The fix, and the other way if there is one: title, safety, what it changes."""
+        fixes = [(finding.fix, "fix"), (finding.fix and finding.fix.also, "or")]
+        return [offer(fix, what, self._again(fix, finding)) for fix, what in fixes if fix is not None]
+
+    def _again(self, fix: Fix, finding: Finding) -> str:
+        if len(fix.terms) <= LONG:
+            return ""
+        name, line = self._told.setdefault(fix.terms, (finding.source_name, str(finding.place.line)))
+        if (name, line) == (finding.source_name, str(finding.place.line)):
+            return ""
+        return f"as at line {line}" if name == finding.source_name else f"as at {visible(name)}:{line}"
+
+
+def offer(fix: Fix, what: str = "fix", again: str = "") -> str:
+    """A fix in words: its title, its safety, what it changes, or where that was said."""
+    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
+    terms = again or fix.terms
+    return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {terms}' if terms else ''}"

@@ -1,0 +1,67 @@
+"""What a reader has seen is not said again: the same statement in two branches, and the terms that several fixes share."""
+
+import json
+import re
+
+TWINS = """\
+import torch
+
+
+def loss(x: torch.Tensor, y: torch.Tensor, wide: bool):
+    if wide:
+        keep = y != -1
+        return (x * 2)[keep].sum()
+    else:
+        keep = y != -1
+        return (x * 2)[keep].sum()
+"""
+
+
+def test_the_same_statement_in_two_branches_is_one_fix_with_another_like_it(door):
+    door.write("two.py", TWINS)
+    ran = door("lint", "two.py")
+    assert [line for _, line, _ in ran.lines] == [7]
+    assert "and 1 like it: line 10" in ran.out
+    assert ran.err.startswith("2 findings in 1 of 1 file"), "what is counted stays what there is"
+    assert [found["line"] for found in json.loads(door("lint", "two.py", "--format", "json").out)] == [7, 10]
+    assert len(door("lint", "two.py", "--format", "concise").out.splitlines()) == 2
+
+
+def test_the_diff_of_twins_is_one_and_has_both_places(door):
+    door.write("two.py", TWINS)
+    told = door("lint", "--diff", "two.py").out
+    assert re.findall(r"^two.py:(\d+):\d+: [\w-]+, and 1 like it: line (\d+)$", told, re.MULTILINE) == [("7", "10")]
+    ways = told.count("  fix (") + told.count("  or (")
+    assert told.count("--- a/two.py") == ways
+    assert len(re.findall(r"^-  .*\[keep\]", told, re.MULTILINE)) == 2 * ways
+    assert told.count("  fix (") == 1
+
+
+def test_statements_that_are_alike_with_other_fixes_are_told_apart(door):
+    door.write("two.py", TWINS.replace("(x * 2)[keep].sum()\n    else", "(x * 2)[keep].mean()\n    else"))
+    ran = door("lint", "two.py")
+    assert [line for _, line, _ in ran.lines] == [7, 10]
+    assert "like it" not in ran.out
+
+
+def test_terms_that_fixes_share_are_said_at_the_first(door):
+    door.write(
+        "terms.py",
+        """\
+        import torch
+
+
+        def first(x: torch.Tensor, y: torch.Tensor):
+            return torch.nonzero(x), x.sum()
+
+
+        def second(z: torch.Tensor, y: torch.Tensor):
+            rows = z[z > 0]
+            return rows.sum(), (y * 3)[y > 1].sum()
+        """,
+    )
+    for command in (("lint", "terms.py"), ("lint", "--diff", "terms.py")):
+        told = re.findall(r"(?:fix|or) \([\w-]+, --[\w-]+\): [^:\n]*: (.*)", door(*command).out)
+        long = [terms for terms in told if len(terms) > 80]
+        assert long, "or the test asks nothing"
+        assert len(long) == len(set(long)), f"{command} says the same twice"
