@@ -117,15 +117,16 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
         case Decision.LEAVE if bound < LIKELY:
             return f"no fix can save more than {bound:.1%} of a step"
         case Decision.LEAVE:
-            return (
-                f"likely {max(0.0, share):.1%} of a step, and less than {high:.1%} in nine of ten recordings like this"
-            )
+            if share < 0:
+                return f"likely {-share:.1%} of a step more, and in nine of ten recordings like this less than {high:.1%} saved"
+            return f"likely {share:.1%} of a step, and less than {high:.1%} in nine of ten recordings like this"
         case _ if adds and share >= LIKELY and low > SURELY:
             return "the rewrite gives the device more to do, and how long that takes is only known once it is measured"
         case _ if share >= LIKELY and low > SURELY:
             return f"this recording leaves {doubt:.0%} of a step open: measuring it settles it"
         case _:
-            return f"it may be anything from {max(0.0, low):.1%} to {high:.1%} of a step: measuring it settles it"
+            least = f"anything from {low:.1%} to" if low >= 0 else f"may cost up to {-low:.1%}, or save up to"
+            return f"it {'may be ' * (low >= 0)}{least} {high:.1%} of a step: measuring it settles it"
 
 
 def without_figure(report: Report, works: bool) -> Answer:

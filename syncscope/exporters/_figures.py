@@ -94,7 +94,13 @@ def count(value: float, figures: int = 3) -> str:
 
 def fixed(value: float) -> str:
     """A number for a column, with two decimals as long as it is below a thousand."""
-    return f"{value:.2f}" if abs(value) < 1000 else f"{value:.1f}" if abs(value) < 10_000 else f"{value:.0f}"
+    return (
+        f"{round(value, 2) + 0.0:.2f}"
+        if abs(value) < 1000
+        else f"{value:.1f}"
+        if abs(value) < 10_000
+        else f"{value:.0f}"
+    )
 
 
 def percent(share: float | None) -> str:

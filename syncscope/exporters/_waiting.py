@@ -16,6 +16,7 @@ ROOM = 28  # columns for the place and the op; figures that leave less are not s
 MOST_LINES, IN_SHORT, ALWAYS = 30, 8, 3
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 NO_LINE = "no line known"
+COSTS = "between: below 0, to fix it may cost a step as much"
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
 # heading, width, and how soon it is left out where there is little room
@@ -107,6 +108,9 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
             text.pad_right(room - text.cell_len)
             yield Text()
             yield text.append("".join(cells.get(name, "").rjust(size) for name, size, _ in columns))
+    if "between" in [name for name, _, _ in columns] and any(may_cost(line) for line in report.lines[:number]):
+        yield Text()
+        yield from (Text.assemble(margin, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(margin)))
     if rest := report.lines[number:]:
         yield Text()
         yield Text(f"{margin}{more(rest, step, whole)}", "dim")
@@ -127,6 +131,11 @@ def between(line: Line) -> str:
     if line.price is None or found is None or found.low is None or found.high is None:
         return "-"
     return f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
+
+
+def may_cost(line: Line) -> bool:
+    """Whether that interval begins below 0."""
+    return between(line).startswith("-") and between(line) != "-"
 
 
 def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[str, int, int]]:

@@ -8,16 +8,19 @@ from rich.console import Console
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._waiting import COSTS
+from syncscope.model.answer import between
 from syncscope.model.report import Report
 from syncscope.model.uses import StepUses
 from syncscope.model.what_if import first_of
 
 MARGIN = "    "
 ROWS_IN_SHORT = 3
+WIDE = 80  # columns from which there is room for intervals
 EXCEEDS = "more than the device is idle: device work that is launched for a wait, or for what goes, goes with it"
 
 # heading, width
-COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
+COLUMNS = (("saves", 9), ("between", 18), ("at most", 9), ("of step", 9))
 
 
 def first(report: Report) -> Text | None:
@@ -32,11 +35,14 @@ def first(report: Report) -> Text | None:
         return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     per = "a step" if report.steps else "the recording"
-    within = (
-        f", {figures.time(one.low) if one.low > 0 else 0} to {figures.time(one.high)}" if one.low < one.high else ""
-    )
+    within = f", {between(one.low, one.high, figures.time)}" if one.low < one.high else ""
     said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
     return Text.assemble((said, "bold"), f": {one.advice}")
+
+
+def _ends(low: str, high: str) -> str:
+    """`1.50-2.50`, or `-0.30 to 2.50`."""
+    return f"{low}{' to ' if low.startswith('-') else '-'}{high}"
 
 
 def idle(uses: StepUses) -> float:
@@ -58,7 +64,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
     last = COLUMNS[3] if report.steps else ("of it", COLUMNS[3][1])
-    columns = (*COLUMNS[:3], last) if width >= 80 else (COLUMNS[0], last)
+    columns = (*COLUMNS[:3], last) if width >= WIDE else (COLUMNS[0], last)
     room = width - sum(size for _, size in columns)
     heads = "".join(name.rjust(size) for name, size in columns)
     yield Text.assemble(
@@ -68,7 +74,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     for one in report.what_if[:number]:
         cells = {
             "saves": figures.fixed(one.saving / scale),
-            "between": f"{figures.fixed(max(0.0, one.low) / scale)}-{figures.fixed(one.high / scale)}",
+            "between": _ends(figures.fixed(one.low / scale), figures.fixed(one.high / scale)),
             "at most": figures.fixed(one.bound / scale),
             columns[-1][0]: figures.percent(one.saving / step if step else None),
         }
@@ -85,6 +91,8 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield Text(f"{MARGIN}and {others} more", "dim")
     if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
         yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
+    if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in report.what_if[:number]):
+        yield from (Text.assemble(MARGIN, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(MARGIN)))
     if whole and report.bound is not None and (beyond := report.bound.beyond(report.device_busy)):
         said = Text(f"at most: of waits, {beyond}", "dim")
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))

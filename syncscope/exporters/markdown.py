@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 
 from syncscope.exporters import _figures as figures
-from syncscope.exporters import _what_if, terminal
+from syncscope.exporters import _waiting, _what_if, terminal
+from syncscope.model.answer import between
 from syncscope.model.report import Line, Report
+from syncscope.model.what_if import WhatIf
 
 SUFFIX = ".md"
 TAKES = {"trace"}
@@ -69,12 +71,13 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 def lines(report: Report, per: str) -> Iterator[str]:
     """The lines that wait, in the order of the report."""
     step = figures.saving_step(report)
-    yield f"| the host waits at | by | syncs a {per} | saves | what to do |"
-    yield "| --- | --- | ---: | ---: | --- |"
+    yield f"| the host waits at | by | syncs a {per} | saves | between | what to do |"
+    yield "| --- | --- | ---: | ---: | ---: | --- |"
     for line in report.lines[:MOST_LINES]:
         share = line.price.share / step if line.price and step else None
         place = line.where or (f"in {line.module}" if line.module else "no line known")
-        yield f"| {code(place)} | {code(line.op)} | {figures.count(line.count)} | {figures.percent(share)} | {advice(line)} |"
+        cells = figures.count(line.count), figures.percent(share), _waiting.between(line)
+        yield f"| {code(place)} | {code(line.op)} | {' | '.join(cells)} | {advice(line)} |"
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield f"\nand {more} more."
 
@@ -89,10 +92,15 @@ def advice(line: Line) -> str:
 def ifs(report: Report, per: str) -> Iterator[str]:
     """What would help most."""
     step = figures.saving_step(report)
-    yield f"| what would help | saves of a {per} | how |"
-    yield "| --- | ---: | --- |"
+    yield f"| what would help | saves of a {per} | between | how |"
+    yield "| --- | ---: | ---: | --- |"
     for one in report.what_if[:MOST_IFS]:
-        yield f"| if {plain(one.name)} | {figures.percent(one.saving / step if step else None)} | {plain(one.advice)} |"
+        saves = figures.percent(one.saving / step if step else None)
+        yield f"| if {plain(one.name)} | {saves} | {_between(one, step)} | {plain(one.advice)} |"
+
+
+def _between(one: WhatIf, step: float | None) -> str:
+    return between(one.low, one.high, lambda ns: figures.percent(ns / step)) if step else "-"
 
 
 def code(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,14 +49,28 @@ class Answer:
         if self.share is None:
             return ""
         likely = f"{_percent(self.share)} {word}".rstrip()
+        if likely.startswith("-") and word == "shorter":
+            likely = f"{_percent(-self.share)} longer"
         if self.low is None or self.high is None:
             return likely
         source = f"; of {self.loops} measured loops 4 in 5 lay within" if self.loops else ""
-        return f"{likely} ({_percent(self.low, '')} to {_percent(self.high)}{source})"
+        return f"{likely} ({between(self.low, self.high, _percent)}{source})"
 
 
-def _percent(share: float, unit: str = " %") -> str:
+def between(low: float, high: float, figure: Callable[[float], str]) -> str:
+    """What a saving lies between: `24 to 36 %`, and where it may be none `may cost up to 2 %, save up to 36 %`. `figure` is a
+    number with its unit behind a space."""
+    least, most = figure(low), figure(high)
+    if not least.startswith("-"):
+        number, _, unit = least.rpartition(" ")
+        return f"{number if number == '0' or most.endswith(f' {unit}') else least} to {most}"
+    if most.startswith("-"):
+        return f"costs {between(-high, -low, figure)}"
+    return f"may cost up to {figure(-low)}, save up to {most}"
+
+
+def _percent(share: float) -> str:
     """Two digits, and never more than a tenth of a percent: `29 %`, `2.4 %`."""
     rounded = 100 * share
     text = f"{rounded:.0f}" if abs(rounded) >= 9.95 else f"{rounded:.1f}"
-    return f"{'0' if text in ('0.0', '-0.0') else text}{unit}"
+    return f"{'0' if text in ('0.0', '-0.0') else text} %"

@@ -259,7 +259,7 @@ def test_what_would_help_stands_above_and_has_its_interval(report, show):
         "if nothing waits",
     ]
     told = rows.first.locator(".reach").get_attribute("title")
-    assert told == "2.00 ms (22.2 %) less a step, between 1.50 ms and 2.50 ms, at most 3.00 ms"
+    assert told == "2.00 ms (22.2 %) less a step, 1.50 ms to 2.50 ms, at most 3.00 ms"
     assert rows.first.locator(".advice code").inner_text() == "torch.cuda.graph"
     assert "changed for real" not in page.locator("#what-if").inner_text()
 

@@ -1,6 +1,5 @@
 import dataclasses
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-
 
 def printed(report: Report, width: int, **options) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, **options)
@@ -24,9 +21,8 @@ def printed(report: Report, width: int, **options) -> str:
     return console.file.getvalue()
 
 
-def test_the_whole_report_as_it_is_printed(report):
-    text = terminal.export(report)
-    assert text == (GOLDEN / "terminal.txt").read_text()
+def test_the_whole_report_as_it_is_printed(report, golden):
+    golden("terminal.txt", terminal.export(report))
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 91, 92, 100, 140])

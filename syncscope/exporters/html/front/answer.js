@@ -1,4 +1,4 @@
-import {make, msTime, percent, prose, section, three} from "./dom.js";
+import {make, msTime, percent, prose, section, three, within} from "./dom.js";
 
 const LITTLE = .05;  // the part of a step below which something else than waits is what to look at
 
@@ -64,7 +64,7 @@ function figures(model) {
       "The share of the steps in which any queue of any device worked."],
     [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
-    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${ends(model).map(msTime).join(" to ")}, ` : ""}of ${msTime(model.saving_step_ms)}`,
+    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
       "How much shorter a step is in a replay of the recording in which no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],
     model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} unexplained`,
       "How far a replay in which nothing is changed is from the recording. Above 5 % nothing is said of single lines."],
@@ -79,7 +79,7 @@ function promise(model) {
   const range = ends(model) || [saving, saving];
   const now = model.saving_step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
   const what = planned ? `${model.plan.length === 1 ? "one line" : `${model.plan.length} lines`} fixed` : "no waits";
-  const [low, high] = [now - range[1], now - Math.max(0, range[0])];
+  const [low, high] = [now - range[1], now - range[0]];
   const bar = (name, ms, told, whisker) => [make("dt", {}, name),
     make("dd", {title: told}, make("i", {class: whisker ? "then" : "now", style: {width: share(ms)}}),
       whisker && make("i", {class: "whisker", style: {left: share(low), width: `${100 * Math.max(0, high - low) / now}%`}}), make("span", {}, told))];

@@ -1,0 +1,76 @@
+"""A saving that may be none: what it may cost is said alike wherever the interval is shown, and never as 0."""
+
+import dataclasses
+import json
+
+import pytest
+
+from syncscope.exporters import json as as_json
+from syncscope.exporters import markdown, terminal
+from syncscope.model.report import Price, Report
+
+MS = 1e6  # ns
+
+
+@pytest.fixture
+def doubtful(report: Report) -> Report:
+    """The report, with intervals that begin below 0."""
+    assert report.answer is not None
+    first, *lines = report.lines
+    assert first.answer is not None
+    assert first.price is not None
+    line = dataclasses.replace(
+        first,
+        answer=dataclasses.replace(first.answer, low=-0.03),
+        price=dataclasses.replace(first.price, low=-0.27 * MS, high=2 * MS),
+    )
+    ifs = tuple(dataclasses.replace(one, low=-0.3 * MS) for one in report.what_if)
+    answer = dataclasses.replace(report.answer, low=-0.02)
+    return dataclasses.replace(report, lines=(line, *lines), what_if=ifs, answer=answer)
+
+
+def test_in_the_terminal(doubtful):
+    text = " ".join(terminal.export(doubtful).split())
+    assert "likely 16 % shorter (may cost up to 2.0 %, save up to 20 %;" in text
+    assert "2.00 ms (22.2 %) shorter, may cost up to 300 us, save up to 2.50 ms" in text
+    assert "-0.30 to 2.50" in text
+    assert "-3 to" in text
+    assert text.count("between: below 0, to fix it may cost a step as much") == 2, "below both tables"
+
+
+def test_where_nothing_is_below_0_nothing_is_said_of_costs(report):
+    lines = tuple(dataclasses.replace(line, answer=None) for line in report.lines)
+    sure = dataclasses.replace(report, lines=lines)
+    text = terminal.export(sure) + markdown.export(sure)
+    assert "may cost" not in text
+
+
+def test_in_markdown(doubtful):
+    text = markdown.export(doubtful)
+    assert "(may cost up to 2.0 %, save up to 20 %;" in text
+    assert "| if launches cost nothing | 22.2 % | may cost up to 3.33 %, save up to 27.8 % |" in text
+    assert "| -3 to" in text
+
+
+def test_in_json(doubtful):
+    told = json.loads(as_json.export(doubtful))
+    assert told["answer"]["low"] == -0.02
+    assert told["lines"][0]["answer"]["low"] == -0.03
+    assert told["lines"][0]["share_range_ms"][0] == -0.27
+    assert [one["low_ms"] for one in told["what_if"]] == [-0.3, -0.3]
+
+
+def test_on_the_page(doubtful, show):
+    page = show(doubtful)
+    rows = page.locator("ol.what-if > li").all()
+    assert all("It may cost up to 300 us, save up to" in row.inner_text() for row in rows)
+    assert "may cost up to 180 us, save up to 1.80 ms" in page.inner_text("#answer .figures")
+    page.click(".place >> nth=0")
+    assert "it may cost up to 270 us, save up to 2.00 ms" in page.inner_text("table.lines .price")
+    assert "-3 to" in page.locator("table.lines .range").first.inner_text()
+
+
+def test_a_line_that_makes_a_step_longer_is_not_said_to_save(doubtful):
+    line = dataclasses.replace(doubtful.lines[0], price=Price(-0.3 * MS, -0.2 * MS, -0.25 * MS, 0.0))
+    text = terminal.export(dataclasses.replace(doubtful, lines=(line, *doubtful.lines[1:])))
+    assert "-0.25" in text
