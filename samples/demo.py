@@ -66,7 +66,7 @@ def losses(printed: list[str]) -> list[float]:
 
 def proof(python: tuple[str, ...]) -> str:
     """One rewrite, tried on the program; in a sentence."""
-    verify = ("verify", "--rule", "nonzero", "--steps", "8")
+    verify = ("verify", "--rule", "boolean-mask-read", "--steps", "8")
     told = (SAMPLE, *DATA, "--steps", ENDLESS)
     longer = f"in {BUDGET} on this machine; with ten minutes: {' '.join(('syncscope', *verify, *told))}"
     result = RUNS / "proof.json"
@@ -78,7 +78,8 @@ def proof(python: tuple[str, ...]) -> str:
     if found.get("low") is None:
         return f"undecided {longer}"
     middle, low, high = (100 * (1 - found[end]) for end in ("ratio", "high", "low"))
-    values = f"; values {found['values']}" if found.get("values") else ""
+    words = {"equal": "; values equal, bit for bit", "within": "; values differ by rounding alone"}
+    values = words.get(found["values"], "")
     what = "shorter" if found["ratio_of"] == "time" else "less work for the processors, beside others' on this machine"
     measured = f"{middle:.0f} % {what} ({low:.0f} to {high:.0f} %)"
     if low <= 0 <= high:
