@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import Class, Module
@@ -24,6 +25,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     THING,
     TRUTH,
+    Either,
     Tag,
     items,
     join,
@@ -77,7 +79,7 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
 
 def _read(module: Module, node: ast.expr, why: str) -> Fact:
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _meaning(module, _target(module, node), why)
+        return meaning(_target(module, node), why)
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             try:
@@ -86,10 +88,24 @@ def _read(module: Module, node: ast.expr, why: str) -> Fact:
                 return UNKNOWN
         return NONE if node.value is None else UNKNOWN
     if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.BitOr):
-            return _either(annotated(module, node.left, why), annotated(module, node.right, why))
-        return UNKNOWN
+        return _one_of(module, _parts(node), why) if isinstance(node.op, ast.BitOr) else UNKNOWN
     return _subscripted(module, node, why) if isinstance(node, ast.Subscript) else UNKNOWN
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The types that `a | b | c` names."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_parts(node.left), *_parts(node.right)]
+    return [node]
+
+
+def _one_of(module: Module, types: list[ast.expr], why: str) -> Fact:
+    """What is of one of these types: a tensor that may be something else keeps what, for tests that ask."""
+    each = [annotated(module, one, why) for one in types]
+    found = reduce(_either, each)
+    if found.kind is TENSOR and found.confidence == 1 and found.ref is None:
+        found.ref = Either(tuple(one for one in each if one is not NONE))
+    return found
 
 
 def _either(a: Fact, b: Fact) -> Fact:
@@ -111,7 +127,8 @@ def _target(module: Module, node: ast.expr) -> Fact:
     return UNKNOWN
 
 
-def _meaning(module: Module, target: Fact, why: str) -> Fact:
+def meaning(target: Fact, why: str = "") -> Fact:
+    """What an object of a class is, where the class is known."""
     ref = target.ref
     if isinstance(ref, Class):
         return instance(ref)
@@ -160,16 +177,13 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     if word in _SAME:
         return annotated(module, inner[0], why)
     if word == "Union":
-        found = annotated(module, inner[0], why)
-        for each in inner[1:]:
-            found = _either(found, annotated(module, each, why))
-        return found
+        return _one_of(module, inner, why)
     if word in ("tuple", "Tuple"):
         if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is ...:
             return items(annotated(module, inner[0], why))
         return sequence(*(annotated(module, each, why) for each in inner))
     if word in _ARRAYS:
-        return _meaning(module, target, why)
+        return meaning(target, why)
     if word in _LISTS:
         return items(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:

@@ -6,10 +6,26 @@ import ast
 from functools import lru_cache, partial
 
 from syncscope.heat import arms
+from syncscope.model.fact import Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.syntax import dotted, statements, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
+
+
+class Asked:
+    """A test whose outcome has a name, `known = isinstance(x, Tensor)`, and what its names held then."""
+
+    __slots__ = ("held", "test")
+
+    def __init__(self, test: ast.expr, env: dict[str, Fact]) -> None:
+        self.test = test
+        names = (each.id for each in ast.walk(test) if isinstance(each, ast.Name))
+        self.held = {name: env.get(name) for name in names}
+
+    def holds(self, env: dict[str, Fact]) -> bool:
+        """Whether they still do: else nothing is told of what they hold now."""
+        return all(env.get(name) is fact for name, fact in self.held.items())
 
 
 def of_test(frame: Frame, test: ast.expr) -> Heat | None:
@@ -31,7 +47,8 @@ def named(frame: Frame, test: ast.expr) -> ast.expr:
     if not isinstance(test, ast.Name):
         return test
     fact = frame.env.get(test.id)
-    return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
+    asked = fact.ref.test if fact is not None and isinstance(fact.ref, Asked) else test
+    return asked if isinstance(asked, (ast.Compare, ast.BoolOp)) else test
 
 
 def _is_off(frame: Frame, test: ast.expr) -> bool:

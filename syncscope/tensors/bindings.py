@@ -10,6 +10,7 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors.annotations import annotated
+from syncscope.tensors.asked import Asked
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
     ARRAY,
@@ -153,7 +154,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     fact = frame.table[value.__class__](frame, value)
     frame.around = before
     if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
-        fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
+        # `known = isinstance(x, Tensor)`: asked for later
+        fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=Asked(value, frame.env))
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id

@@ -11,7 +11,8 @@ from syncscope.tensors.asked import named, of_test
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, join
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
-from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
+from syncscope.tensors.narrowing import Env, constant, learnt
+from syncscope.tensors.rare import rare_arms
 
 
 def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool) -> None:
@@ -81,9 +82,22 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.guarded = guarded
     if left_dead and not node.orelse:
         frame.around = Later(lambda: _of_rest(asked, heat_of(before)))
-    if node.orelse and not (left_dead or frame.dead):
-        _doubt(start, left, frame.env)
+    if not (left_dead or frame.dead):
+        if when or otherwise:
+            _forget((when, otherwise), start, left, frame.env)
+        if node.orelse:
+            _doubt(start, left, frame.env)
     merge(frame, left, left_dead, frame.env, frame.dead)
+
+
+def _forget(told: tuple[Env, Env], start: Env, left: Env, right: Env) -> None:
+    """What both arms keep as the test told them is, behind them, what it was before the test."""
+    when, otherwise = told
+    for name in {**when, **otherwise}:
+        before = start.get(name)
+        kept = left.get(name) is when.get(name, before) and right.get(name) is otherwise.get(name, before)
+        if kept and before is not None:
+            left[name] = right[name] = before
 
 
 def _calculated(fact: Fact) -> bool:

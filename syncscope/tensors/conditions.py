@@ -9,7 +9,8 @@ from syncscope.model.ops import Op
 from syncscope.tensors.asked import behind
 from syncscope.tensors.facts import BOOL, COMPARED, TENSOR, TRUTH, tensor
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.narrowing import learnt, special
+from syncscope.tensors.narrowing import learnt
+from syncscope.tensors.rare import special
 
 
 def condition(frame: Frame, node: ast.expr) -> Fact:

@@ -53,8 +53,9 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.libraries import numpy, transformers
 from syncscope.tensors.narrowing import constant as decided
-from syncscope.tensors.narrowing import learnt, rare_arms
+from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
+from syncscope.tensors.rare import rare_arms
 from syncscope.tensors.statements import iterated
 from syncscope.tensors.torch.indexing import subscript
 from syncscope.tensors.usage import usage_of

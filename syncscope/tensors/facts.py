@@ -31,6 +31,7 @@ class Tag(StrEnum):
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
+    PROVED = "proved"  # a test around it has just said that it is a tensor: here it can be nothing else
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 
@@ -83,6 +84,15 @@ class Listed(Items):
     """What a list holds, and no tuple: as an index its numbers are positions, those of a tuple one of each dimension."""
 
     __slots__ = ()
+
+
+class Either:
+    """What a value may be that is annotated with several types, a tensor among them: a test tells which."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: tuple[Fact, ...]) -> None:
+        self.facts = facts
 
 
 class TupleType:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import UNKNOWN, Fact, Value
-from syncscope.project.modules import Class
+from syncscope.model.fact import UNKNOWN, Dtype, Fact, Value
 from syncscope.project.syntax import dotted, last_word
+from syncscope.tensors.asked import Asked
+from syncscope.tensors.asked_types import classes_of, kind_of, object_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
     BOOL,
+    FLOAT,
     HOST,
     NO_TENSOR,
+    NONE,
     NUMBER,
     OTHER,
     SCALAR,
     SEQUENCE,
     TENSOR,
-    Items,
+    Either,
     Tag,
-    tensor,
+    join,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.instances import is_tensor
+from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 Env = dict[str, Fact]
+NOTHING: tuple[Env, Env] = ({}, {})
+_UNKNOWN = UNKNOWN.kind
 
 
 def constant(frame: Frame, test: ast.expr) -> bool | None:
@@ -36,273 +41,216 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Call) and test.args and isinstance(test.func, (ast.Name, ast.Attribute)):
         word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
         if word == "isinstance" and len(test.args) == 2:
-            fact = frame.env.get(dotted(test.args[0]))
-            of = kinds_of(frame, test.args[1])
-            if fact is not None and fact.confidence >= 2 and UNKNOWN.kind not in of:
+            fact = frame.env.get(_named(test.args[0]))
+            of = set(map(kind_of, classes_of(frame, test.args[1])))
+            if fact is not None and fact.confidence >= 2 and _UNKNOWN not in of:
                 if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
                     return TENSOR in of
                 if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
                     return False
-        elif word in ("is_tensor", "is_torch_tensor"):
-            fact = frame.env.get(dotted(test.args[0]))
+        elif word in _ASKS_FOR_TENSOR:
+            fact = frame.env.get(_named(test.args[0]))
             if fact is not None and fact.kind is TENSOR and fact.confidence >= 2:
                 return True
+    if frame.inlined and isinstance(test, ast.Compare) and frame.env.get(_named(test.left)) is NONE:
+        is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+        return {ast.Is: True, ast.IsNot: False}.get(type(test.ops[0])) if is_none else None  # a call that leaves it out
     return None
-
-
-def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:
-    """Whether the arm taken where a test holds, and the other one, are for special values or for what is empty."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(rare_arms(frame, each)[0] for each in test.values), False
-    asked = empty(frame, test)
-    named = frame.env.get(test.id) if isinstance(test, ast.Name) else None
-    if named is not None and isinstance(named.ref, (ast.Compare, ast.BoolOp)):
-        return special(named.ref), False
-    return asked is True or special(test), asked is False
-
-
-def empty(frame: Frame, test: ast.expr) -> bool | None:
-    """Whether a test asks if something is empty: True: then it is; False: then it is not; None: it asks something else."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = empty(frame, test.operand)
-        return None if inner is None else not inner
-    if isinstance(test, ast.Compare):
-        bound = test.comparators[0]
-        if isinstance(bound, ast.Constant) and bound.value in (0, 1) and _counts(frame, test.left):
-            return _EMPTY.get((type(test.ops[0]), bound.value))
-        return None
-    return (
-        False
-        if (isinstance(test, ast.Name) and _list(frame, test) and frame.env[test.id].kind is SEQUENCE)
-        or _counts(frame, test)
-        else None
-    )
-
-
-_EMPTY: dict[tuple[type, object], bool] = {
-    (ast.Eq, 0): True,
-    (ast.Lt, 1): True,
-    (ast.LtE, 0): True,
-    (ast.Gt, 0): False,
-    (ast.NotEq, 0): False,
-    (ast.GtE, 1): False,
-}
-
-
-def _counts(frame: Frame, node: ast.expr) -> bool:
-    """`x.numel()`, `x.size(0)`, `x.shape[0]`, and `len(x)` of a tensor or a list: an empty dict is often but a new one."""
-    if isinstance(node, ast.Call):
-        func = node.func
-        if isinstance(func, ast.Attribute):
-            return func.attr in ("numel", "nelement") or (func.attr == "size" and len(node.args) == 1)
-        return isinstance(func, ast.Name) and func.id == "len" and len(node.args) == 1 and _list(frame, node.args[0])
-    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-
-
-def _list(frame: Frame, node: ast.expr) -> bool:
-    fact = frame.env.get(dotted(node))
-    if fact is None:
-        return False
-    return fact.kind is TENSOR or (
-        fact.kind is SEQUENCE
-        and fact.ref is not Tag.SIZE
-        and not (isinstance(fact.ref, Items) and fact.ref.keys is not None)
-    )
-
-
-def kinds_of(frame: Frame, node: ast.expr) -> set[Value]:
-    """What `isinstance` asks for; UNKNOWN is among it where that is not known."""
-    parts: list[ast.expr] = [node]
-    found: set[Value] = set()
-    while parts:
-        part = parts.pop()
-        if isinstance(part, ast.Tuple):
-            parts.extend(part.elts)
-        elif isinstance(part, ast.BinOp):
-            parts.extend([part.left, part.right])
-        elif isinstance(part, ast.Call):  # `isinstance(x, type(y))`
-            found.add(OTHER if isinstance(part.func, ast.Name) and part.func.id == "type" else UNKNOWN.kind)
-        else:
-            fact = evaluate(frame, part)
-            found.update(map(_kind_of_class, fact.elements or [fact]))  # `NUMBERS = (int, float)`, further up
-    return found
-
-
-def _kind_of_class(fact: Fact) -> Value:
-    ref = fact.ref
-    if not isinstance(ref, str):
-        return TENSOR if isinstance(ref, Class) and is_tensor(ref) else UNKNOWN.kind
-    word = ref.rpartition(".")[2]
-    if ref.startswith("torch.") and (word.endswith("Tensor") or word in ("Parameter", "Buffer")):
-        return TENSOR
-    if ref.startswith("builtins."):
-        return _PYTHONS.get(word, OTHER)
-    if ref.startswith("numpy"):
-        return ARRAY
-    if ref.startswith("numbers.") or word == "Number":
-        return SCALAR
-    if word == "Tensor":
-        return TENSOR
-    return OTHER if ref.startswith(("torch.", "collections", "typing")) else UNKNOWN.kind
-
-
-_PYTHONS = {
-    **dict.fromkeys(("int", "float", "bool", "complex"), SCALAR),
-    **dict.fromkeys(("list", "tuple", "dict", "set"), SEQUENCE),
-}
 
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
     """What holds of names when a test is true, and when it is false."""
-    kind = test.__class__
-    if kind is ast.Name:
-        asked = frame.env.get(test.id)  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
-        made = asked.ref if asked is not None and asked.kind is SCALAR else None
-        return learnt(frame, made) if isinstance(made, ast.Call) else ({}, {})
-    if kind is ast.Compare or kind is ast.Attribute:
-        counted = _counted(frame, test) if kind is ast.Compare else None  # type: ignore[arg-type]  # checked by class
-        return _placed(frame, test) if counted is None else counted
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        when, otherwise = learnt(frame, test.operand)
-        return otherwise, when
-    if isinstance(test, ast.BoolOp):
-        parts = [learnt(frame, each) for each in test.values]
-        both: Env = {}
-        side = 0 if isinstance(test.op, ast.And) else 1
-        for part in parts:
-            both.update(part[side])
-        return (both, {}) if side == 0 else ({}, both)
-    if isinstance(test, ast.Call) and isinstance(test.func, (ast.Name, ast.Attribute)) and test.args:
-        word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
-        name = dotted(test.args[0])
-        if not name:
-            return {}, {}
-        if word == "isscalar":
-            return {name: NUMBER}, {}
-        if word in ("is_tensor", "is_torch_tensor"):
-            return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
-        if word == "isinstance" and len(test.args) == 2:
-            of = kinds_of(frame, test.args[1])
-            if of == {TENSOR}:
-                return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
-            if TENSOR not in of and UNKNOWN.kind not in of:
-                now = frame.env.get(name) or evaluate(frame, test.args[0])
-                rest = {}
-                if now.kind is TENSOR and now.confidence == 1 and of <= _BESIDE:
-                    rest = {name: now.but(confidence=2)}
-                elif (
-                    now.kind is TENSOR and now.confidence > 1 and of == {OTHER} and _is_text(frame, name, test.args[1])
-                ):
-                    rest = {name: now.but(confidence=1)}
-                if of == {SCALAR}:
-                    return {name: NUMBER}, rest
-                if now.kind is TENSOR:
-                    return {name: Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)}, rest
-    return {}, {}
+    match test:
+        case ast.Compare():
+            return _compared(frame, test)
+        case ast.Name(id=name):
+            asked = frame.env.get(name)
+            made = asked.ref if asked is not None and asked.kind is SCALAR else None
+            return learnt(frame, made.test) if isinstance(made, Asked) and made.holds(frame.env) else NOTHING
+        case ast.Attribute():
+            return _placed(frame, test)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            when, otherwise = learnt(frame, operand)
+            return otherwise, when
+        case ast.BoolOp():
+            return _together(frame, test)
+        case ast.Call():
+            return _called(frame, test)
+    return NOTHING
 
 
-def _is_text(frame: Frame, name: str, asked: ast.expr) -> bool:
-    """Whether a value that the function found somewhere may be a text, whatever is said of what it was found in."""
-    return isinstance(asked, ast.Name) and asked.id == "str" and not (frame.function and name in frame.function.names)
+def _named(node: ast.expr) -> str:
+    """The name of what is asked about, given to it in the test or before."""
+    return dotted(node.target if isinstance(node, ast.NamedExpr) else node)
+
+
+def _together(frame: Frame, test: ast.BoolOp) -> tuple[Env, Env]:
+    """`a and b`: where it holds both do, each asked of what those before it tell; where not, what any of them tells alike."""
+    side = 0 if isinstance(test.op, ast.And) else 1
+    env, told, others = frame.env, Env(), []
+    for part in test.values:
+        said = learnt(frame, part)
+        others.append(said[1 - side])
+        if said[side]:
+            told.update(said[side])
+            frame.env = {**frame.env, **said[side]}
+    frame.env = env
+    alike: Env = {}
+    for name, fact in others[0].items():
+        each = [other.get(name, UNKNOWN) for other in others]
+        if all(one.kind is fact.kind for one in each):
+            for one in each[1:]:
+                fact = join(fact, one)
+            alike[name] = fact
+    return (told, alike) if side == 0 else (alike, told)
+
+
+_ASKS_FOR_TENSOR = ("is_tensor", "is_torch_tensor")
+
+
+def _called(frame: Frame, test: ast.Call) -> tuple[Env, Env]:
+    """`isinstance(x, Tensor)`, `torch.is_tensor(x)`, `x.is_floating_point()`."""
+    func = test.func
+    if not isinstance(func, (ast.Name, ast.Attribute)):
+        return NOTHING
+    word = func.id if isinstance(func, ast.Name) else func.attr
+    if word == "is_floating_point":
+        return _of_dtype(frame, test.args[0] if test.args else getattr(func, "value", func), FLOAT, ast.Eq)
+    if not test.args:
+        return NOTHING
+    name = _named(test.args[0])
+    if not name:
+        return NOTHING
+    if word == "isscalar":
+        return {name: NUMBER}, {}
+    if word in _ASKS_FOR_TENSOR:
+        return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
+    if word == "isinstance" and len(test.args) == 2:
+        return _instance(frame, test.args[0], test.args[1], test)
+    return NOTHING
+
+
+def _instance(frame: Frame, node: ast.expr, types: ast.expr, test: ast.expr) -> tuple[Env, Env]:
+    """What `isinstance(x, types)` says of x."""
+    name, classes = _named(node), classes_of(frame, types)
+    of = set(map(kind_of, classes))
+    if of == {TENSOR}:
+        return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
+    if TENSOR in of or _UNKNOWN in of:
+        return NOTHING
+    now = frame.env.get(name) or evaluate(frame, node)
+    said = NUMBER if of == {SCALAR} else object_of(classes)
+    if now.kind is TENSOR:
+        either = now.ref.facts if isinstance(now.ref, Either) else ()
+        announced = [one for one in either if one.kind in of]
+        if len(announced) == 1:
+            said = announced[0]
+        elif said.kind is _UNKNOWN:
+            said = Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)
+        return {name: said}, _rest(frame, name, now, of, types)
+    return ({name: said}, {}) if said is NUMBER or now.kind is _UNKNOWN is not said.kind else NOTHING
+
+
+def _rest(frame: Frame, name: str, now: Fact, of: set[Value], types: ast.expr) -> Env:
+    """What is known of what may be a tensor where it is none of these."""
+    if now.confidence == 1:
+        left = [one for one in now.ref.facts if one.kind not in of] if isinstance(now.ref, Either) else []
+        if of <= _BESIDE or (left and all(one.kind is TENSOR for one in left)):
+            return {name: now.but(confidence=2)}
+    elif of == {OTHER} and isinstance(types, ast.Name) and types.id == "str" and not _is_given(frame, name):
+        return {name: now.but(confidence=1)}  # it may be a text, whatever is said of what it was found in
+    return {}
 
 
 _BESIDE = {SCALAR, ARRAY}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
 
 
-def _counted(frame: Frame, test: ast.Compare) -> tuple[Env, Env] | None:
-    """What `x.dim() == 2`, `x.ndim != 1` and `len(x.shape) == 4` say of the dimensions of x; None: it asks something else."""
-    number, op = test.comparators[0], test.ops[0]
-    if len(test.ops) != 1 or not (isinstance(number, ast.Constant) and type(number.value) is int):
-        return None
-    match test.left:
-        case (
-            ast.Call(func=ast.Attribute(value=of, attr="dim" | "ndimension"), args=[])
-            | ast.Attribute(value=of, attr="ndim")
-        ):
-            pass
+def _is_given(frame: Frame, name: str) -> bool:
+    return frame.function is not None and name in frame.function.names
+
+
+def _compared(frame: Frame, test: ast.Compare) -> tuple[Env, Env]:
+    """`x.dim() == 2`, `type(x) is Tensor`, `x.dtype == torch.bool`, `x.device.type == "cpu"`."""
+    if len(test.ops) != 1:
+        return NOTHING
+    left, op, right = test.left, type(test.ops[0]), test.comparators[0]
+    match left:
+        case ast.Attribute(value=of, attr="ndim") | ast.Call(func=ast.Attribute(value=of, attr="dim" | "ndimension")):
+            return _counted(frame, of, right, op)
         case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=of, attr="shape")]):
-            pass
-        case _:
-            return None
+            return _counted(frame, of, right, op)
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Call(func=ast.Attribute(value=of, attr="size"), args=[])]):
+            return _counted(frame, of, right, op)
+        case ast.Call(func=ast.Name(id="type"), args=[of]) if _named(of):
+            when, _ = _instance(frame, of, right, test)  # of another type it may still be one that derives from it
+            return (when, {}) if op in (ast.Is, ast.Eq, ast.In) else ({}, when)
+        case ast.Attribute(value=of, attr="dtype") if (dtype := DTYPE_NAMED.get(last_word(right))) is not None:
+            return _of_dtype(frame, of, dtype, op)
+        case (
+            ast.Attribute(value=ast.Attribute(value=of, attr="device"), attr="type")
+            | ast.Attribute(value=of, attr="device")
+        ):
+            word = right.value if isinstance(right, ast.Constant) else ""
+            if word in ("cpu", "cuda"):
+                same, other = _sides(_on_host(frame, of), op)
+                return (same, other) if word == "cpu" else (other, same)
+    return NOTHING
+
+
+def _sides(known: Env, op: type[ast.cmpop]) -> tuple[Env, Env]:
+    """What holds where two are equal, on the side where they are."""
+    return (known, {}) if op is ast.Eq else ({}, known) if op is ast.NotEq else NOTHING
+
+
+def _counted(frame: Frame, of: ast.expr, number: ast.expr, op: type[ast.cmpop]) -> tuple[Env, Env]:
+    """How many dimensions x has."""
     name = dotted(of)
     fact = frame.env.get(name)
-    if fact is None or fact.kind is not TENSOR:
-        return {}, {}
-    known = {name: fact.but(ndim=number.value)}
-    if isinstance(op, ast.Eq):
-        return known, {}
-    return ({}, known) if isinstance(op, ast.NotEq) else ({}, {})
+    if fact is None or fact.kind is not TENSOR or not isinstance(number, ast.Constant) or type(number.value) is not int:
+        return NOTHING
+    return _sides({name: fact.but(ndim=number.value)}, op)
 
 
-def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
-    """What `x.is_cuda` and `x.device.type == "cpu"` say of where x lives."""
-    node: ast.expr = test
-    host_when = False  # that it is not on the host says nothing new
-    if isinstance(test, ast.Compare):
-        kind = test.comparators[0]
-        node = test.left
-        if isinstance(node, ast.Attribute) and node.attr == "type":
-            node = node.value
-        if len(test.ops) != 1 or not (isinstance(node, ast.Attribute) and node.attr == "device"):
-            if isinstance(node, ast.Attribute) and node.attr == "dtype" and last_word(kind) == "bool":
-                return _masked(frame, node, test.ops[0])
-            return {}, {}
-        word = kind.value if isinstance(kind, ast.Constant) else ""
-        if word == "cpu" and isinstance(test.ops[0], ast.Eq):
-            host_when = True
-        elif not (word == "cpu" and isinstance(test.ops[0], ast.NotEq)):
-            return {}, {}
-    elif not (isinstance(test, ast.Attribute) and test.attr == "is_cuda"):
-        return {}, {}
-    assert isinstance(node, ast.Attribute)
-    name = dotted(node.value)
+def _placed(frame: Frame, test: ast.Attribute) -> tuple[Env, Env]:
+    """What `x.is_cuda` and `x.is_cpu` say of where x lives: that it is not on the host is nothing new."""
+    if test.attr == "is_cpu":
+        return _on_host(frame, test.value), {}
+    return ({}, _on_host(frame, test.value)) if test.attr == "is_cuda" else NOTHING
+
+
+def _on_host(frame: Frame, of: ast.expr) -> Env:
+    name = dotted(of)
     fact = frame.env.get(name)
-    if fact is None or fact.kind is not TENSOR:
-        return {}, {}
-    placed = {name: fact.but(device=HOST)}
-    return (placed, {}) if host_when else ({}, placed)
+    return {name: fact.but(device=HOST)} if fact is not None and fact.kind is TENSOR else {}
 
 
-def _masked(frame: Frame, node: ast.Attribute, op: ast.cmpop) -> tuple[Env, Env]:
+def _of_dtype(frame: Frame, of: ast.expr, dtype: Dtype, op: type[ast.cmpop]) -> tuple[Env, Env]:
     """What `x.dtype == torch.bool` says of x: a mask where it holds, and that it may be either elsewhere."""
-    name = dotted(node.value)
+    name = dotted(of)
     fact = frame.env.get(name)
     if fact is None or fact.kind is not TENSOR or fact.dtype is not ANY_DTYPE:
-        return {}, {}
-    frame.either |= {name}
-    known = {name: fact.but(dtype=BOOL)}
-    return (known, {}) if isinstance(op, ast.Eq) else ({}, known) if isinstance(op, ast.NotEq) else ({}, {})
+        return NOTHING
+    if dtype is BOOL:
+        frame.either |= {name}
+    return _sides({name: fact.but(dtype=dtype)}, op)
 
 
 def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     """A name that a test has shown to be a tensor."""
     now = frame.env.get(name, UNKNOWN)
-    if now.kind is TENSOR:
-        return (
-            now
-            if now.confidence == 3
-            else Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, source=now)
-        )
-    return tensor(confidence=3, why=test)
+    if now.kind is not TENSOR:
+        return Fact(TENSOR, confidence=3, why=test, ref=Tag.PROVED)
+    ref = Tag.PROVED if now.ref is None or isinstance(now.ref, Either) else now.ref
+    if now.confidence == 3:
+        return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, now.provenance, ref=ref, source=now.source)
+    return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, ref=ref, source=now)
 
 
 def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
-    if now.kind is UNKNOWN.kind:
+    if now.kind is _UNKNOWN:
         return NO_TENSOR
-    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)
-
-
-def special(test: ast.expr) -> bool:
-    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(map(special, test.values))
-    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
-        return False
-    kind, left = test.comparators[0], test.left
-    if isinstance(left, ast.Attribute) and left.attr == "dtype":
-        return True
-    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
-        return isinstance(kind, ast.Constant) and kind.value == 1
-    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
-    return named and "device" in ast.unparse(left)
+    if now.kind is not TENSOR:
+        return UNKNOWN
+    left = [one for one in now.ref.facts if one.kind is not TENSOR] if isinstance(now.ref, Either) else []
+    return left[0] if len(left) == 1 else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)

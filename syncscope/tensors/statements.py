@@ -12,8 +12,8 @@ from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import imported, lookup, named
-from syncscope.project.syntax import name_of
-from syncscope.tensors import timing
+from syncscope.project.syntax import dotted, name_of
+from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.branches import branch, merge
 from syncscope.tensors.conditions import condition
@@ -32,7 +32,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
-from syncscope.tensors.narrowing import Env, learnt
+from syncscope.tensors.narrowing import NOTHING, Env, learnt
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -47,8 +47,19 @@ def expression(frame: Frame, node: ast.Expr) -> None:
     if value.__class__ is not ast.Constant:
         frame.unasked = value
         fact = frame.table[value.__class__](frame, value)
-        if value.__class__ in (ast.Yield, ast.YieldFrom):
+        if value.__class__ is ast.Call:
+            func = value.func
+            word = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
+            if word in _ENDS:
+                frame.dead = dotted(func) in ("sys.exit", "os._exit", "exit", "quit")
+            elif word in _CHECKS and value.args:
+                frame.env.update(learnt(frame, value.args[0])[0])
+        elif value.__class__ in (ast.Yield, ast.YieldFrom):
             frame.returns.append(fact)
+
+
+_ENDS = frozenset(("exit", "quit", "_exit"))
+_CHECKS = frozenset(("_assert", "_check"))  # `torch._assert(x.dim() == 3, "an image, please")`
 
 
 def raised(frame: Frame, node: ast.Raise) -> None:
@@ -85,6 +96,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     if again:
         after = dict(frame.env)
         condition(frame, node.test)
+        frame.env.update(learnt(frame, node.test)[0])
         execute(frame, node.body)
         frame.dead = False
         merge(frame, frame.env, False, after, False)
@@ -245,15 +257,22 @@ def inner_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
 
 def matched(frame: Frame, node: ast.Match) -> None:
     """`match`: every case from the same start."""
-    evaluate(frame, node.subject)
+    fact = evaluate(frame, node.subject)
     start = frame.env
     end: Env | None = None
     dead = True
     for case in node.cases:
         frame.env, frame.dead = dict(start), False
+        test = patterns.asked(node.subject, case.pattern)
+        when, otherwise = learnt(frame, test) if test is not None else NOTHING
+        frame.env.update(when)
+        patterns.bind_names(frame, case.pattern, when.get(dotted(node.subject), fact))
         if case.guard is not None:
             condition(frame, case.guard)
+            frame.env.update(learnt(frame, case.guard)[0])
         execute(frame, case.body)
+        if case.guard is None and not patterns.asks_more(case.pattern):
+            start = {**start, **otherwise}
         if end is None:
             end, dead = frame.env, frame.dead
         else:
