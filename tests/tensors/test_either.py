@@ -70,6 +70,34 @@ TOLD = {
                 param.mul_(1 - 0.9 ** _value(step))
             return scale.item()  # waits: item
     """,
+    "the counters of an optimizer, grouped by device": """
+        from typing import List, cast
+        from torch import Tensor
+        from torch.optim import Optimizer
+
+        def _value(x):
+            return x.item() if isinstance(x, torch.Tensor) else x
+
+        def adopt(params: List[Tensor], state_steps: List[Tensor], scale: Tensor):
+            grouped = Optimizer._group_tensors_by_device_and_dtype([params, state_steps], with_indices=True)
+            for (device_params_, device_steps_), places in grouped.values():
+                device_params = cast(List[Tensor], device_params_)
+                device_steps = cast(List[Tensor], device_steps_)
+                first = [bool(step == 1) for step in device_steps]
+                powers = [0.9 ** _value(step) for step in device_steps]
+                norms = [float(param.norm()) for param in device_params]  # waits: float
+            return scale.item()  # waits: item
+    """,
+    "annotated for TorchScript": """
+        from typing import List, Optional
+        from torch import Tensor
+
+        def total(scales, weights):
+            given = torch.jit.annotate(List[Tensor], scales)
+            for scale in given:
+                float(scale)  # waits: float
+            return float(torch.jit.annotate("Optional[Tensor]", weights))  # waits: float
+    """,
     "a matching that is annotated": """
         import numpy as np
 

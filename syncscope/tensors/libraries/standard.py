@@ -49,9 +49,12 @@ def copied(call: Call) -> Fact | None:
 
 
 def typed(call: Call) -> Fact | None:
-    """`typing.cast(Tensor, x)` is x where something is known of it; and types of tuples."""
-    if call.name != "typing.cast" or len(call.args) != _TWO:
+    """`typing.cast(Tensor, x)` is x where something is known of it, and so is `assert_type`; and types of tuples."""
+    if call.word not in ("cast", "assert_type") or len(call.args) != _TWO:
         return tuple_type(call)
+    if call.word == "assert_type":
+        given = call.args[0]
+        return given if given.kind is not UNKNOWN.kind else annotated(call.frame.module, call.nodes[1])
     given, said = call.args[1], annotated(call.frame.module, call.nodes[0])
     return given if said.kind in (given.kind, UNKNOWN.kind, TENSOR) else said
 
@@ -84,5 +87,5 @@ CALLS = {
     "pickle": pickled,
     "copy": copied,
     "collections": tuple_type,
-    "typing": typed,
+    **dict.fromkeys(("typing", "typing_extensions"), typed),
 }

@@ -11,6 +11,7 @@ from syncscope.model.ops import Op
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
 from syncscope.project.syntax import name_of
+from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -200,6 +201,21 @@ def _other_layout(call: Call) -> Fact:
 
 
 Maker = Callable[[Call], Fact]
+
+
+def _annotated(call: Call) -> Fact:
+    """`torch.jit.annotate(List[Tensor], x)` is x."""
+    if len(call.args) <= 1:
+        return UNKNOWN
+    given = call.args[1]
+    return given if given.kind is not NOTHING_KNOWN else annotated(call.frame.module, call.nodes[0])
+
+
+def _grouped(call: Call) -> Fact:
+    """Lists of an optimizer by device and dtype: in each group as many lists as it was given, of the same tensors."""
+    return items(sequence(call.first, UNKNOWN), {})
+
+
 _EXACT: dict[str, Maker] = {
     **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _parameter),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _parameter),
@@ -220,6 +236,15 @@ _EXACT: dict[str, Maker] = {
     "torch.autograd.grad": _gradients,
     "torch.utils.checkpoint.checkpoint": _checkpointed,
     "torch.jit.script": lambda call: call.first,
+    "torch.jit.annotate": _annotated,
+    **dict.fromkeys(
+        (
+            "torch.optim.Optimizer._group_tensors_by_device_and_dtype",
+            "torch.optim.optimizer.Optimizer._group_tensors_by_device_and_dtype",
+            "torch.utils._foreach_utils._group_tensors_by_device_and_dtype",
+        ),
+        _grouped,
+    ),
     "torch.jit.load": lambda _: Fact(MODULE, confidence=2),
 }
 _UNDER: dict[str, Maker] = {  # the first that fits
