@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
-from syncscope.model.fact import UNKNOWN, Fact, Site, Value
+from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.project.syntax import each_of, statements, walk
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -223,40 +223,6 @@ class Function(Enclosure):
         """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
         found = self.reaching_definition(use)
         return found.value if found is not None else use
-
-    def mixed(self, node: ast.expr) -> bool:
-        """Whether an expression may be a Python number where it also may be a tensor, or is made of a name that may be:
-        no method can be called.
-        """
-        if any(self._either(n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call))):
-            return True
-        names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
-        return any(
-            self._asked_later(n) or (self.reaching_definition(n) is None and self._given_number(n.id)) for n in names
-        )
-
-    def _asked_later(self, name: ast.Name) -> bool:
-        """Whether code further down asks what this is, `isinstance(x, torch.Tensor)`: it may be something else."""
-        asking = (self.parent(use) for use in self.reads(name.id) if use.lineno > name.lineno)
-        return any(isinstance(call, ast.Call) and self.dotted(call.func) == "isinstance" for call in asking)
-
-    def _either(self, node: ast.expr) -> bool:
-        """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`."""
-        match node:
-            case ast.IfExp(body=a, orelse=b):
-                values = [a, b]
-            case ast.Call(func=ast.Name(id="max" | "min"), args=values, keywords=[]):
-                pass
-            case _:
-                return False
-        return any(map(self._is_number, values)) and any(self.fact(v).is_tensor for v in values)
-
-    def _is_number(self, value: ast.expr) -> bool:
-        return number(value) is not None or self.fact(value).kind is Value.SCALAR
-
-    def _given_number(self, name: str) -> bool:
-        given = (p.value for n in self.binds(name) if isinstance(p := self.parent(n), ast.Assign))
-        return any(self._is_number(v) or self._either(v) for v in given)
 
     def maker(self, thing: ast.expr) -> ast.Call | None:
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""

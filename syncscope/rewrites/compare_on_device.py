@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.patterns.reads import needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -147,7 +148,9 @@ def stacked(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
         case _:
             return None
     facts = [site.fact_of(e) for e in elements]
-    if not all(f.is_tensor and f.ndim == 0 and f.confidence >= 2 for f in facts) or any(map(function.mixed, elements)):
+    if not all(f.is_tensor and f.ndim == 0 and f.confidence >= 2 for f in facts) or any(
+        mixed(function, each) for each in elements
+    ):
         return None
     if name in ("any", "all") and any(f.dtype is not Dtype.BOOL for f in facts):
         return None
@@ -173,7 +176,7 @@ def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | N
     """The fix for `max(t)`, which compares each element of one tensor with the largest before it."""
     tensor = call.args[0]
     fact = site.fact_of(tensor)
-    if not fact.is_tensor or fact.confidence < 2 or fact.ndim not in (1, None) or function.mixed(tensor):
+    if not fact.is_tensor or fact.confidence < 2 or fact.ndim not in (1, None) or mixed(function, tensor):
         return None
     draft = Draft(function)
     draft.replace(call, f"{{t}}.{name}()", t=tensor)
@@ -189,7 +192,7 @@ def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | N
 def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
     """`max` or `min` of two values of which one is a tensor, or both are."""
     facts = [site.fact_of(a) for a in call.args]
-    if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(map(function.mixed, call.args)):
+    if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(mixed(function, each) for each in call.args):
         return None
     if needs_number(function, call):  # it is read there all the same
         return None

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import one_value, same_shape
 from syncscope.codemod.templates import Part
@@ -63,7 +64,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or not isinstance(call, ast.Call):
         return None
     mean, std = found["m"], found["s"]
-    if not function.fact(std).is_tensor or function.mixed(std):
+    if not function.fact(std).is_tensor or mixed(function, std):
         return None
     draft, changes, text = Draft(function), [CHECKED], function.file.text
     centred, even = seen(function, mean, *ZEROS) is not None, seen(function, std, *ONES)

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -48,7 +49,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or index.ndim != 0
         or index.dtype is not Dtype.INT
         or not site.fact_of(taken.value).is_tensor
-        or function.mixed(taken.slice)
+        or mixed(function, taken.slice)
         or caught(function, taken)
         or written(function, taken)
     ):

@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.passes import Loop, bound_again, element_of, in_every_pass, loop_of
 from syncscope.codemod.patterns.reads import as_listed, in_size, read_of
@@ -103,7 +104,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(loop)
     if statement is None or (isinstance(tensor, ast.Name) and may_be_none(function, tensor, statement)):
         return None
-    if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or function.mixed(tensor):
+    if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or mixed(function, tensor):
         return None
     uses = [n for n in function.reads(name) if loop_of(function, n) == found]
     reads = [read_of(function, use) for use in uses]

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between, without_gradient
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
@@ -137,7 +138,7 @@ def meets_tensor(function: Function, use: ast.expr) -> bool:
             fact.is_tensor
             and fact.confidence >= 2
             and fact.dtype in (Dtype.FLOAT, Dtype.UNKNOWN)
-            and not function.mixed(other)
+            and not mixed(function, other)
         ):
             return True
         if function.constant(other) is None:

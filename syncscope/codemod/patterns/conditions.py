@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import no_dimensions, same_shape
 from syncscope.model.fact import Dtype, Site
@@ -52,7 +53,7 @@ def predicate(function: Function, test: ast.expr, negated: bool = False) -> str 
             p if p and p.endswith("}") else f"({p})" for p in parts
         )
     fact = function.fact(test)
-    if not fact.is_tensor or fact.ndim not in (0, None) or function.mixed(test):
+    if not fact.is_tensor or fact.ndim not in (0, None) or mixed(function, test):
         return None
     hole = f"{{{key(test)}}}"
     if fact.dtype is Dtype.BOOL:
@@ -88,8 +89,8 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return None
     proved = (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
-    mixed = function.mixed(a) or function.mixed(b)
-    return Safety.UNSAFE if proved else None if mixed else Safety.SUGGEST
+    unsure = mixed(function, a) or mixed(function, b)
+    return Safety.UNSAFE if proved else None if unsure else Safety.SUGGEST
 
 
 def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Site, Value
@@ -40,7 +41,7 @@ def maybe_number(function: Function, name: str | None, value: ast.expr) -> bool:
     if function.fact(value).kind is Value.SCALAR:
         return True
     computed = isinstance(value, (ast.Call, ast.BinOp))
-    return function.mixed(value) or (name == "int" and not computed and function.fact(value).confidence < 3)
+    return mixed(function, value) or (name == "int" and not computed and function.fact(value).confidence < 3)
 
 
 def number_read(function: Function, node: ast.AST | None) -> ast.expr | None:

@@ -1,0 +1,51 @@
+"""Whether a value may be a Python number where it also may be a tensor: then no method can be called."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.function import Function, number
+from syncscope.model.fact import Value
+from syncscope.project.syntax import walk
+from syncscope.tensors.facts import Tag
+
+
+def mixed(function: Function, node: ast.expr) -> bool:
+    """Whether an expression may be a number or a tensor, or is made of a name that may be, and that no test around it tells."""
+    if any(_either(function, n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call))):
+        return True
+    for name in (n for n in walk(node) if isinstance(n, ast.Name)):
+        fact = function.fact(name)
+        if fact.is_tensor and fact.ref is not Tag.PROVED:
+            if _asked_later(function, name):
+                return True
+            if function.reaching_definition(name) is None and _given_number(function, name.id):
+                return True
+    return False
+
+
+def _asked_later(function: Function, name: ast.Name) -> bool:
+    """Whether code further down asks what this is, `isinstance(x, torch.Tensor)`: it may be something else."""
+    asking = (function.parent(use) for use in function.reads(name.id) if use.lineno > name.lineno)
+    return any(isinstance(call, ast.Call) and function.dotted(call.func) == "isinstance" for call in asking)
+
+
+def _either(function: Function, node: ast.expr) -> bool:
+    """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`."""
+    match node:
+        case ast.IfExp(body=a, orelse=b):
+            values = [a, b]
+        case ast.Call(func=ast.Name(id="max" | "min"), args=values, keywords=[]):
+            pass
+        case _:
+            return False
+    return any(_is_number(function, v) for v in values) and any(function.fact(v).is_tensor for v in values)
+
+
+def _is_number(function: Function, value: ast.expr) -> bool:
+    return number(value) is not None or function.fact(value).kind is Value.SCALAR
+
+
+def _given_number(function: Function, name: str) -> bool:
+    given = (p.value for n in function.binds(name) if isinstance(p := function.parent(n), ast.Assign))
+    return any(_is_number(function, v) or _either(function, v) for v in given)
