@@ -41,6 +41,18 @@ def traces(files: Iterable[str]) -> list[str]:
     return found
 
 
+def no_trace(folder: str, hint: str = "traces end in .json or .json.gz") -> UserError:
+    """What is said of a folder that holds no trace: it may be closed, or hold what a killed program left."""
+    from syncscope.cli._left_behind import SUFFIX
+
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return UserError(f"{visible(folder)}: permission denied", "check the permissions")
+    left = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
+    if left:
+        hint = f"what a killed program left is read by name: `syncscope report {os.path.join(folder, left[0])}`"
+    return UserError(f"{visible(folder)} holds no trace", hint)
+
+
 def newest(name: str) -> str:
     """The file, and in place of a folder the newest of the traces in it, which is said where there are several.
 
@@ -51,7 +63,7 @@ def newest(name: str) -> str:
         return name
     found, _ = below(name)
     if not found:
-        raise UserError(f"{visible(name)} holds no trace", "traces end in .json or .json.gz")
+        raise no_trace(name)
     if job := ranks(found):
         raise UserError(f"{visible(name)} holds {job} ranks of one job", f"name one of them, as {visible(found[0])}")
     last = max(found, key=lambda path: (os.path.getmtime(path), path))
@@ -61,14 +73,20 @@ def newest(name: str) -> str:
 
 
 def below(folder: str) -> tuple[list[str], list[str]]:
-    """The traces below a folder, and the files that are other JSON. What cannot be read counts as a trace: it is then said."""
+    """The traces below a folder, and the files that are other JSON.
+
+    What cannot be read counts as a trace, a folder, too: it is said when its turn comes, and nothing is passed by.
+    """
     from syncscope.kineto import header
 
-    named = sorted(
-        str(p) for p in Path(folder).rglob("[!.]*.json*") if p.name.endswith(ENDINGS + PACKED) and p.is_file()
-    )
-    taken = [path for path in named if ".pt.trace." in path or path.endswith(PACKED) or header.is_trace(path)]
-    return taken, [path for path in named if path not in set(taken)]
+    named, closed = [], list[str]()
+    for above, folders, names in os.walk(folder, onerror=lambda error: closed.append(str(error.filename))):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        paths = (str(Path(above, name)) for name in names if name[0] != "." and name.endswith(ENDINGS + PACKED))
+        named += [path for path in paths if os.path.isfile(path)]
+    sure = (*PACKED, ".pt.trace.json", ".pt.trace.json.gz")
+    taken = {path for path in named if path.endswith(sure) or not os.access(path, os.R_OK) or header.is_trace(path)}
+    return sorted([*taken, *closed]), sorted(set(named) - taken)
 
 
 def jobs(paths: Sequence[str]) -> dict[str, int]:

@@ -15,7 +15,7 @@ import click
 
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
-from syncscope.cli._traces import max_size, traces
+from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms, ms
 
@@ -60,7 +60,7 @@ def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
     paths = traces(files)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
-        raise UserError(f"{empty} holds no trace", "traces end in .json or .json.gz, one for each rank")
+        raise no_trace(empty, "traces end in .json or .json.gz, one for each rank")
     return show_job(paths, most, tables, format_, output)
 
 

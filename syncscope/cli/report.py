@@ -266,11 +266,12 @@ def read(
 ) -> Report:
     """The report of one file, of at most so many bytes, unpacked; the reading of a large one shows how far it is."""
     from syncscope import api
+    from syncscope.cli import _traces
 
     if os.path.isdir(path):
-        tables = os.path.isdir(os.path.join(path, "graph"))
-        hint = f"its tables are for `syncscope ranks {path}`" if tables else "traces end in .json or .json.gz"
-        raise UserError(f"{path} holds no trace", hint)
+        if os.path.isdir(os.path.join(path, "graph")):
+            raise _traces.no_trace(path, f"its tables are for `syncscope ranks {path}`")
+        raise _traces.no_trace(path)
     if path == "-":
         return api.report(
             sys.stdin.buffer,

@@ -1,5 +1,6 @@
 """`syncscope report`, as it is typed."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -263,3 +264,42 @@ def test_formats_of_lines_take_several_recordings_one_after_another(folder, name
     code, _, err = outcome("more", "--format", "sarif")
     assert code == 2
     assert "needs a place to write to" in err
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """Nobody but root may do everything: what is called closed may be opened by nobody here."""
+
+    def refusing(real):
+        def asked(path, *given, **options):
+            if "closed" in os.fspath(path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+            return real(path, *given, **options)
+
+        return asked
+
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "closed" not in os.fspath(path) and allowed(path, mode))
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr("builtins.open", refusing(open))
+
+
+@pytest.mark.parametrize("where", ["runs/closed.json", "runs/closed/a.json"])
+def test_no_gate_holds_where_a_recording_of_the_folder_may_not_be_opened(folder, closed, where):
+    for path in ("runs/open.json", where.replace("closed", "later")):
+        kineto.save(recording("train.py"), folder / path)
+    first = where.split("/")[1]
+    (folder / "runs" / first.replace("closed", "later")).rename(folder / "runs" / first)
+    code, out, err = outcome("runs", "--max-syncs-per-step", "100")
+    assert code == 2
+    assert f"runs/{where.split('/')[1]}: permission denied" in err.lower()
+    assert "not read in" not in err
+    assert "5 of 10.0 ms" in out
+
+
+def test_a_folder_with_what_a_killed_program_left_says_how_that_is_read(folder):
+    (folder / "left").mkdir()
+    (folder / "left" / "syncscope-1-a.records").write_bytes(b"")
+    code, _, err = outcome("left")
+    assert code == 2
+    assert "`syncscope report left/syncscope-1-a.records`" in err
