@@ -61,6 +61,17 @@ def test_what_a_backward_pass_allocates_is_of_the_line_that_called_it():
     assert (2000, line_of("# backward")) in rows(trace.trace)
 
 
+def test_a_backward_pass_that_is_planned_in_c_goes_on_and_is_of_its_line():
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(4, 2, 3)).to("ocl")
+    x = torch.rand(2, 3, 8, 8, device="ocl")
+    with syncscope.trace(memory=True) as trace:
+        for _ in range(6):
+            network(x).sum().backward()  # planned
+            trace.step()
+    steps = [e for e in rows(trace.trace) if e[1] == line_of("# planned")]
+    assert len(steps) > 6
+
+
 def test_it_is_recorded_only_where_it_is_asked_for_and_only_in_its_window(tmp_path):
     with syncscope.trace() as trace:
         torch.zeros(10, device="ocl")

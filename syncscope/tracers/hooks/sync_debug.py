@@ -132,7 +132,8 @@ def _heard() -> None:
     if reads.local.inside:
         return
     _told.add(threading.get_ident())
-    frame = sys._getframe(2)
+    own = sys._getframe(1)
+    frame = own.f_back or own  # a thread of autograd may have no other
     seen = reads.here(frame)
     for guard in listeners.guards:
         guard(MARK, seen)

@@ -218,7 +218,8 @@ def _uploaded(tensor: Any, kwargs: Any) -> methods.Answer | None:
     """A copy to the device, noted where the host waits for it: from memory that is not pinned, or without non_blocking."""
     if not uploads_wait or reads.on_device(tensor) or sys.modules["torch"]._C._has_torch_function_unary(tensor):
         return None
-    frame = sys._getframe(2)
+    own = sys._getframe(1)
+    frame = own.f_back or own  # a thread of autograd may have no other
     reads.local.inside = True
     muted = reads.mute is not None and reads.mute()
     start = monotonic_ns()
