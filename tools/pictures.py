@@ -1,7 +1,9 @@
 """Make the pictures of the README and of docs/ from a recording: the report in a terminal, the page, and TensorBoard's tab.
 
-    python samples/segmentation.py --device ocl --steps 24 --trace runs/pictures
+    python samples/segmentation.py --device ocl --steps 40 --trace runs/pictures
     python tools/pictures.py runs/pictures
+    syncscope run --memory --quiet -o runs/memory samples/segmentation.py --device ocl --steps 24
+    python tools/pictures.py runs/memory memory
 
 Needs the extra `views` and a chromium.
 """
