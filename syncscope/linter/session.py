@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.fixing import edited, write
+from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
 from syncscope.linter.source import SourceFile
@@ -169,6 +168,7 @@ class Linted:
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         if self.also:
             told = "told in a line each" if self.tells_also else "told where no baseline is asked"
+            told += "" if self.files.first.all else "; --all tells them whole, with the fixes that are known"
             yield f"{len(self.also)} more {'waits' if len(self.also) == 1 else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []
@@ -194,23 +194,7 @@ class Linted:
         if self.beside:
             yield self.beside
         if findings and not fixed and self.in_files:
-            yield f"next: {next_step(findings, offered, dry=dry)}"
-
-
-def next_step(findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool) -> str:
-    """What to do now, in one command; `dry`: each fix was just shown."""
-    paths = {f.place.path for f in findings}
-    mixed = len(set(map(os.path.isabs, paths))) > 1
-    folder = os.path.commonpath(map(os.path.abspath, paths) if mixed else paths) or "."
-    path = shlex.quote(folder)
-    if offered[Safety.SAFE]:
-        return f"`syncscope lint --fix {path}` makes the fixes that change nothing else"
-    if offered[Safety.UNSAFE] and dry:
-        return f"`syncscope lint --fix --unsafe-fixes {path}` makes them, `syncscope verify` tries them on a program"
-    if (offered[Safety.UNSAFE] or offered[Safety.SUGGEST]) and not dry:
-        return f"`syncscope lint --diff {path}` shows each fix and what it changes"
-    rule = Counter(f.rule for f in findings).most_common(1)[0][0]
-    return f"`syncscope explain {rule}` says what to do about what is most frequent here"
+            yield f"next: {next_step(self.files, findings, offered, dry=dry)}"
 
 
 def plural(number: int, one: str, more: str = "") -> str:

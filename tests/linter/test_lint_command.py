@@ -230,7 +230,19 @@ def test_a_fix_that_mends_several_is_told_once_and_the_next_step_is_said(door):
     assert "next: `syncscope lint --fix two.py` makes the fixes that change nothing else" in ran.err
     door.write("one.py", code)
     both = door("lint", "two.py", str(Path("one.py").absolute())).err
-    assert f"next: `syncscope lint --fix {Path.cwd()}` makes" in both  # a relative path and an absolute one
+    assert f"next: `syncscope lint --fix {Path('one.py').absolute()} two.py` makes" in both
+
+
+def test_the_next_step_names_what_was_linted_and_says_what_was_asked(door, monkeypatch):
+    code = "import torch\n\n\ndef f(x: torch.Tensor):\n    return x[x > 0].mean()\n"
+    for name in ("here/one.py", "here/other.py", "there/one.py"):
+        door.write(name, code)
+    monkeypatch.chdir("here")
+    both = door("lint", "--all", "--ignore", "nonzero,unique", "--diff", "one.py", "../there/one.py").err
+    said = "`syncscope lint --fix --unsafe-fixes --all --ignore nonzero,unique ../there/one.py one.py` makes them"
+    assert f"next: {said}" in both
+    assert "next: `syncscope lint --diff .`" in door("lint", ".").err
+    assert "next: `syncscope lint --diff ..`" in door("lint", "..").err
 
 
 def test_after_a_diff_the_next_step_is_not_that_diff(door):
