@@ -13,7 +13,7 @@ from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.syntax import last_word, name_of, parents, walk
+from syncscope.project.syntax import children, last_word, name_of, parents, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
@@ -81,7 +81,7 @@ def _generates(function: ProjectFunction) -> bool:
         if isinstance(node, ast.Call) and conventions.GENERATION.search(name_of(node.func)):
             return True
         if not isinstance(node, (ast.If, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            todo += ast.iter_child_nodes(node)
+            todo += children(node)
     return False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from syncscope.model.source import line_starts
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.syntax import expressions, name_of, statements
+from syncscope.project.syntax import expressions, held, name_of
 
 _IN_WORD = re.compile(rb"\w")
 
@@ -49,11 +49,20 @@ def _stands(word: bytes, text: bytes) -> Iterator[int]:
 
 
 def _on(lines: list[int], root: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of the statements that stand on these lines, from the outside in."""
-    for each in statements(root):
-        headed = hasattr(each, "decorator_list") or not hasattr(each, "lineno")  # which may begin above its own line
-        if headed or any(each.lineno <= line <= each.end_lineno for line in lines):  # type: ignore[attr-defined]
+    """The nodes of the statements that stand on these lines, from the outside in; into others nobody looks."""
+    todo = [root]
+    for each in todo:  # grows while it is gone through
+        if _stands_on(each, lines):
             yield from expressions(each)
+            todo += held(each)
+
+
+def _stands_on(node: Any, lines: list[int]) -> bool:
+    """Whether a statement, with the decorators above it, stands on one of these lines; a module or a case may."""
+    if not hasattr(node, "lineno"):
+        return True
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    return any(first <= line <= node.end_lineno for line in lines)
 
 
 def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[bool]:

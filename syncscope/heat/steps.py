@@ -16,13 +16,16 @@ class Steps:
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[str, Reach | None]] = {}  # root -> state of its files, and what is reached in it
+        self._of_file: dict[str, tuple[str, Reach | None]] = {}  # its absolute path, and what is reached around it
         self._of_folder: dict[str, Reach | None] = {}
         self._of_root: dict[str, Reach | None] = {}
 
     def role(self, path: str, name: str, owner: str = "") -> Role:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
-        full = os.path.abspath(path)
-        known = self.around(os.path.dirname(full)) if os.path.isfile(path) else None
+        if path not in self._of_file:
+            full = os.path.abspath(path)
+            self._of_file[path] = full, self.around(os.path.dirname(full)) if os.path.isfile(path) else None
+        full, known = self._of_file[path]
         return Role.STEP if known is None else known.role(full, name, owner)
 
     def around(self, folder: str) -> Reach | None:
