@@ -351,7 +351,7 @@ class Function(Enclosure):
 
     def same(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two expressions are written alike."""
-        return ast.dump(a) == ast.dump(b)
+        return a.__class__ is b.__class__ and ast.dump(a) == ast.dump(b)
 
 
 def number(node: ast.AST | None) -> int | float | None:

@@ -55,6 +55,8 @@ FORGIVEN = {"KeyboardInterrupt", "ImportError", "StopIteration", "ModuleNotFound
 
 def comments(code: bytes) -> list[str]:
     """The comments in a piece of a file."""
+    if b"#" not in code:  # most have none
+        return []
     return [token.string for token in _tokens(code.decode()) if token.type == tokenize.COMMENT]
 
 

@@ -17,6 +17,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
+from syncscope.project.syntax import walk
 
 EXAMPLES = (
     Example(
@@ -266,14 +267,14 @@ def stays_where_sent(function: Function, moved: ast.expr, call: ast.Call) -> boo
 
 def kept_on_self(function: Function, name: str) -> bool:
     """Whether a class sends an attribute somewhere and keeps it there, or has it sent along with its parameters."""
-    for node in ast.walk(function.file.tree):
+    for node in walk(function.file.tree):
         match node:
             case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=word), *_]) if (
                 word == name
             ):
                 return True
             case ast.Assign(targets=[ast.Attribute(attr=word)], value=value) if word == name and any(
-                isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(value)
+                isinstance(n, ast.Attribute) and n.attr == name for n in walk(value)
             ):
                 return True
     return False
