@@ -189,10 +189,9 @@ def written_on(function: Function, call: ast.Call) -> bool:
     statement, loop = function.statement(call), function.loop(call)
     if not isinstance(moved, ast.Name) or statement is None:
         return False
-    if loop is not None and overwritten(function, moved, call, loop):
-        return True
-    another = any(function.statement(n) is statement for n in function.binds(moved.id))  # `x = x.to(device)`
-    return not another and written_after(function, moved, statement)
+    if any(function.statement(n) is statement for n in function.binds(moved.id)):
+        return False  # `x = x.to(device)`: what is written by this name is the copy
+    return (loop is not None and overwritten(function, moved, call, loop)) or written_after(function, moved, statement)
 
 
 def from_host(site: Site, call: ast.Call, function: Function) -> bool:

@@ -338,3 +338,14 @@ def test_an_index_is_sent_once_where_nobody_needs_it_on_the_host_afterwards(loop
     after = fixed(code, "host-tensor-as-index", allowed=FIXES)
     assert ("        order = order.to(x.device, non_blocking=True)\n" in after) == once
     assert after.count("non_blocking=True") == (1 if once else 2) or "device=x.device" in after
+
+
+def test_a_batch_whose_copy_is_written_by_its_own_name_is_copied_without_waiting() -> None:
+    code = (
+        "import torch\nfrom torch.utils.data import DataLoader\n\n\ndef train(model, loader: DataLoader, opt, device):\n"
+        "    for x, y in loader:\n        {} = y.to(device)\n        y[torch.rand(9, device=device) < 0.1] = 10\n"
+        "        loss = model(x.to(device), there).mean()\n        loss.backward()\n        opt.step()\n"
+    )
+    here, beside = (fixed(code.format(name), "blocking-upload") for name in ("there = y", "there"))
+    assert "there = y = y.to(device, non_blocking=True)" in here
+    assert "there = y.to(device)\n" in beside
