@@ -15,6 +15,7 @@ from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.model.finding import Finding
+from syncscope.project.folders import folder_around, located
 
 VERSION = 1
 
@@ -57,7 +58,7 @@ def load(path: str) -> Counter[tuple[str, str]]:
 def unknown(findings: Iterable[Finding], known: Counter[tuple[str, str]], path: str) -> list[Finding]:
     """The findings that a baseline, read from `path`, does not hold."""
     left = Counter(known)
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = folder_around(path)
     new = []
     for finding in findings:
         key = (relative(finding.place.path, path), finding.fingerprint)
@@ -82,4 +83,4 @@ def unknown(findings: Iterable[Finding], known: Counter[tuple[str, str]], path: 
 
 def relative(path: str, baseline: str) -> str:
     """A path as a baseline names it: relative to its folder, with slashes."""
-    return os.path.relpath(path, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
+    return os.path.relpath(located(path), folder_around(baseline)).replace(os.sep, "/")

@@ -16,6 +16,7 @@ from syncscope.errors import UserError
 from syncscope.linter import globs
 from syncscope.linter.trust import is_trusted
 from syncscope.model.finding import CONFIDENCE
+from syncscope.project.folders import folder_around, located
 
 LARGEST = 1 << 20  # bytes of a pyproject.toml
 LEAST = {word: CONFIDENCE.index(word) for word in CONFIDENCE}
@@ -58,7 +59,7 @@ class Config:
         """What `per-file-ignores` turns off in this file, as it is written there: rules, families, ALL."""
         if not self.per_file_ignores:
             return frozenset()
-        relative = os.path.relpath(path, self.root or os.curdir)
+        relative = os.path.relpath(located(path), self.root or os.curdir)
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
 
 
@@ -109,8 +110,7 @@ class Configs:
         Raises:
             UserError: a table that cannot be read.
         """
-        absolute = os.path.abspath(path)
-        return self.of_folder(absolute if os.path.isdir(absolute) else os.path.dirname(absolute))
+        return self.of_folder(located(path) if os.path.isdir(path) else folder_around(path))
 
     def of_folder(self, folder: str) -> Config:
         """The configuration for files of this folder (an absolute path)."""
@@ -146,7 +146,7 @@ def read(path: str, required: bool = False) -> Config | None:
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(f"{shown(path)} is UTF-16, and TOML is UTF-8", "save it as UTF-8, or pass --isolated")
     if b"syncscope" not in raw:
-        return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
+        return Config(root=folder_around(path)) if required else None
     import tomllib
 
     try:
@@ -160,7 +160,7 @@ def read(path: str, required: bool = False) -> Config | None:
     for key in ("tool", "syncscope", "lint"):
         table = table.get(key) if isinstance(table, Mapping) else None
     if table is None:
-        return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
+        return Config(root=folder_around(path)) if required else None
     config = parsed(table, path, raw.decode())
     for folder in config.rules:
         if not os.path.isdir(folder):
@@ -172,7 +172,7 @@ def read(path: str, required: bool = False) -> Config | None:
 
 def parsed(table: Any, path: str, text: str) -> Config:
     """The table as a `Config`; every key and type is looked at."""
-    root = os.path.dirname(os.path.abspath(path))
+    root = folder_around(path)
     if not isinstance(table, Mapping):
         raise UserError(
             f"{shown(path)}: tool.syncscope.lint is not a table", "write [tool.syncscope.lint] above its keys"

@@ -6,7 +6,6 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -39,6 +38,7 @@ from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import Place, Span
 from syncscope.project.compiled import is_scripted, says_it_is_scripted
+from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory
@@ -73,13 +73,14 @@ class Tracked(Project):
 
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
         """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
-        seen, todo = {path}, [path]
+        here = located(path)
+        seen, todo = {here}, [here]
         while todo:
             new = self.asked.get(todo.pop(), set()) - seen
             seen |= new
             todo += new
-        read = ((p, self.read[p]) for p in sorted(seen - {path}) if p in self.read)
-        return (*read, *sorted(self.told.get(path, ())))
+        read = ((p, self.read[p]) for p in sorted(seen - {here}) if p in self.read)
+        return (*read, *sorted(self.told.get(here, ())))
 
 
 def still(steps: Steps, key: str) -> str | None:
@@ -256,7 +257,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
-        wide = width(os.path.dirname(os.path.abspath(path))) if found else 0
+        wide = width(folder_around(path)) if found else 0
         view = View(
             source.code,
             found,

@@ -13,7 +13,7 @@ from syncscope.files import regular
 from syncscope.linter import globs
 from syncscope.linter.globs import Pattern
 from syncscope.linter.source import C_SUFFIXES
-from syncscope.project.folders import NEVER
+from syncscope.project.folders import NEVER, folder_around, located
 
 if TYPE_CHECKING:
     from syncscope.linter.config import Config
@@ -53,7 +53,7 @@ def find(
         if os.path.isdir(path):
             found: Iterable[str] = walk(path, config_of, unreadable)
         else:
-            absolute = os.path.abspath(path)
+            absolute = os.path.join(folder_around(path), os.path.basename(path))
             config = config_of(os.path.dirname(absolute))
             found = [] if config.force_exclude and excluded(absolute, False, config) else [path]
         for file in found:
@@ -99,7 +99,7 @@ def is_code(path: str) -> bool:
 
 def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]) -> Iterator[str]:
     """The files below a folder that may hold something. Links to folders are not followed, so that no loop can form."""
-    absolute = os.path.abspath(folder)
+    absolute = located(folder)
     config = config_of(absolute)
     above = list(ignores_above(absolute)) if config.respect_gitignore else []
     if any(ignored(parent, True, above) for parent in (absolute, *parents(absolute, above))):

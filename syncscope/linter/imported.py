@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from syncscope.linter.files import excluded
 from syncscope.linter.run import FEW, Done, Files, Job, run
 from syncscope.linter.session import plural
+from syncscope.project.folders import located
 
 MOST, LARGEST = 20, 400_000  # imported files that are looked at, and their bytes
 
@@ -39,11 +40,7 @@ def _imported(files: Files, done: Sequence[Done]) -> list[str]:
     found = {path for one in done for path, _ in one.checked.relied if "\0" not in path}
     here = os.getcwd()
     paths = (os.path.relpath(path, here) if not _is_far(path, here) else path for path in sorted(found))
-    return [
-        p
-        for p in paths
-        if os.path.realpath(p) not in named and not excluded(os.path.abspath(p), False, files.config(p))
-    ]
+    return [p for p in paths if os.path.realpath(p) not in named and not excluded(located(p), False, files.config(p))]
 
 
 def _is_far(path: str, here: str) -> bool:

@@ -21,6 +21,7 @@ from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
 from syncscope.model.finding import Edit, Finding, Safety
+from syncscope.project.folders import located
 from syncscope.rules import page_address, sections
 
 PAUSE = 0.3  # seconds without a keystroke before the file is linted again
@@ -78,7 +79,7 @@ class Server(LanguageServer):
                 if line not in self.told:
                     self.told.add(line)
                     self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"syncscope: {line}"))
-            if settings.root and excluded(document.path, False, settings):
+            if settings.root and excluded(located(document.path), False, settings):
                 return ()
             return engine.check(document.path, document.raw, settings).findings
         except UserError as error:

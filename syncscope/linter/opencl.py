@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from syncscope.opencl_c.host_cpp import of_cpp
 from syncscope.opencl_c.host_python import of_python
 from syncscope.opencl_c.rules import builtin
 from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, part, unit
+from syncscope.project.folders import located, root_of
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
 TESTS = re.compile(
@@ -50,6 +52,14 @@ class Programs:
     units: tuple[Unit, ...]
     host: HostProgram | None = None
     around: Unit | None = None  # the C or C++ that holds them
+
+
+def is_of_tests(path: str) -> bool:
+    """Whether a file is one of tests, by its name and the folders around it in its project; in none, by the nearest."""
+    full = located(path)
+    folder = os.path.dirname(full)
+    within = os.path.relpath(full, root_of(folder) or os.path.dirname(folder))
+    return TESTS.search(within.replace(os.sep, "/")) is not None
 
 
 def programs(source: SourceFile) -> Programs:
@@ -84,7 +94,7 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
         for name, rule in on.items():
             if rule.FAMILY is Family.HOST_PROGRAM:
                 for sighting in rule.find(held.host):
-                    heat = Reason.SILENT() if TESTS.search(source.path.replace("\\", "/")) else sighting.heat
+                    heat = Reason.SILENT() if is_of_tests(source.path) else sighting.heat
                     yield found(source, name, rule, replace(sighting, heat=heat), "")
     for each, program in zip(held.units, programs, strict=True):
         for name, rule in on.items():

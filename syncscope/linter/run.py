@@ -18,6 +18,7 @@ from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
 from syncscope.model.finding import Safety
+from syncscope.project.folders import folder_around, located
 
 STRANGE = "neither Python nor a notebook nor OpenCL C"
 PACKAGE = Path(__file__).parents[1]
@@ -86,7 +87,7 @@ class Files:
         self.strange, found = sorted(strange), [path for path in every if path not in strange]
         if self.strange and not found:
             raise UserError(f"{self.strange[0]} is {STRANGE}", "name files or folders of these")
-        return [Job(path, config(os.path.dirname(os.path.abspath(path))), allowed) for path in found]
+        return [Job(path, config(folder_around(path)), allowed) for path in found]
 
 
 def run(
@@ -128,7 +129,7 @@ def run(
         from syncscope.linter.pool import chunks, spread
 
         for job, _ in todo:  # once, before the processes are forked
-            engine.project_of(job.config).steps.around(os.path.dirname(os.path.abspath(job.path)))
+            engine.project_of(job.config).steps.around(os.path.dirname(located(job.path)))
         split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1], processes)]
         for answers in spread(one, split, processes, crashed):
             done |= {answer.checked.path: answer for answer in answers}

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from syncscope.files import regular
 from syncscope.model.source import line_starts
-from syncscope.project.folders import root_of
+from syncscope.project.folders import located, root_of
 from syncscope.project.references import (
     LARGEST,
     Alias,
@@ -39,7 +39,7 @@ MENTIONS = (  # each begins with a word that is searched for by itself, in a ten
 
 def is_scripted(name: str, path: str, code: bytes) -> bool:
     """Whether a compiler takes the function of this dotted name, in a file of this content, whole."""
-    path = os.path.abspath(path)
+    path = located(path)
     known = compiled_in(path, code)
     while name and known:
         if Symbol(path, name) in known:

@@ -23,6 +23,22 @@ _MOST, _MOST_FILES = (
 )  # bytes of Python in a project, and files of any kind: of larger ones nothing is said
 
 
+def located(path: str) -> str:
+    """Where a file or folder is, absolute and through no link: what asks for its surroundings asks here, however it is written.
+
+    A link to a file with another suffix is where the link is: a store that calls files by their content knows no packages.
+    """
+    real = os.path.realpath(path)
+    if os.path.splitext(path)[1] == os.path.splitext(real)[1] or os.path.isdir(real):
+        return real
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def folder_around(path: str) -> str:
+    """The folder in which a file was put, as `located` has it: a link obeys the project that it was put into."""
+    return os.path.realpath(os.path.dirname(path))
+
+
 @cache
 def root_of(folder: str) -> str:
     """The nearest folder around that a project begins in; "" where there is none, and for what was built or installed apart."""

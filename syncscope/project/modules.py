@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from syncscope.files import regular
 from syncscope.model.fact import Emitted, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
+from syncscope.project.folders import located
 from syncscope.project.imports import Imports
 from syncscope.project.parsed import Parsed, ParsedFiles
 from syncscope.project.syntax import name_of
@@ -309,7 +309,7 @@ class ProjectFiles:
         Raises:
             SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse` does.
         """
-        name = os.path.normpath(path)
+        name = located(path)
         module = self._modules.get(name)
         found = module.parsed if module is not None else self._imported.get(name) or self._linted.get(name)
         if found is None or found.source != source or (tree is not None and found.tree is not tree):

@@ -7,7 +7,7 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.project.folders import root_of
+from syncscope.project.folders import located, root_of
 from syncscope.project.references import contents
 from syncscope.project.syntax import name_of, statements
 
@@ -16,7 +16,7 @@ MOVES = re.compile(rb"def to\(")
 
 def moves_its_own(path: str) -> bool:
     """Whether the project around a file has such a class."""
-    path = os.path.abspath(path)
+    path = located(path)
     return in_project(root_of(os.path.dirname(path))) if os.path.exists(path) else False
 
 

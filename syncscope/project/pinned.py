@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.project.folders import root_of
+from syncscope.project.folders import located, root_of
 from syncscope.project.references import contents
 
 PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_available|(?:\w+\.)*use_cuda)""")
@@ -14,7 +14,7 @@ PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_availabl
 
 def pins_memory(path: str) -> bool:
     """Whether a file of the project around this one has a loader pin its memory."""
-    path = os.path.abspath(path)
+    path = located(path)
     return in_project(root_of(os.path.dirname(path))) if os.path.exists(path) else False
 
 

@@ -67,7 +67,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
         return []
     try:
         project.begin()
-        project.last = Module(parsed, path, project, linted=True)
+        project.last = Module(parsed, parsed.path, project, linted=True)
         return _sites(project.last)
     except RecursionError:
         raise SyntaxError("nested too deeply to be followed", (path, 1, 1, None)) from None
