@@ -40,10 +40,14 @@ def command(folders: tuple[str, ...], config: str | None) -> int:
     if not own:
         raise UserError("no rules to test", "name a folder, or set rules = [...] in [tool.syncscope.lint]")
     bad = 0
+
+    def hold(number: int) -> str:
+        return f"{number} example holds" if number == 1 else f"{number} examples hold"
+
     for name, rule in sorted(own.items()):
         found = list(failures(name, rule, settings))
         bad += bool(found)
-        echo(f"{name}: {'FAILED' if found else f'{len(rules.examples(name, rule))} examples hold'}")
+        echo(f"{name}: {'FAILED' if found else hold(len(rules.examples(name, rule)))}")
         for why in found:
             echo("  " + why.replace("\n", "\n  "))
     return int(bad > 0)

@@ -25,7 +25,8 @@ class Checked:
 
     `also` are those that wait in a step, too, and that nobody gains by reading more of than a line.
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
-    why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took.
+    why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took;
+    `failed`, which rules of the user's own raised what, and at which line of this file.
     """
 
     path: str
@@ -35,3 +36,4 @@ class Checked:
     relied: tuple[tuple[str, str], ...] = ()
     problem: str = ""
     asked: dict[str, tuple[int, float]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncscope.files import regular
 from syncscope.heat.steps import Steps
-from syncscope.linter import suppressions
+from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
@@ -34,7 +34,7 @@ from syncscope.linter.source import (
 )
 from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, waits_beside
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding, Safety
+from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import Place, Span
 from syncscope.project.compiled import is_scripted, says_it_is_scripted
@@ -152,6 +152,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
     ASKED.clear()
+    own_rules.FAILED.clear()
     told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
     said, here, view = told.findings, told.sites, told.view
     comments: list[suppressions.Comment] = []
@@ -192,7 +193,14 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
     hidden = result.hidden + Hidden(allowed=len(silent))
-    return replace(result, findings=tuple(findings), also=tuple(also), hidden=hidden, asked=dict(ASKED))
+    return replace(
+        result,
+        findings=tuple(findings),
+        also=tuple(also),
+        hidden=hidden,
+        asked=dict(ASKED),
+        failed=dict(own_rules.FAILED),
+    )
 
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
@@ -298,7 +306,13 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         rule = rules[name]
         if site.op.family is Family.FALLBACK and config.backend != "ocl":
             continue
-        message = rule.message(site, view)
+        try:
+            message = own_rules.of_kind(rule.message(site, view), str, "message")
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            own_rules.failed(name, rule, error, site, source.path)
+            continue
         if message is None:
             continue
         seen.add((name, site.span))
@@ -353,14 +367,19 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
     function = view.function(site)
     if function.depth > DEEPEST:
         return finding
+    rule = ruleset(config.rules)[finding.rule]
     try:
-        rule = ruleset(config.rules)[finding.rule]
-        fix = mended(rule, site, function)
+        fix = own_rules.of_kind(mended(rule, site, function), Fix, "rewrite")
         if fix is not None and (
             is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
         ):
             fix = mended(rule, site, function, compiles=True)
-    except CannotRewrite:
+    except (CannotRewrite, RecursionError, MemoryError) as why:
+        if isinstance(why, CannotRewrite):
+            return finding
+        raise
+    except Exception as error:
+        own_rules.failed(finding.rule, rule, error, site, source.path)
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding

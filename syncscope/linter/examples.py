@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from syncscope.linter import own_rules
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
@@ -40,7 +41,11 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
     except SyntaxError as error:
         yield f"line {error.lineno}: {error.msg}"
         return
-    found = findings(code, config, example.suffix)
+    checked = check(NAME + example.suffix, code.encode(), config)
+    if checked.failed:
+        yield from own_rules.told([checked.failed])
+        return
+    found = list(checked.findings)
     lines, wanted = {f.place.line for f in found}, marked(example.code)
     if missing := sorted(wanted - lines):
         yield f"not flagged, though marked: {rows(code, missing)}"

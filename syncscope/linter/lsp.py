@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from syncscope.errors import UserError
-from syncscope.linter import config, engine, rulesets, trust
+from syncscope.linter import config, engine, own_rules, rulesets, trust
 from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
@@ -76,16 +76,23 @@ class Server(LanguageServer):
         try:
             settings = self.configs.of(document.path)
             for line in trust.refused(settings.refused):
-                if line not in self.told:
-                    self.told.add(line)
-                    self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"syncscope: {line}"))
+                self.tell(line, lsp.MessageType.Warning)
             if settings.root and excluded(located(document.path), False, settings):
                 return ()
-            return engine.check(document.path, document.raw, settings).findings
+            checked = engine.check(document.path, document.raw, settings)
+            for line in own_rules.told([checked.failed]):
+                self.tell(line, lsp.MessageType.Error)
+            return checked.findings
         except UserError as error:
             told = lsp.ShowMessageParams(lsp.MessageType.Error, f"syncscope: {error.message}. {error.hint}")
             self.window_show_message(told)
             return ()
+
+    def tell(self, line: str, kind: lsp.MessageType) -> None:
+        """Show a line to the user, once."""
+        if line not in self.told:
+            self.told.add(line)
+            self.window_show_message(lsp.ShowMessageParams(kind, f"syncscope: {line}"))
 
     def publish(self, uri: str, diagnostics: list[lsp.Diagnostic]) -> None:
         """Show these, and no others, at a file or cell."""

@@ -146,7 +146,7 @@ def run(
                 tick(len(done))
     if store:
         for job, _ in todo:
-            if not done[job.path].checked.problem:
+            if not (done[job.path].checked.problem or done[job.path].checked.failed):
                 store.put(job.path, keys[job.path], done[job.path].checked)
         store.save()
     return [done[job.path] for job in jobs]

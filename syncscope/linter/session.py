@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter import baseline, engine, rulesets
+from syncscope.linter import baseline, engine, own_rules, rulesets
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.fixing import edited, write
@@ -215,7 +215,7 @@ def gather(
     configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
     check_names(configs)
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
-    linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
+    linted = Linted(files, done, [*files.problems, *problems(done)])
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
     if files.strange:
         first, others = files.strange[0], len(files.strange) - 1
@@ -238,7 +238,7 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
-    linted = Linted(files, [one], [], tuple(refused(job.config.refused)), is_stdin=True)
+    linted = Linted(files, [one], problems([one]), tuple(refused(job.config.refused)), is_stdin=True)
     collect(linted, one.checked, job, one.mended.raw if one.mended else raw)
     recall(linted)
     return linted
@@ -254,6 +254,14 @@ def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
         collect(linted, one.checked, job, raw)
     recall(linted)
     return linted
+
+
+def problems(done: Sequence[Done]) -> list[str]:
+    """What could not be read, and which of the user's own rules failed."""
+    return [
+        *(one.checked.problem for one in done if one.checked.problem),
+        *own_rules.told(one.checked.failed for one in done),
+    ]
 
 
 def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> None:

@@ -59,6 +59,7 @@ __all__ = [
     "from_folder",
     "hazard",
     "installed",
+    "is_ours",
     "mended",
     "new_draft",
     "sections",
@@ -177,6 +178,11 @@ def checked(name: str, module: ModuleType) -> Rule:
     return rule
 
 
+def is_ours(rule: Paged) -> bool:
+    """Whether a rule comes with syncscope."""
+    return rule.__name__.startswith(f"{__name__}.")
+
+
 def family(rule: Paged) -> Family:
     """What the host waits for where this rule speaks: the family of its ops, which are of one; or the one that it names."""
     named: Family | None = getattr(rule, "FAMILY", None)
@@ -231,7 +237,7 @@ def hazard(name: str, rule: Paged) -> Hazard:
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
     short = (op.removeprefix("aten::") for op in rule.SEEN_AS)
     seen_as = tuple(dict.fromkeys((*getattr(rule, "OPS", ()), *short, *rule.SEEN_AS)))
-    return Hazard(name, summary, prose.strip(), seen_as, address(name) if rule.__name__.startswith(__name__) else "")
+    return Hazard(name, summary, prose.strip(), seen_as, address(name) if is_ours(rule) else "")
 
 
 @cache

@@ -153,3 +153,54 @@ def test_a_rule_that_cannot_be_imported_is_the_users_to_mend(door):
     line = RULE[: RULE.index("SEVERITY =")].count("\n") + 1
     assert ran.code == 2
     assert f"house/host_read.py:{line}: ModuleNotFoundError: No module named 'no_such_module'" in ran.err
+
+
+RAISES = RULE.replace('    return "the house says no"', '    return {}["boo"]')
+HOT = (
+    "import torch\n\n\ndef forward(x: torch.Tensor):\n    y = x.cuda()\n    print(y.tolist())\n    return y.tolist()\n"
+)
+
+
+def line_of(text: str, rule: str) -> int:
+    return rule[: rule.index(text)].count("\n") + 1
+
+
+def test_a_rule_that_raises_is_named_by_file_and_line_and_the_others_are_asked(door):
+    own(door, RAISES, name="house_style")
+    for name in ("a.py", "b.py"):
+        door.write(name, HOT)
+    at = f"house/house_style.py:{line_of('{}[', RAISES)}"
+    for args in (("lint", "a.py"), ("lint", "a.py"), ("lint", "--fix", "a.py"), ("lint", "--no-cache", "a.py")):
+        ran = door(*args)
+        assert ran.code == 2
+        assert f"error: {at}: KeyError: 'boo': your rule house-style failed at a.py:6\n" in ran.err
+        assert "host-read" in [rule for _, _, rule in ran.lines], "the other rules are asked"
+        assert "report" not in ran.err
+    assert ran.err.count("KeyError") == 1
+    assert "KeyError: 'boo': your rule house-style failed at a.py:6, and in 1 more file\n" in door("lint").err
+    ran = door("lint", "-", stdin=HOT)
+    assert (ran.code, "failed at -:6" in ran.err, "host-read" in ran.out) == (2, True, True)
+
+
+def test_a_rewrite_that_raises_leaves_its_finding(door):
+    rule = RULE.replace('    return Fix("house', '    site.nothing\n    return Fix("house')
+    own(door, rule, name="house_style")
+    door.write("a.py", HOT)
+    ran = door("lint", "a.py")
+    assert f"house/house_style.py:{line_of('site.nothing', rule)}: AttributeError: " in ran.err
+    assert "house-style" in [rule for _, _, rule in ran.lines]
+
+
+def test_a_rule_that_gives_something_else_is_named(door):
+    own(door, RULE.replace('return "the house says no"', "return True"), name="house_style")
+    door.write("a.py", HOT)
+    assert "house_style.py: TypeError: message gave True, which is no str: your rule" in door("lint", "a.py").err
+
+
+def test_a_rule_that_raises_at_its_examples_fails_there(door):
+    own(door, RAISES, name="house_style")
+    ran = door("test-rules")
+    assert ran.code == 1
+    assert (
+        f"house_style.py:{line_of('{}[', RAISES)}: KeyError: 'boo': your rule house-style failed at example" in ran.out
+    )
