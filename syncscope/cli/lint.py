@@ -161,6 +161,8 @@ def lint(said: dict[str, Any]) -> int:
             from syncscope.linter.imported import waiting_beside
 
             linted.beside = waiting_beside(files, linted.done, not said["no_cache"])
+    if said["fix"] and not said["diff"] and not linted.is_stdin:
+        linted.write()
     if said["fixable"]:
         linted.only_fixable()
     if said["interactive"]:
@@ -174,8 +176,6 @@ def lint(said: dict[str, Any]) -> int:
         written = f"{plural(count, 'finding')} written to {said['write_baseline']}"
         echo(f"{written}; pass it as --baseline", err=True)
         return complain(linted)
-    if said["fix"] and not said["diff"] and not linted.is_stdin:
-        linted.write()
     return finish(linted, said, Output(said["output"], color=said["color"]))
 
 

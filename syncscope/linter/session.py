@@ -45,7 +45,6 @@ class Linted:
     beside: str = ""  # what is said of files that these import, and that were not named
     is_stdin: bool = False
     in_files: bool = True
-    unwritten: set[str] = field(default_factory=set)  # files whose fixes could not be written
 
     @property
     def written(self) -> bytes:
@@ -111,19 +110,31 @@ class Linted:
                 yield from ((name, text, after[name]) for name, text in before.items() if text != after[name])
 
     def write(self) -> None:
-        """Write the fixed files."""
-        for one in self.done:
+        """Write the fixed files. Of one that cannot be written it is told what is in it as it is."""
+        as_it_is: dict[int, Done] = {}
+        for number, one in enumerate(self.done):
             if one.mended and one.mended.raw != one.before:
-                self._write(one.checked.path, one.mended.raw, one.before)
+                path = one.checked.path
+                if not self._write(path, one.mended.raw, one.before):
+                    as_it_is[number] = Done(engine.check(path, one.before, self.files.config(path)), None, one.before)
+        if as_it_is:
+            self.done = [as_it_is.get(number, one) for number, one in enumerate(self.done)]
+            self.tell()
 
     def _write(self, path: str, raw: bytes, before: bytes) -> bool:
         try:
             write(path, raw, before)
         except UserError as error:
-            self.problems.append(str(error))
-            self.unwritten.add(path)
+            self.problems.append("; ".join(filter(None, (error.message, error.hint))))
             return False
         return True
+
+    def tell(self) -> None:
+        """Take what is to be told from what was done: each finding with the source that it speaks of, without what is known."""
+        self.found, self.also = [], []
+        for one in self.done:
+            collect(self, one.checked, one.mended.raw if one.mended else one.before or None)
+        recall(self)
 
     def write_baseline(self, path: str) -> int:
         """Write the findings as a baseline; how many they are."""
@@ -134,24 +145,42 @@ class Linted:
         return baseline.save(path, ((finding, line(source, finding)) for source, finding in self.found))
 
     def add_allow(self, reason: str) -> int:
-        """Write an `allow` to every finding that a comment can silence; how many they are."""
+        """Write an `allow` to every finding that a comment can silence, and to what they had hidden; how many they are."""
         count = 0
-        by_source: dict[SourceFile, dict[int, list[Finding]]] = {}
+        by_source: dict[SourceFile, list[Finding]] = {}
         for source, finding in self.found:
             if finding.rule not in BUILT_IN:
-                by_source.setdefault(source, {}).setdefault(finding.place.line, []).append(finding)
-        for source, by_line in by_source.items():
-            additions = engine.additions(source, {n: [f.rule for f in fs] for n, fs in by_line.items()}, reason)
-            new = edited(source, additions)
+                by_source.setdefault(source, []).append(finding)
+        first = {one.checked.path: one.checked.findings for one in self.done}
+        for source, findings in by_source.items():
+            new, number = self._allowed(source, findings, first[source.path], reason)
             if new is None:
                 self.problems.append(f"{source.path}: its comments cannot be written")
             elif self._write(source.path, new.raw, source.raw):
-                count += sum(map(len, by_line.values()))
+                count += number
         return count
+
+    def _allowed(
+        self, source: SourceFile, findings: Sequence[Finding], before: Iterable[Finding], reason: str
+    ) -> tuple[SourceFile | None, int]:
+        """The file with an `allow` for each of these findings, and for what is told only once they are silent."""
+        known, count = {_at(finding) for finding in before}, 0
+        while findings:
+            by_line: dict[int, list[str]] = {}
+            for finding in findings:
+                by_line.setdefault(finding.place.line, []).append(finding.rule)
+            new = edited(source, engine.additions(source, by_line, reason))
+            if new is None:
+                return None, 0
+            source, count = new, count + len(findings)
+            known |= {_at(finding) for finding in findings}
+            again = engine.check_source(source, self.files.config(source.path)).findings
+            findings = [f for f in again if f.rule not in BUILT_IN and _at(f) not in known]
+        return source, count
 
     def summary(self, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator[str]:
         """What was found, what can be mended and how, what is hidden and how to see it."""
-        made = [one.mended for one in self.done if one.mended and one.checked.path not in self.unwritten]
+        made = [one.mended for one in self.done if one.mended]
         applied = [f for one in made for f in one.applied]
         if fixed:
             yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}"
@@ -197,6 +226,11 @@ class Linted:
             yield f"next: {next_step(self.files, findings, offered, dry=dry)}"
 
 
+def _at(finding: Finding) -> tuple[str, int, int]:
+    """What of a finding stays when comments are added to the ends of lines."""
+    return finding.rule, finding.place.line, finding.column
+
+
 def plural(number: int, one: str, more: str = "") -> str:
     """`1 file`, `2 files`."""
     return f"{number} {one if number == 1 else more or one + 's'}"
@@ -224,11 +258,7 @@ def gather(
         from syncscope.linter.cache import distrusted
 
         linted.notices += tuple(filter(None, [distrusted()]))
-    for job, one in zip(jobs, done, strict=True):
-        if one.checked.findings or one.checked.also:
-            raw = one.mended.raw if one.mended else None
-            collect(linted, one.checked, job, raw)
-    recall(linted)
+    linted.tell()
     return linted
 
 
@@ -239,8 +269,7 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
     linted = Linted(files, [one], problems([one]), tuple(refused(job.config.refused)), is_stdin=True)
-    collect(linted, one.checked, job, one.mended.raw if one.mended else raw)
-    recall(linted)
+    linted.tell()
     return linted
 
 
@@ -250,9 +279,7 @@ def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
     check_names([files.first])
     done = [Done(engine.check(job.path, raw, job.config), None, raw) for job, raw in jobs]
     linted = Linted(files, done, [], tuple(refused(files.first.refused)), in_files=False)
-    for (job, raw), one in zip(jobs, done, strict=True):
-        collect(linted, one.checked, job, raw)
-    recall(linted)
+    linted.tell()
     return linted
 
 
@@ -264,16 +291,16 @@ def problems(done: Sequence[Done]) -> list[str]:
     ]
 
 
-def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> None:
-    """Add a file's findings, with the source they speak of."""
+def collect(linted: Linted, checked: Checked, raw: bytes | None) -> None:
+    """Add a file's findings, with the source they speak of: what was linted, or what is on disk."""
     if not (checked.findings or checked.also):
         return
     try:
         if raw is None:
-            raw = regular(job.path)
-        source = source_of(job.path, raw)
+            raw = regular(checked.path)
+        source = source_of(checked.path, raw)
     except (OSError, SyntaxError):
-        source = SourceFile(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        source = SourceFile(checked.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     linted.found += [(source, finding) for finding in checked.findings]
     linted.also += [(source, presented(source, finding)) for finding in checked.also]
 

@@ -182,7 +182,9 @@ def test_a_file_that_cannot_be_replaced_is_named_and_the_others_are_fixed(door, 
     monkeypatch.setattr(os, "replace", replace)
     ran = door("lint", "--fix")
     assert ran.code == 2
-    assert "a.py cannot be written: Permission denied" in ran.err
+    assert "error: a.py cannot be written: Permission denied; choose another place, or " in ran.err
+    assert "made 1 fix\n1 finding left in 1 of 2 files\n" in ran.err, "of what is in the files as they are"
+    assert [path for path, _, _ in ran.lines] == ["a.py"]
     assert other.read_text() == FIXED
     assert sorted(p.name for p in door.folder.iterdir()) == ["a.py", "b.py"]
 

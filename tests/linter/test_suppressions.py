@@ -151,3 +151,28 @@ def test_however_many_comments_take_time_in_proportion(repeated):
 
     assert grows_at_most(read, 500, lambda n: (repeated * n).encode())
     assert suppressions.ALLOW.pattern.count("[^") == 2, "neither reads past the next comment"
+
+
+def test_one_add_allow_silences_what_the_first_finding_of_a_statement_had_hidden(door):
+    code = """
+        import torch
+
+        def forward(x, labels):
+            mask = torch.zeros(8, 8, device="cuda")
+            mask[torch.arange(8), labels.cuda()] = 1
+            return mask
+    """
+    path = door.write("x.py", code)
+    assert len(door("lint").lines) == 1, "two rules are at this statement, and one is told"
+    assert "2 findings allowed" in door("lint", "--add-allow", "--reason", "known").err
+    assert "] = 1  # syncscope: allow[number-at-positions, host-tensor-as-index] known\n" in path.read_text()
+    assert door("lint").lines == []
+
+
+def test_add_allow_leaves_alone_what_a_baseline_knows(door):
+    path = door.write("train.py", READS)
+    door("lint", "--write-baseline", "known.json")
+    path.write_text(READS.replace("print(loss.item())", "print(loss.item())\n        print(labels.max().item())"))
+    assert "1 finding allowed" in door("lint", "--add-allow", "--baseline", "known.json").err
+    assert path.read_text().count("allow[") == 1
+    assert door("lint", "--baseline", "known.json").code == 0
