@@ -153,14 +153,16 @@ class Server(LanguageServer):
             ):
                 yield document, finding
 
-    def action(self, document: Document, finding: Finding, title: str, edits: Iterable[Edit]) -> lsp.CodeAction:
-        """Edits as something the user can choose."""
+    def action(
+        self, document: Document, finding: Finding, title: str, edits: Iterable[Edit], preferred: bool = False
+    ) -> lsp.CodeAction:
+        """Edits as something the user can choose; what is preferred an editor may make unasked."""
         return lsp.CodeAction(
             title=title,
             kind=lsp.CodeActionKind.QuickFix,
             diagnostics=[self.diagnostic(document, finding)],
             edit=lsp.WorkspaceEdit(changes=document.changes(edits, self.workspace.position_codec)),
-            is_preferred=bool(finding.fix and finding.fix.safety is Safety.SAFE),
+            is_preferred=preferred,
         )
 
     def fix_all(self, uri: str, kind: str) -> lsp.CodeAction | None:
@@ -282,7 +284,8 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
         for fix in (finding.fix, finding.fix.also) if finding.fix else ():
             if fix is not None:
                 changes = f": {fix.terms}" if fix.terms else ""
-                yield ls.action(document, finding, f"{fix.title} ({fix.safety.value}{changes})", fix.edits)
+                title, safe = f"{fix.title} ({fix.safety.value}{changes})", fix.safety is Safety.SAFE
+                yield ls.action(document, finding, title, fix.edits, preferred=safe and fix is finding.fix)
         if finding.rule not in config.BUILT_IN:
             edits = engine.additions(document.source, {finding.place.line: [finding.rule]}, "")
             if edited(document.source, edits):

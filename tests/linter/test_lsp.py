@@ -129,6 +129,7 @@ def test_diagnostics_hover_and_code_actions(door):
         params = lsp.CodeActionParams(place, found.range, lsp.CodeActionContext([found]))
         allow = (await editor.text_document_code_action_async(params))[-1]
         assert allow.title == "allow nonzero here"
+        assert not allow.is_preferred, "an editor that fixes by itself takes what is preferred"
         (edit,) = allow.edit.changes[uri]
         assert edit.new_text == "  # syncscope: allow[nonzero]"
         assert edit.range.start.line == 5
@@ -139,8 +140,9 @@ def test_diagnostics_hover_and_code_actions(door):
         )
         (found,) = (await editor.published.get()).diagnostics
         params = lsp.CodeActionParams(place, found.range, lsp.CodeActionContext([found]))
-        fix = (await editor.text_document_code_action_async(params))[0]
+        fix, *others = await editor.text_document_code_action_async(params)
         assert fix.is_preferred
+        assert not any(other.is_preferred for other in others)
         assert fix.title.endswith("(safe)")
         code_now = made(MASKS, fix.edit.changes[uri])
         assert FIXED in code_now.split("\n")
