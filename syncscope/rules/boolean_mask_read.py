@@ -3,7 +3,8 @@
 Why it waits
 ------------
 The result has a row for each true element of the mask. The host must know how many there are to make it, so it waits until
-the device has computed the mask and everything before it.
+the device has computed the mask and everything before it. The gradient of `x[mask]` adds into the true elements and looks for
+them again: on CUDA the backward pass waits once more. Rows that are found once spare that, too.
 
 What to do
 ----------
