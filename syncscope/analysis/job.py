@@ -18,6 +18,7 @@ from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.verdict import WORTH, unforeseen_told
 from syncscope.errors import UserError
+from syncscope.model.answer import between as lies_between
 from syncscope.model.durations import in_ms
 from syncscope.model.report import Price
 from syncscope.model.source import Place
@@ -250,12 +251,13 @@ def _of_syncs(
     because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
     surely = "surely " * (between is not None and between[1] > WORTH * step)
     known = (
-        f"between {in_ms(max(0.0, between[0]))} and {in_ms(between[1])} less, as its steps spread"
+        f"{lies_between(*between, in_ms)}{' less' * (between[0] >= 0)}, as its steps spread"
         if between
         else "from too few steps to know how far off that may be"
     )
     if saving <= WORTH * step or (between is not None and between[0] <= 0):
-        gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter ({known})"
+        change = f"{in_ms(abs(saving))} {'shorter' if saving >= 0 else 'longer'}"
+        gain = f"without any, the job's {in_ms(step)} would be {change} ({known})"
         return f"No sync is {surely}worth fixing: {gain}.{because}"
     gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
     return f"Without its syncs the job {gain}.{because}"
