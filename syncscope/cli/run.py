@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from syncscope.model.trace import Trace
     from syncscope.verify.in_the_run import InTheRun
 
+CRASHES = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL]  # no one else's, as SIGTERM is
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 
 
@@ -142,7 +143,7 @@ def command(
         status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
             saved = False
-            saved = _recovered(folder, Path(output), quiet)
+            saved = _recovered(folder, Path(output), quiet, -status)
     finally:
         if saved:
             shutil.rmtree(folder, ignore_errors=True)
@@ -276,8 +277,8 @@ def _note(stream: Any, line: str) -> None:
         stream.flush()
 
 
-def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
-    """Whether what a program had recorded when it was killed could be kept."""
+def _recovered(folder: Path, output: Path, quiet: bool, number: int) -> bool:
+    """Whether what a program had recorded when it was killed, by the signal of that `number`, could be kept."""
     from syncscope.tracers import process_recording
 
     try:
@@ -287,6 +288,8 @@ def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
         return False
     if trace is None:
         return True
+    if number in CRASHES:
+        trace.meta["ended_by"] = signal.Signals(number).name
     kept, show = _kept(trace, "recovered", output, quiet)
     show()
     if kept:

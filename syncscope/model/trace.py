@@ -110,7 +110,7 @@ class Meta(TypedDict, total=False):
     recorder: str  # "syncscope" where it is our own
     host: str
     cut: bool  # its file ends before its list of events does
-    ended_by: str  # the error of the program's own that ended what was recorded
+    ended_by: str  # the error, or signal, of the program's own that ended what was recorded
     rank: int
     world_size: int
     backend: str  # of the process group

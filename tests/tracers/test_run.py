@@ -342,6 +342,27 @@ def test_a_program_that_fails_before_its_first_step(tmp_path: Path) -> None:
     assert gate.return_value == 2, "no limit can be judged by it"
 
 
+CRASHED = """
+import os, time, torch
+torch.ones(3).cuda().sum().item()
+time.sleep(1.5)  # what Python saw is written once a second
+torch.ones(3).cuda().sum().item()
+os.abort()
+"""
+
+
+def test_a_program_that_crashes_before_its_first_step(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(CRASHED)
+    done = run("--device", "ocl", "train.py", folder=tmp_path)
+    assert done.returncode == -signal.SIGABRT
+    assert "SIGABRT ended the program before its first step" in done.stderr
+    (file,) = tmp_path.glob("**/*.pt.trace.json.gz")
+    told = CliRunner().invoke(commands, ["report", str(file)], standalone_mode=False)
+    assert "SIGABRT ended the program before its first step" in told.output
+    assert "do first" not in told.output
+
+
 WAITING = """
 import torch
 p = torch.nn.Parameter(torch.ones(3, device="cuda"))
