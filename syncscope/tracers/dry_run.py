@@ -14,12 +14,14 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from syncscope.model.ops import Op
 from syncscope.tracers.hooks import methods, reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import LIBRARY, USER, kind_of
 
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
+MASKED = {"__getitem__": Op.MASK_READ, "__setitem__": Op.MASK_WRITE, "masked_select": Op.MASKED_SELECT}
 _users = 0
 _asked = [0]  # how often a tensor was found to count
 
@@ -124,6 +126,8 @@ def _follower(torch: Any) -> Any:
 
         def followed(self, function: Any, args: Any, kwargs: Any, result: Any) -> Any:
             name = getattr(function, "__name__", "")
+            if name in MASKED and not reads.local.inside and len(args) > 1 and _chosen_by_mask(*args):
+                reads.noted(MASKED[name], sys._getframe(1), int, (), {})  # who hears it asks only the tensor
             if name in HOST:
                 return _on_host(function, args[0], result) if name == "cpu" else result
             if _any_counts(args) or (kwargs and _any_counts(kwargs.values())):
@@ -156,6 +160,18 @@ def _on_host(cpu: Any, tensor: Any, result: Any) -> Any:
         result = cpu(tensor.view_as(tensor))
         _set(result, False)
     return result
+
+
+def _chosen_by_mask(tensor: Any, key: Any, *written: Any) -> bool:
+    """Whether a mask that counts says which elements of a tensor that does not count are taken, or written from another.
+
+    What is made in a step without saying where, `torch.arange(n)[mask]`, has to be the device's there, or the mask could not
+    index it: of that nothing tells here but the mask.
+    """
+    if not _is_tensor(tensor) or counts(tensor) or not all(_is_tensor(value) and value.dim() for value in written):
+        return False  # a number is filled in without a wait
+    masks = [k for k in (key if isinstance(key, tuple) else (key,)) if _is_tensor(k) and k.dim() > 0 and counts(k)]
+    return any(str(mask.dtype) in ("torch.bool", "torch.uint8") for mask in masks)
 
 
 def _is_tensor(value: Any) -> bool:

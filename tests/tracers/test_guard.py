@@ -130,6 +130,25 @@ def test_watch_counts_by_line(x: Any) -> None:
     assert str(watch) == "no line has synced"
 
 
+def test_a_mask_of_the_device_waits_whatever_it_indexes(x: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        mask, host = x != 0, torch.zeros(len(x))
+        assert not watch.count
+        torch.arange(len(x))[mask]
+        host[mask] = torch.ones(len(x))[mask]
+        host.masked_select(mask)
+        torch.masked_select(host, mask)
+        x[mask]
+        host[mask] = 0
+        host[torch.ones(len(x), dtype=torch.bool)]
+        host[1:, None][0]
+        assert sorted(line.op for line in watch.lines) == ["mask_read"] * 3 + ["mask_write"] + ["masked_select"] * 2
+        assert watch.count == 6
+    assert all(line.place is not None and line.place.path == __file__ for line in watch.lines)
+    with pytest.raises(SyncError, match=r"x\[mask\]|mask_read"), syncscope.forbid_syncs(dry=True):
+        host[x != 0]
+
+
 def test_a_watch_that_can_count_nothing_says_so(monkeypatch: pytest.MonkeyPatch, x: Any) -> None:
     monkeypatch.setattr("syncscope.tracers.watch.has_device", lambda: False)
     with syncscope.watch() as watch:
