@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.checks import message
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -43,13 +44,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     template = TEMPLATES.get(function.dotted(call.func) or "")
     if template is None:
         return None
-    said = check.msg if isinstance(check.msg, ast.Constant) and isinstance(check.msg.value, str) else None
+    said, changes = message(function, check.msg, call)
     draft = Draft(function)
-    draft.replace(
-        check, template, a=call.args[0], b=call.args[1], said=said or repr(" ".join(function.file.text(call).split()))
-    )
+    draft.replace(check, template, a=call.args[0], b=call.args[1], said=said)
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
-        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+        changes,
     )

@@ -9,6 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.checks import message
 from syncscope.codemod.patterns.reads import tensor_read, undone_between
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -50,7 +51,7 @@ EXAMPLES = (
 
         def step(x: torch.Tensor):
             loss = x.mean()
-            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(loss.item())')
+            torch._assert_async(torch.isfinite(loss), "the loss is gone")
             return loss
         """,
         Safety.SUGGEST,
@@ -80,7 +81,7 @@ EXAMPLES = (
         def step(x: torch.Tensor):
             loss = x.mean()
             torch._assert_async(torch.isfinite(loss), 'not math.isfinite(value)')
-            torch._assert_async(~torch.isnan(x).any(), 'torch.isnan(x).any().item()')
+            torch._assert_async(~torch.isnan(x).any(), "no numbers")
             return loss
         """,
         Safety.SUGGEST,
@@ -97,12 +98,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     definition = named if isinstance(named, ast.Assign) and named.value is read else None
     uses = function.seen_by(definition) if definition is not None else [read]
     statement = next((s for u in uses if isinstance(s := function.statement(u), (ast.If, ast.Assert))), None)
-    said: ast.Constant | None = None
+    said: ast.expr | None
     match statement:
         case ast.If(test=test, body=body, orelse=[]) if leaves(function, body):
-            wrong = True
-        case ast.Assert(test=test, msg=told):
-            wrong, said = False, told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
+            wrong, said = True, told_in(body)
+        case ast.Assert(test=test, msg=said):
+            wrong = False
         case _:
             return None
     if caught(function, statement):
@@ -110,7 +111,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     inside = {id(n) for n in ast.walk(statement)}
     if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
         return None
-    words = repr(" ".join(function.file.text(test).split()))
+    words, changes = message(function, said, test, uses)
     if (negated := seen(function, test, "not {it}")) is not None:
         test, wrong = negated["it"], not wrong
     good = asked_of(function, test, uses, wrong)
@@ -119,11 +120,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said or words)
+    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=words)
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
-        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+        changes,
     )
 
 
@@ -138,6 +139,25 @@ def leaves(function: Function, body: list[ast.stmt]) -> bool:
         case ast.Expr(value=ast.Call(func=ended)):
             return function.dotted(ended) in ("sys.exit", "exit", "quit")
     return False
+
+
+def told_in(body: list[ast.stmt]) -> ast.expr | None:
+    """What a block that `leaves` says: the error's own words, or what it prints before; of more than that the first call."""
+    calls = [call for each in body if (call := _call(each)) is not None and call.args]
+    if not calls:
+        return None
+    return calls[0].args[0] if len(calls) == 1 and len(calls[0].args) == 1 else calls[0]
+
+
+def _call(statement: ast.stmt) -> ast.Call | None:
+    match statement:
+        case ast.Raise(exc=ast.Call() as call):
+            return call
+        case ast.Expr(value=ast.Call(func=ast.Name(id="exit" | "quit") | ast.Attribute(attr="exit"))):
+            return None
+        case ast.Expr(value=ast.Call() as call):
+            return call
+    return None
 
 
 def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong: bool) -> str | None:

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
+from syncscope.codemod.patterns.checks import message
 from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -32,6 +33,23 @@ EXAMPLES = (
         Safety.SUGGEST,
         "x: finite[n]",
     ),
+    Example(
+        """
+        import torch
+
+        def ordered(x: torch.FloatTensor, name: str):
+            assert (x[1:] > x[:-1]).all(), "{} must increase".format(name)  # !
+            return x * 2
+        """,
+        """
+        import torch
+
+        def ordered(x: torch.FloatTensor, name: str):
+            torch._assert_async((x[1:] > x[:-1]).all(), "{} must increase".format(name))
+            return x * 2
+        """,
+        Safety.SUGGEST,
+    ),
 )
 
 
@@ -49,13 +67,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None
     if condition is None:
         return None
-    text: ast.expr | str = repr(" ".join(function.file.text(test).split()))
-    if isinstance(said, ast.Constant) and isinstance(said.value, str):
-        text = said
+    text, changes = message(function, said, test)
     draft = Draft(function)
     draft.replace(statement, f"torch._assert_async({condition}, {{said}})", said=text, **holes(test))
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
-        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+        changes,
     )

@@ -1,0 +1,53 @@
+"""A check that the device makes says what the check on the host said, or names what it no longer says."""
+
+from textwrap import dedent
+
+import pytest
+from rules.driver import HEAD, fixed
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check
+from syncscope.model.finding import Safety
+
+LEFT_OUT = "its message is left out"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['f"{name} is gone"', '"{} is gone".format(name)', '"%s is gone" % name', '"it " + "is gone"', '"it is gone"'],
+)
+@pytest.mark.parametrize(
+    "written",
+    [
+        "assert x.isfinite().all(), {said}",
+        "if x.isnan().any():\n        raise ValueError({said})",
+        "if x.isnan().any().item():\n        raise ValueError({said})",
+        "assert torch.equal(x, y), {said}",
+    ],
+)
+def test_a_message_of_the_host_is_kept(said: str, written: str) -> None:
+    code = f"def f(x: torch.Tensor, y: torch.Tensor, name: str):\n    {written.format(said=said)}\n    return x\n"
+    assert f", {said})\n" in fixed(HEAD + code, allowed=set(Safety))
+    assert not any(LEFT_OUT in changes for changes in offered(code))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'assert x.isfinite().all(), f"gone: {x}"',
+        'assert torch.equal(x, y), "gone: {}".format(x.max())',
+        "assert x.isfinite().all(), why",
+        'value = x.mean().item()\n    if math.isnan(value):\n        raise ValueError(f"gone: {value}")',
+        'value = x.mean().item()\n    if math.isnan(value):\n        print("gone", value)\n        sys.exit(1)',
+    ],
+)
+def test_what_is_no_longer_said_is_named(written: str) -> None:
+    assert any(
+        LEFT_OUT in changes for changes in offered(f"def f(x: torch.Tensor, y: torch.Tensor, why):\n    {written}\n")
+    )
+
+
+def offered(code: str) -> list[str]:
+    """What the fixes for a file change, in words."""
+    whole = f"import math\nimport sys\nimport torch\n\n{dedent(code)}".encode()
+    return [f.fix.changes for f in check("x.py", whole, Config(all=True)).findings if f.fix]
