@@ -32,6 +32,7 @@ BUSY = frozenset(
 MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to ask for
 LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
 """Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
+QUICK = ("torch.", "math.", "logging.", "warnings.")
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 
@@ -186,7 +187,9 @@ def _keeps_busy(function: Function, node: ast.AST, long: frozenset[str] = BUSY) 
         return long is BUSY and isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
     name = function.dotted(node.func)
     if name is not None:
-        known = name.startswith(("torch.", "math.", "logging.", "warnings.")) or hasattr(builtins, name)
+        known = name.startswith(QUICK) or hasattr(builtins, name)
+        if name.startswith("numpy."):  # which asks nothing of the device, but may take long itself
+            known = long is BUSY or all(function.fact(each).kind is Value.SCALAR for each in node.args)
         return not known or name.rpartition(".")[2] in long
     if not isinstance(node.func, ast.Attribute):
         return True

@@ -13,7 +13,7 @@ from syncscope.linter.config import LEAST
 from syncscope.linter.sizes import is_brought_along, is_size
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
@@ -80,7 +80,7 @@ def beside_others(
     for finding, site in reversed(pairs):
         if id(site) in beside or is_safe(finding) or not (finding.fix or site.op in NOTED):
             continue
-        later = (s for s in followed_by(view, site) if stays(finding, site, s, states, before))
+        later = (s for s in followed_by(view, site) if stays(finding, site, s, states, before, view.code))
         found = next((s for s in later if not leads_to(site, s, beside)), None)
         if found is not None:
             beside[id(site)] = found
@@ -109,12 +109,28 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
     if first.fix is None or not first.heat.whole:
         return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
-    words = view.code[finding.span.start : finding.span.end].decode()
-    gone = (edit for edit in first.fix.edits if words not in edit.text)  # else it is only written down again
+    gone = (edit for edit in first.fix.edits if not written_again(edit, site, view.code))
     return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in gone)
 
 
-def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site]) -> bool:
+def written_again(edit: Edit, site: Site, code: bytes) -> bool:
+    """Whether an edit that a wait stands in writes it down again, perhaps of something else: `y.sum().item()` is still read."""
+    old = code[edit.span.start : edit.span.end].decode()
+    if code[site.span.start : site.span.end].decode() in edit.text:
+        return True
+    match site.node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            word = f".{name}("
+        case ast.Call(func=ast.Name(id=name)):
+            word = f"{name}("
+        case _:
+            return False
+    return edit.text.count(word) >= old.count(word)
+
+
+def stays(
+    finding: Finding, site: Site, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site], code: bytes
+) -> bool:
     """Whether what waits after a finding does so whether that is mended or not."""
     other = states.get(id(after))
     if elsewhere(after, site):
@@ -123,7 +139,8 @@ def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Findin
         return False
     if finding.fix is None:
         return other.fix is None and other.heat.whole and id(after) not in before  # one of both is told
-    if any(edit.span.start < other.span.end and other.span.start < edit.span.end for edit in finding.fix.edits):
+    near = (edit for edit in finding.fix.edits if edit.span.start < other.span.end and other.span.start < edit.span.end)
+    if any(not written_again(edit, after, code) for edit in near):
         return False
     return other.fix is None or not other.heat.whole or id(after) in before
 

@@ -104,3 +104,32 @@ def test_an_allow_silences_it_and_is_used(door):
         "net.py", code.replace("if (x > 1).any():", "if (x > 1).any():  # syncscope: allow[tensor-in-condition]")
     )
     assert door("lint", "net.py").out == ""
+
+
+@pytest.mark.parametrize("around", ["{}", "np.degrees({})"])
+def test_what_numpy_makes_of_a_number_lies_between_two_waits_like_nothing(door, around):
+    read = "        self.{0} = " + around.format("torch.{0}(x).item()") + "\n"
+    code = (
+        "import numpy as np\nimport torch\n\n\nclass Miner(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+    )
+    door.write("x.py", code + "".join(read.format(name) for name in ("mean", "min", "max")) + "        return x\n")
+    ran = door("lint", "--format", "json", "x.py")
+    kinds = [(f["line"], f["worth"]["kind"]) for f in json.loads(ran.out)]
+    assert kinds == [(7, "first"), (8, "follows"), (9, "follows")]
+
+
+def test_a_rewrite_within_what_is_read_all_the_same_wins_nothing(door):
+    code = """
+        import torch
+
+        class Stats(torch.nn.Module):
+            def forward(self, x: torch.Tensor):
+                keep = x > 0
+                self.mean = torch.mean(x[keep]).item()
+                return x
+    """
+    door.write("x.py", code)
+    ran = door("lint", "x.py")
+    assert [(line, rule) for _, line, rule in ran.lines] == [(7, "host-read")]
+    assert "(line 7 waits right after, and stays) [boolean-mask-read]" in ran.out
+    assert "comprehension" not in door("lint", "--diff", "x.py").out
