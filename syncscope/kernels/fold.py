@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
-from syncscope.kernels.device import device, is_gpu
+from syncscope.kernels.device import device, fp64, is_gpu
 from syncscope.kernels.elementwise import c_storage, compute_dtype, load, storable, store
+from syncscope.kernels.generate.text import template
 from syncscope.kernels.operators import NotNative
 from syncscope.kernels.walks import collapse
 
@@ -25,6 +26,8 @@ TEAMS = is_gpu  # whether several items work on one output, as GPUs like it; els
 _TEAM_GROUP = 256
 _GROUP = 16
 _LANES = 8
+_WAYS, _LONG = 8, 64  # states of an output that has so many elements
+_PART = 64  # elements that enter a state before it is put to the others
 _RANK = 2  # kept and reduced dimensions, after collapsing, that the kernel walks; what has more is copied first
 
 
@@ -41,6 +44,7 @@ class Fold:
     better: str = ""  # with a place: whether `other` beats `acc`
 
 
+_ADDED = "acc + other"
 _LOWEST, _HIGHEST = "LOWEST", "HIGHEST"
 # A NaN wins against all; of equals the first wins.
 _MORE = (
@@ -52,26 +56,24 @@ _LESS = (
 FOLDS = {
     fold.name: fold
     for fold in (
-        Fold("sum", "0", "x", "acc + other"),
-        Fold("mean", "0", "x", "acc + other", "acc / count"),
+        Fold("sum", "0", "x", _ADDED),
+        Fold("mean", "0", "x", _ADDED, "acc / count"),
         Fold("prod", "1", "x", "acc * other"),
-        Fold("nansum", "0", "x != x ? 0 : x", "acc + other"),
-        Fold("amax", _LOWEST, "x", "acc != acc ? acc : other != other ? other : acc > other ? acc : other"),
-        Fold("amin", _HIGHEST, "x", "acc != acc ? acc : other != other ? other : acc < other ? acc : other"),
-        Fold("any", "0", "x != 0", "acc || other"),
-        Fold("all", "1", "x != 0", "acc && other"),
-        Fold("count_nonzero", "0", "x != 0", "acc + other"),
+        Fold("nansum", "0", "x != x ? 0 : x", _ADDED),
+        Fold("amax", _LOWEST, "x", "acc > other || acc != acc ? acc : other"),
+        Fold("amin", _HIGHEST, "x", "acc < other || acc != acc ? acc : other"),
+        Fold("any", "0", "x != 0", "(acc != 0) | (other != 0)"),
+        Fold("all", "1", "x != 0", "(acc != 0) & (other != 0)"),
+        Fold("count_nonzero", "0", "x != 0", _ADDED),
         Fold("argmax", _LOWEST, "x", "", place=True, better=_MORE),
         Fold("argmin", _HIGHEST, "x", "", place=True, better=_LESS),
         Fold("max", _LOWEST, "x", "", place=True, better=_MORE),
         Fold("min", _HIGHEST, "x", "", place=True, better=_LESS),
-        Fold("norm_0", "0", "x != 0", "acc + other"),
-        Fold("norm_1", "0", "x < 0 ? -x : x", "acc + other"),
-        Fold("norm_2", "0", "x * x", "acc + other", "sqrt(acc)"),
-        Fold(
-            "norm_inf", "0", "x < 0 ? -x : x", "acc != acc ? acc : other != other ? other : acc > other ? acc : other"
-        ),
-        Fold("sum_of_squares", "0", "x * x", "acc + other"),
+        Fold("norm_0", "0", "x != 0", _ADDED),
+        Fold("norm_1", "0", "x < 0 ? -x : x", _ADDED),
+        Fold("norm_2", "0", "x * x", _ADDED, "sqrt(acc)"),
+        Fold("norm_inf", "0", "x < 0 ? -x : x", "acc > other || acc != acc ? acc : other"),
+        Fold("sum_of_squares", "0", "x * x", _ADDED),
     )
 }
 _LIMITS = {
@@ -94,12 +96,13 @@ def _source(
     first: bool,
     last: bool,
     lanes: int,
+    ways: int,
     team: Team | None,
 ) -> str:
     """One stage. The first reads elements and the last writes results; between them lie states, and places if wanted.
 
     Without a team an item makes `lanes` neighbouring outputs: down the columns of a matrix it would otherwise fetch a line of
-    the cache for each element.
+    the cache for each element. Or it makes one, from `ways` states.
     """
     low, high = _LIMITS[state]
     dims = [f"uint {p}{d}" for p in ("n", "r") for d in range(_RANK)]
@@ -115,14 +118,14 @@ def _source(
     if fold.place and not writes_place_only:
         parameters += ["__global long *places", "long places_at"]
     parameters += ["long count", "uint outputs", "uint shares", "uint length", *dims, *steps]
-    read = load(inside, "in", "from + lane", state) if first else "in[from]"
+    read = load(inside, "in", "spot", state) if first else "in[spot]"
     start = fold.start.replace("LOWEST", f"({low})").replace("HIGHEST", f"({high})")
     meet = (
         f"if (none || {fold.better}) {{ acc = other; at = other_at; none = 0; }}"
         if fold.place
         else f"acc = {fold.meet};"
     )
-    place = "const long other_at = " + ("k" if first else "in_places[from]") + "; " if fold.place else ""
+    place = "const long other_at = " + ("k" if first else "in_places[spot]") + "; " if fold.place else ""
     out_index = "out_at + o + lane" if last else "out_at + (o + lane) * shares + share"
     writes = []
     if writes_place_only:
@@ -134,7 +137,10 @@ def _source(
     if fold.place and not writes_place_only:
         writes.append(f"places[{out_index.replace('out_at', 'places_at')}] = at;")
     enter = f"const {state} x = {read}; const {state} other = {fold.enter if first else 'x'}; {place}{meet}"
-    body = _alone(fold, state, start, enter, lanes) if team is None else _in_team(fold, state, start, enter, meet, team)
+    if team is None:
+        body = _alone(fold, state, start, enter, lanes, ways)
+    else:
+        body = _in_team(fold, state, start, enter, meet, team)
     return f"""
 __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(parameters)}) {{
 {body}
@@ -144,78 +150,53 @@ __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(paramete
 """
 
 
-_PLACE = "    long at = 0x7fffffffffffffffL;\n    int none = 1;"
+_PLACE = "long at = 0x7fffffffffffffffL; int none = 1;"
 
 
-def _alone(fold: Fold, state: str, start: str, enter: str, lanes: int) -> str:
+def _alone(fold: Fold, state: str, start: str, enter: str, lanes: int, ways: int) -> str:
     """An item walks all elements of its outputs."""
-    return f"""
-    const uint i = get_global_id(0);
-    if (i >= outputs / {lanes} * shares) return;
-    const uint o = i / shares * {lanes}, share = i % shares;
-    const uint o1 = o % n1, o0 = o / n1;
-    const long base = in_at + (long)o0 * ns0 + (long)o1 * ns1;
-    {state} states[{lanes}];
-    for (int lane = 0; lane < {lanes}; lane++) states[lane] = {start};
-{_PLACE if fold.place else ""}
-    const uint begin = share * length, end = min(begin + length, (uint)(r0 * r1));
-    uint k0 = begin / r1, k1 = begin % r1;
-    for (uint k = begin; k < end;) {{
-        const uint run = min(end - k, r1 - k1);
-        long from = base + (long)k0 * rs0 + (long)k1 * rs1;
-        for (const uint stop = k + run; k < stop; k++, from += rs1) {{
-#pragma unroll
-            for (int lane = 0; lane < {lanes}; lane++) {{
-                {state} acc = states[lane];
-                {enter}
-                states[lane] = acc;
-            }}
-        }}
-        k0++;
-        k1 = 0;
-    }}
-    for (int lane = 0; lane < {lanes}; lane++) {{
-        const {state} acc = states[lane];"""
+    if max(lanes, ways) == 1:
+        return template("fold_single")(state=state, start=start, enter=enter, place=_PLACE if fold.place else "")
+    states = max(lanes, ways)
+
+    def walk(step: str) -> str:
+        here = "from + j" if lanes > 1 or step == "1" else f"from + j * {step}"
+        each = f"const long spot = {here}; {state} acc = states[j]; {enter} states[j] = acc;"
+        head = f"for (; k + {ways} <= stop; k += {ways}, from += {ways} * {step})"
+        return f"{head}\n#pragma unroll\nfor (int j = 0; j < {states}; j++) {{ {each} }}"
+
+    walks = walk("rs1")
+    if ways > 1:
+        last = f"const long spot = from; {state} acc = states[0]; {enter} states[0] = acc;"
+        walks = f"if (rs1 == 1) {{ {walk('1')} }}\nelse {{ {walks} }}\nfor (; k < stop; k++, from += rs1) {{ {last} }}"
+    wide = "double" if fold.meet == _ADDED and state == "float" and fp64 else state
+    return template("fold_alone")(
+        lanes=lanes,
+        ways=ways,
+        states=states,
+        state=state,
+        wide=wide,
+        start=start,
+        part=_PART * ways,
+        walk=walks,
+        meet=fold.meet,
+    )
 
 
 def _in_team(fold: Fold, state: str, start: str, enter: str, meet: str, team: Team) -> str:
-    """`deep` items share an output and a work-group has `wide` outputs: neighbours read neighbours, whichever way they lie."""
-    lid = "const uint me = get_local_id(0);"
+    """`deep` items share an output."""
+    next_ = 1 if team.along else team.wide
+    places = f"__local long spots[{team.wide * team.deep}]; __local int nones[{team.wide * team.deep}];"
     where = (
         f"x = me / {team.deep}, y = me % {team.deep}" if team.along else f"x = me % {team.wide}, y = me / {team.wide}"
     )
-    next_ = 1 if team.along else team.wide
-    places = fold.place
-    return f"""
-    __local {state} states[{team.wide * team.deep}];
-    {f"__local long spots[{team.wide * team.deep}]; __local int nones[{team.wide * team.deep}];" if places else ""}
-    {lid}
-    const uint {where}, o = get_group_id(0) * {team.wide} + x, share = get_group_id(1), lane = 0;
-    const long base = in_at + (long)(o / n1) * ns0 + (long)(o % n1) * ns1;
-    {state} acc = {start};
-{_PLACE if places else ""}
-    const uint begin = share * length + y, end = o < outputs ? min(share * length + length, (uint)(r0 * r1)) : 0;
-    uint k0 = begin / r1, k1 = begin % r1;
-    const uint step0 = {team.deep} / r1, step1 = {team.deep} % r1;
-    for (uint k = begin; k < end; k += {team.deep}) {{
-        const long from = base + (long)k0 * rs0 + (long)k1 * rs1;
-        {enter}
-        k0 += step0;
-        k1 += step1;
-        if (k1 >= r1) {{ k1 -= r1; k0++; }}
-    }}
-    for (uint half_ = {team.deep} / 2; half_; half_ /= 2) {{
-        states[me] = acc;
-        {"spots[me] = at; nones[me] = none;" if places else ""}
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (y < half_{f" && !nones[me + half_ * {next_}]" if places else ""}) {{
-            const {state} other = states[me + half_ * {next_}];
-            {f"const long other_at = spots[me + half_ * {next_}];" if places else ""}
-            {meet}
-        }}
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }}
-    if (y == 0 && o < outputs) {{"""
+    return template("fold_team")(
+        state=state, wide=team.wide, deep=team.deep, where=where, start=start, enter=enter, next=next_, meet=meet,
+        places=places if fold.place else "", place=_PLACE if fold.place else "",
+        leave="spots[me] = at; nones[me] = none;" if fold.place else "",
+        there=f" && !nones[me + half_ * {next_}]" if fold.place else "",
+        other_place=f"const long other_at = spots[me + half_ * {next_}];" if fold.place else "",
+    )  # fmt: skip
 
 
 class Team(NamedTuple):
@@ -287,7 +268,8 @@ def fold(
         if what.place:
             spots = storage.empty([outputs * shares], torch.int64)
             middle += [storage.buffer(spots), 0]
-        shared = _source(what, c_state, x.dtype, out.dtype, True, False, lanes, team)
+        ways = _ways(what, c_state, lanes, length)
+        shared = _source(what, c_state, x.dtype, out.dtype, True, False, lanes, ways, team)
         _launch(
             shared, f"{which}_{c_state}_shares", source + middle, count, outputs, lanes, shares, length, dims_and_steps, team
         )  # fmt: skip
@@ -299,8 +281,8 @@ def fold(
         team = _team(outputs, shares, True) if TEAMS else None
     else:
         first, length = True, count
-    _launch(_source(what, c_state, x.dtype, out.dtype, first, True, lanes, team), f"{which}_{c_state}", source + target,
-            count, outputs, lanes, 1, length, dims_and_steps, team)  # fmt: skip
+    text = _source(what, c_state, x.dtype, out.dtype, first, True, lanes, _ways(what, c_state, lanes, length), team)
+    _launch(text, f"{which}_{c_state}", source + target, count, outputs, lanes, 1, length, dims_and_steps, team)
 
 
 def _launch(
@@ -329,6 +311,12 @@ def _shares(outputs: int, count: int, team: Team | None) -> int:
         return wanted if wanted > 2 else 1  # two are as long as one and the second launch
     wanted = -(-int(device.max_compute_units) * 8 * _GROUP // outputs)
     return max(1, min(wanted, count // 256, 4096))
+
+
+def _ways(what: Fold, state: str, lanes: int, length: int) -> int:
+    """States of one output. What is made of integers comes to the same in any order, which compilers know."""
+    whole = state not in ("float", "double")
+    return 1 if TEAMS or what.place or lanes > 1 or whole or length < _LONG else _WAYS
 
 
 def _padded(values: list[int], filler: int) -> list[int]:
