@@ -103,7 +103,12 @@ def project(roots: tuple[str, ...]) -> Tracked:
 
 def is_silent(path: str, raw: bytes) -> bool:
     """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us."""
-    return MENTION not in raw and not suppressions.ours(raw) and not speaks_of_opencl(path, raw)
+    return not _mentions(raw) and not suppressions.ours(raw) and not speaks_of_opencl(path, raw)
+
+
+def _mentions(raw: bytes) -> bool:
+    """Whether a file speaks of torch, also in UTF-16, which Python cannot read, and which is said of it."""
+    return MENTION in raw or (b"\0" in raw[:4] and MENTION in raw.replace(b"\0", b""))
 
 
 def speaks_of_opencl(path: str, raw: bytes) -> bool:
@@ -308,8 +313,6 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
             continue
         try:
             message = own_rules.of_kind(rule.message(site, view), str, "message")
-        except (RecursionError, MemoryError):
-            raise
         except Exception as error:
             own_rules.failed(name, rule, error, site, source.path)
             continue
@@ -374,10 +377,8 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
             is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
         ):
             fix = mended(rule, site, function, compiles=True)
-    except (CannotRewrite, RecursionError, MemoryError) as why:
-        if isinstance(why, CannotRewrite):
-            return finding
-        raise
+    except CannotRewrite:
+        return finding
     except Exception as error:
         own_rules.failed(finding.rule, rule, error, site, source.path)
         return finding

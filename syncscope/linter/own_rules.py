@@ -14,8 +14,8 @@ FAILED: dict[str, str] = {}  # what failed in the file at hand, in words, and th
 
 
 def failed(name: str, rule: Rule, error: Exception, site: Site, path: str) -> None:
-    """Note what a user's rule raised; a rule of ours that raises is a bug, and raises on."""
-    if is_ours(rule):
+    """Note what a user's rule raised. Of ours it is a bug, and raises on; so does what is nested too deeply for either."""
+    if is_ours(rule) or isinstance(error, (RecursionError, MemoryError)):
         raise error
     file = getattr(rule, "__file__", None) or name
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]

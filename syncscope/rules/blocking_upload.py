@@ -63,7 +63,7 @@ def message(site: Site, view: View) -> str | None:
     if site.fact.kind is Value.MODULE:
         return f"{view.quote(site.node)} copies the parameters of a module from the host, and waits for each"
     there = made_of_constants(site, view) or _made_of_calls(site, view)
-    instead = "make it there" if there else "pin the memory and say non_blocking=True"
+    instead = "make it there, or say non_blocking=True" if there else "pin the memory and say non_blocking=True"
     return f"{view.quote(site.node)} copies from the host and waits for it: {instead}"
 
 

@@ -28,6 +28,8 @@ RuntimeError.
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
@@ -104,5 +106,21 @@ EXAMPLES = (
 )
 
 
+def _asked(site: Site) -> ast.AST:
+    """What is asked for its truth; of `a < b < c` all but the last comparison, each by itself."""
+    match site.node, site.operand:
+        case ast.Compare(left=first, ops=ops, comparators=others) as whole, ast.expr() as operand if (
+            operand is not whole
+        ):
+            sides = [first, *others]
+            at = sides.index(operand) if operand in sides[:-1] else -1
+            if at >= 0 and not isinstance(ops[at], (ast.In, ast.NotIn)):
+                left, right = sides[at], sides[at + 1]
+                part = ast.Compare(left, [ops[at]], [right], lineno=left.lineno, col_offset=left.col_offset)
+                part.end_lineno, part.end_col_offset = right.end_lineno, right.end_col_offset
+                return part
+    return site.operand or site.node
+
+
 def message(site: Site, view: View) -> str | None:
-    return f"{view.quote(site.operand or site.node)} is computed on the device: Python waits for it to know which way to go"
+    return f"{view.quote(_asked(site))} is computed on the device: Python waits for it to know which way to go"

@@ -49,7 +49,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     if mark is None:
         return (yield)
     if len(mark.args) != 1 or not isinstance(mark.args[0], int):
-        raise pytest.UsageError(f"{pyfuncitem.nodeid}: max_syncs takes one number: @pytest.mark.max_syncs(2)")
+        pytest.fail(f"{pyfuncitem.nodeid}: max_syncs takes one number: @pytest.mark.max_syncs(2)", pytrace=False)
     from syncscope.tracers import dry_run, guard
     from syncscope.tracers.watch import watch
 
@@ -61,7 +61,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     if found.count > mark.args[0]:
         files = dict.fromkeys(os.path.relpath(line.place.path) for line in found.lines if line.place)
         hint = f"\nhint: syncscope lint {' '.join(files)}    shows what to write instead" if files else ""
-        said = f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{_told(found, pyfuncitem.config)}{hint}"
+        most = f"at most {mark.args[0]} {'is' if mark.args[0] == 1 else 'are'} allowed"
+        said = f"{_syncs(found.count)}, {most}:\n{_told(found, pyfuncitem.config)}{hint}"
         pytest.fail(said, pytrace=False)
     return result
 
@@ -76,6 +77,10 @@ def pytest_runtest_makereport(
     if report.failed and found is not None:
         report.sections.append(("lines that made the host wait", _told(found, item.config)))
     return report
+
+
+def _syncs(count: int) -> str:
+    return "1 sync" if count == 1 else f"{count} syncs"
 
 
 def _told(found: Watch, config: pytest.Config) -> str:

@@ -118,3 +118,12 @@ def test_what_is_called_like_nothing_that_is_linted_is_left_out_and_named(door):
 def test_a_program_that_is_named_is_linted_whatever_it_is_called(door, name):
     door.write(name, f"#!/usr/bin/env python3\n{READS}")
     assert door("lint", name).lines == [(name, 12, "host-read")]
+
+
+def test_a_file_in_utf_16_is_no_python_and_is_said_so(door):
+    for name, encoding in (("a.py", "utf-16"), ("b.py", "utf-16-le"), ("c.py", "utf-16-be")):
+        door.write(name, READS.encode(encoding))
+    door.write("d.py", "# nothing of the kind".encode("utf-16"))
+    ran = door("lint")
+    assert [(path, rule) for path, _, rule in ran.lines] == [(f"{name}.py", "syntax-error") for name in "abc"]
+    assert ran.code == 1

@@ -347,3 +347,8 @@ def test_a_safe_fix_is_none_where_the_same_place_is_waited_for_all_the_same(door
 
     assert fixes(code) == [None]
     assert fixes(code.replace("torch.argmin(v)", "0")) == ["safe"]
+
+
+def test_of_a_chain_the_comparison_that_is_asked_is_quoted(door):
+    door.write("x.py", "import torch\n\n\ndef forward(a: torch.Tensor, b: torch.Tensor):\n    return a < b < a + 1\n")
+    assert ": tensor-in-condition: `a < b` is computed on the device" in door("lint", "--format", "concise", "x.py").out

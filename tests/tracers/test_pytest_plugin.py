@@ -65,7 +65,7 @@ def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest_subprocess(*plugin, "--strict-markers", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=4, failed=4, warnings=1)
     text = done.stdout.str()
-    assert "3 syncs, at most 1 are allowed:" in text
+    assert "3 syncs, at most 1 is allowed:" in text
     (beyond,) = re.findall(r"test_marks_and_the_fixture.py:15: item, 3 times.*\n(.*)", text)
     assert "host-read" in beyond
     assert beyond.endswith("syncscope explain host-read"), "each line beyond the limit names its rule"
