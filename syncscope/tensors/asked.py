@@ -9,6 +9,8 @@ from syncscope.heat import arms
 from syncscope.model.fact import Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
+from syncscope.project.modules import Class, Module
+from syncscope.project.names import ancestry, lookup
 from syncscope.project.syntax import dotted, statements, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
@@ -59,22 +61,53 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
             return any(_is_off(frame, part) for part in parts)
         case ast.Name(id=name):
             given = _default(function.node, name) if function is not None else None
-            return _says_off(frame, given, name) if given is not None else _number(frame, test) is False
+            return _says_off(frame.module, given, name) if given is not None else _number(frame, test) is False
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
-            built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
-            kept = _kept(cls.node).get(f"self.{name}", ())
-            if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
-                return False
-            given = _default(built, kept[0].id) if isinstance(kept[0], ast.Name) else None
-            return _says_off(frame, given or kept[0], name)
+            keeps = next((each for each in ancestry(cls) if f"self.{name}" in _kept(each.node)), None)
+            return keeps is not None and _is_kept_off(keeps, name)
     return False
 
 
-def _says_off(frame: Frame, given: ast.expr, name: str) -> bool:
-    """Whether this is a constant of the file that is False, or `False` for a flag by which people ask for more to look at."""
-    if isinstance(given, ast.Constant):
-        return given.value is False and conventions.looks_closer(name)
-    return _number(frame, given) is False
+def _is_kept_off(cls: Class, name: str) -> bool:
+    """Whether a class sets a flag once, and to what is off, where nobody says otherwise to its `__init__`."""
+    built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
+    kept = _kept(cls.node)[f"self.{name}"]
+    if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
+        return False
+    given = _unless_given(kept[0])
+    default = _default(built, given.id) if isinstance(given, ast.Name) else None
+    return _says_off(cls.module, default or given, name)
+
+
+def _unless_given(node: ast.expr) -> ast.expr:
+    """`A` of `A if flag is None else flag`, or of `flag if flag is not None else A`; else what stands there."""
+    match node:
+        case ast.IfExp(
+            test=ast.Compare(left=asked, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)])
+        ):
+            default, given = (node.body, node.orelse) if isinstance(op, ast.Is) else (node.orelse, node.body)
+            return default if ast.dump(given) == ast.dump(asked) else node
+    return node
+
+
+def _says_off(module: Module, given: ast.expr, name: str) -> bool:
+    """Whether this is a constant of a file that is False, or `False` for a flag by which people ask for more to look at."""
+    match given:
+        case ast.Constant(value=value):
+            return value is False and conventions.looks_closer(name)
+        case ast.Name(id=constant):
+            return _number_at_top(module, constant) is False
+        case ast.Attribute(value=ast.Name(id=of), attr=constant):
+            other = lookup(module, of).ref
+            return isinstance(other, Module) and _number_at_top(other, constant) is False
+    return False
+
+
+def _number_at_top(module: Module, name: str) -> int | None:
+    """A whole number that a name of a file is given once."""
+    given = _given(module.tree).get(name, ())
+    value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
 
 
 @lru_cache(maxsize=8)  # asked for each test in a class behind which something waits

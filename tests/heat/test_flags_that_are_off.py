@@ -3,6 +3,9 @@
 import pytest
 from heat.hot_lines import heat
 
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check_file
+
 SOURCE = """import torch
 from torch import nn
 
@@ -62,3 +65,46 @@ def test_flags_that_are_off_by_a_constant_or_as_a_default_are_cold() -> None:
 def test_a_constant_that_the_file_sets_again_is_none(more: str, told: str) -> None:
     line = next(n for n, row in enumerate(SOURCE.splitlines(), 1) if "norm" in row)
     assert heat((SOURCE + more).encode(), "losses.py")[line] == told
+
+
+BASE = """import torch
+
+from . import settings
+
+
+class Base(torch.nn.Module):
+    def __init__(self, collect_stats=None, scaled=None):
+        super().__init__()
+        self.collect_stats = settings.COLLECT_STATS if collect_stats is None else collect_stats
+        self.scaled = scaled if scaled is not None else settings.SCALED
+"""
+DERIVED = """import torch
+
+from .base import Base
+
+
+class Loss(Base):
+    def __init__(self, width, **others):
+        super().__init__(**others)
+        self.width = width
+
+    def forward(self, x: torch.Tensor):
+        if self.collect_stats:
+            self.a = x.min().item()
+        if self.scaled:
+            self.b = x.max().item()
+        return x
+"""
+
+
+def test_a_flag_that_a_base_of_another_file_sets_to_a_constant_of_a_third(tmp_path) -> None:
+    for name, text in (
+        ("__init__", ""),
+        ("base", BASE),
+        ("loss", DERIVED),
+        ("settings", "import logging\n\nCOLLECT_STATS = False\nSCALED = True\n"),
+    ):
+        (tmp_path / "losses").mkdir(exist_ok=True)
+        (tmp_path / "losses" / f"{name}.py").write_text(text)
+    found = check_file(str(tmp_path / "losses" / "loss.py"), Config(all=True)).findings
+    assert [(f.place.line, f.hot) for f in found] == [(13, False), (15, True)]
