@@ -254,6 +254,22 @@ def said_at(name: str, config: Config) -> str:
     return f"{shown(config.file)}:{text.count(chr(10), 0, found.start()) + 1}: " if found else ""
 
 
+def nowhere(config: Config) -> list[str]:
+    """A line for each pattern of `per-file-ignores` that names a file or folder that is not there: misspelt, or moved since."""
+    found = []
+    for pattern, _ in config.per_file_ignores:
+        plain = re.match(r"[^*?\[\\]*", pattern)
+        named = plain[0] if plain else ""
+        named = named if named == pattern else named.rpartition("/")[0]
+        if (
+            "/" in pattern.rstrip("/")
+            and named.strip("/")
+            and not os.path.lexists(os.path.join(config.root, named.strip("/")))
+        ):
+            found.append(f"{said_at(pattern, config)}per-file-ignores has {pattern!r}, and there is no {named}")
+    return found
+
+
 def shown(path: str) -> str:
     """A path as messages name it: from here where it is below."""
     here = os.path.relpath(path)

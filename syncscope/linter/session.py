@@ -12,7 +12,7 @@ from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import baseline, engine, own_rules, rulesets
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import BUILT_IN, Config, said_at
+from syncscope.linter.config import BUILT_IN, Config, nowhere, said_at
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
@@ -251,6 +251,7 @@ def gather(
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
     linted = Linted(files, done, [*files.problems, *problems(done)])
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
+    linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config)))
     if files.strange:
         first, others = files.strange[0], len(files.strange) - 1
         linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)

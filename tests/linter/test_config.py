@@ -144,3 +144,17 @@ def test_the_docs_show_every_key_and_only_these():
     table = tomllib.loads(shown)["tool"]["syncscope"]["lint"]
     assert set(table) == set(KEYS)
     assert parsed(table, "pyproject.toml", shown).min_confidence == "medium"
+
+
+def test_a_pattern_whose_folder_is_not_there_is_named(door):
+    patterns = ("nothere/**", "scripts/**", "src/gone.py", "src/train.py", "gone.py", "*/other/*.py", "src/ol[d]/x.py")
+    door.write(
+        "pyproject.toml", table("per-file-ignores = { " + ", ".join(f'"{p}" = ["ALL"]' for p in patterns) + " }")
+    )
+    for name in ("scripts/a.py", "src/train.py"):
+        door.write(name, READS)
+    ran = door("lint")
+    assert ran.code == 0
+    assert "note: pyproject.toml:5: per-file-ignores has 'nothere/**', and there is no nothere\n" in ran.err
+    assert "per-file-ignores has 'src/gone.py', and there is no src/gone.py\n" in ran.err
+    assert ran.err.count("per-file-ignores") == 2
