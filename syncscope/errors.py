@@ -16,3 +16,10 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n hint: {self.hint}" if self.hint else self.message
+
+
+def in_words(error: BaseException) -> str:
+    """What happened, in one line: what we say on purpose, else the error's type and text."""
+    if isinstance(error, UserError):
+        return " ".join(error.message.split())
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

@@ -51,8 +51,10 @@ def trace(
     allocated and freed on `ocl`, CUDA and ROCm and on which line, some microseconds each: memory over time, and what made it
     the most. The trace is written also where the block raises.
 
+    What cannot be recorded or written ends no program: a line on standard error says so, and what there is is kept.
+
     Raises:
-        UserError: the numbers make no sense, or a folder cannot be written.
+        UserError: the numbers make no sense.
     """
     from syncscope.api import recorded
     from syncscope.tracers.recording import Recording

@@ -54,7 +54,7 @@ def report(
     if isinstance(source, Trace):
         trace = source
     elif isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(".records"):
-        from syncscope.tracers.process_recording import recover_file
+        from syncscope.tracers.recovery import recover_file
 
         trace = recover_file(Path(source))
     else:

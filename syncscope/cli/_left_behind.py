@@ -18,10 +18,10 @@ def offer(within: float = float("inf")) -> None:
     folder = Path(tempfile.gettempdir())
     if not any(folder.glob(f"syncscope-*{SUFFIX}")):
         return
-    from syncscope.tracers import process_recording
+    from syncscope.tracers import recovery
 
     since = time.time() - within
-    found = [path for path in process_recording.left_behind(folder) if path.stat().st_mtime >= since]
+    found = [path for path in recovery.left_behind(folder) if path.stat().st_mtime >= since]
     if found:
         others = f" ({len(found) - 1} more beside it)" if len(found) > 1 else ""
         echo(

@@ -232,8 +232,12 @@ def _record(
         shown[:] = [show]
         return kept
 
-    def failed(error: Exception) -> None:
-        _say("the recording could not be finished", error)
+    begun = False  # what cannot be recorded at all is better said than run for an hour
+
+    def failed(error: UserError) -> None:
+        if not begun:
+            raise error
+        _note(sys.stderr, f"{error.message}; {error.hint}" if error.hint else error.message)
 
     def tell(error: BaseException) -> None:
         program.report(error)
@@ -258,12 +262,13 @@ def _record(
         tried = trial.installed()
     line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
     with redirect.to(device), session, line, tried:
+        begun = True
         code = program.run(target, arguments, module=module, tell=tell)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
     for show in shown:
         show()
-    if not session.traces:
+    if not session.traces and not session.failed:
         passed, before = max(0, session.count), session.wait + session.warmup
         why = f": it let {before} pass first, and there were {passed}" if before else ""
         echo(f"syncscope: the program ended before the first recorded step{why}", err=True)
@@ -279,10 +284,10 @@ def _note(stream: Any, line: str) -> None:
 
 def _recovered(folder: Path, output: Path, quiet: bool, number: int) -> bool:
     """Whether what a program had recorded when it was killed, by the signal of that `number`, could be kept."""
-    from syncscope.tracers import process_recording
+    from syncscope.tracers import recovery
 
     try:
-        trace = process_recording.recover(folder)
+        trace = recovery.recover(folder)
     except Exception as error:  # cut off anywhere, and the exit code stays the program's
         _say("what was recorded cannot be read", error, folder)
         return False

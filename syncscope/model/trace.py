@@ -103,6 +103,7 @@ class Meta(TypedDict, total=False):
 
     origin_ns: int  # when its time 0 was, Unix time
     monotonic_ns: int  # the same by CLOCK_MONOTONIC; of a recording that is not yet cut
+    until: int  # its time until which it is whole, where the disk was full before its end; of one that is not yet cut
     notes: list[str]  # what was lost or guessed while recording or reading, in words
     devices: list[Any]  # what is known of each, by device number: an object in Kineto's words, or what a file had there
     clocks: dict[str, dict[str, Any]]  # how the time stamps of each source were brought to the host's clock

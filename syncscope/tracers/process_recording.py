@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from syncscope import discover
-from syncscope.errors import UserError
+from syncscope.errors import UserError, in_words
 from syncscope.model.trace import DEVICE, Kind, Trace
-from syncscope.tracers import called_lines, python_events, record_file, sources, sync_attribution
+from syncscope.tracers import called_lines, sources, sync_attribution
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import autograd, listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
@@ -35,6 +35,7 @@ from syncscope.tracers.sources import Source
 _current: ProcessRecording | None = None
 recordings_made: weakref.WeakSet[ProcessRecording] = weakref.WeakSet()  # also those that are just being begun
 _numbers = itertools.count(1)
+LOOK = 100_000_000  # ns between two looks at the room on the disk
 changes = threading.RLock()  # whoever begins or ends a recording has it
 OPTIMIZER = "Optimizer.step#"  # how torch calls the region around it
 
@@ -58,6 +59,8 @@ class ProcessRecording:
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = self._over = False
         self._sources: list[Source] = []
+        self._heard: list[Source] = []  # those of them that want to hear of steps
+        self._looked = time.monotonic_ns()
         self._failures: list[str] = []  # what went wrong as it ended, in words
         self.events = PythonEvents(folder)
         recordings_made.add(self)
@@ -78,26 +81,47 @@ class ProcessRecording:
                 self._sources.append(source)
                 stack.callback(self._ended, source, source.stop)  # also where its start fails half way
                 source.start(self.events)
+                self._heard.append(source)
             stack.callback(patches.when_imported("torch", autograd.install))
             listener = Listener(read=self.events.read, region=self.events.annotation, modules=True, sync_debug=True)
             stack.enter_context(listening(listener))
             return stack.pop_all()
 
-    def _ended(self, source: Source, end: Callable[[], object]) -> None:
-        """Ends a source, whatever becomes of it: what others have recorded is not lost with it."""
+    def _ended(self, source: Source, end: Callable[[], object], what: str = "end") -> bool:
+        """Ends a source, whatever becomes of it: what others have recorded is not lost with it. Whether it went well."""
         try:
             end()
         except Exception as failed:
-            said = " ".join(f"{type(failed).__name__}: {failed}".split())
-            self._failures.append(f"{type(source).__module__.rpartition('.')[2]} could not end as it should: {said}")
+            self._failures.append(f"{_named(source)} could not {what} as it should: {in_words(failed)}")
+            return False
+        return True
 
     def boundary(self) -> None:
         """A step has ended, or something else is wanted of the sources."""
         self._dry |= listeners.pretend is not None
         if self._over:  # steps that go on are none of its own: a source that has ended must not begin
             return
-        for source in self._sources:
-            source.boundary()
+        for source in self._heard.copy():
+            if not self._ended(source, source.boundary, "go on"):
+                self._heard.remove(source)
+
+    def demand_room(self) -> None:
+        """Looks whether there is still room.
+
+        Raises:
+            UserError: there is not, and what comes is lost.
+        """
+        now, why = time.monotonic_ns(), self.stopped
+        if now - self._looked > LOOK:
+            self._looked = now
+            why = why or self.events.file.why_enough()
+        if why:
+            raise UserError(why)
+
+    @property
+    def stopped(self) -> str:
+        """Why no more is recorded, though it has not ended; "" while there is."""
+        return self.events.stopped or next((why for source in self._sources if (why := source.stopped)), "")
 
     @property
     def lingers(self) -> bool:
@@ -133,8 +157,15 @@ class ProcessRecording:
 
     def unlink(self) -> None:
         """Take the files away, whoever records into them."""
-        for path in (*self.events.files, *(file for source in self._sources for file in source.files)):
-            path.unlink(missing_ok=True)
+        self.events.remove()
+        for source in self._sources:
+            source.remove()
+
+    @property
+    def files(self) -> list[Path]:
+        """What is on disk of it."""
+        files = (*self.events.files, *(path for source in self._sources for path in source.files))
+        return [path for path in files if path.exists()]
 
 
 class Window:
@@ -218,8 +249,6 @@ class Window:
         finally:
             self.recording.pending -= not self._had
             self._had = True
-            if not self.recording.kept:
-                self.recording.remove()
         found = cut(whole, self._number, self.began, None if self._alone else self._ended)
         return found if self._others is None else replace(found, meta=found.meta | {"others": self._others})
 
@@ -231,13 +260,26 @@ def assemble(
     builder = Builder(labels)
     meta: dict[str, Any] = {"origin_ns": origin_ns, "monotonic_ns": origin}
     notes: list[str] = []
+    ends: list[int] = []
     for part in parts:
-        facts = part.add(builder, origin)
+        try:
+            facts = part.add(builder, origin)
+        except Exception as failed:  # what others have recorded is not lost with it
+            notes.append(f"{_named(part)} cannot be read: {in_words(failed)}")
+            continue
         notes += facts.pop("notes", ())
+        if (until := facts.pop("until", None)) is not None:
+            ends.append(until)
         for key, value in facts.items():
             meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
+    if ends:
+        meta["until"] = min(ends) - origin
     trace = builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta)
     return _steps_apart(called_lines.with_lines(sync_attribution.placed(trace)))
+
+
+def _named(part: object) -> str:
+    return type(part).__module__.rpartition(".")[2]
 
 
 def _steps_apart(trace: Trace) -> Trace:
@@ -268,16 +310,22 @@ def _steps_apart(trace: Trace) -> Trace:
 
 def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
     """One window: its steps, the events that the host began between two moments of CLOCK_MONOTONIC, and the device's work
-    that they launched."""
+    that they launched. Where the disk was full before its end, it ends there: a step of which a part is missing is none."""
     meta = trace.meta.copy()
     shift = began - meta.pop("monotonic_ns")
+    until = meta.pop("until", None)
     kept = trace.start >= shift
     if ended is not None:
         kept &= trace.start < shift + ended - began
+    if until is not None:
+        kept &= trace.start < until
     steps = trace.kind == Kind.STEP
     device = np.isin(trace.kind, DEVICE)
     launched = np.isin(trace.correlation, trace.correlation[kept & ~device & ~steps & (trace.correlation >= 0)])
-    kept = np.where(device, launched, np.where(steps, trace.correlation == window, kept))
+    own = trace.correlation == window
+    if until is not None:
+        own &= trace.end <= until
+    kept = np.where(device, launched, np.where(steps, own, kept))
     part = trace.take(kept)
     memory = trace.memory.between(shift, None if ended is None else shift + ended - began) if trace.memory else None
     meta["origin_ns"] += shift
@@ -286,75 +334,11 @@ def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
     return replace(part, start=part.start - shift, correlation=correlation, meta=meta, memory=shifted)
 
 
-def left_behind(folder: Path) -> list[Path]:
-    """What Python saw of each recording in this folder whose process, one of this user's, is gone; oldest first."""
-    found = []
-    for path in folder.glob(f"syncscope-*{record_file.SUFFIX}"):
-        with contextlib.suppress(
-            OSError, ValueError, KeyError, TypeError, UserError
-        ):  # of somebody else, or gone by now
-            header, records = record_file.read(path)
-            ours = path.stat().st_uid == os.getuid()
-            if ours and header["source"] == python_events.NAME and len(records) and not _lives(int(header["pid"])):
-                found.append((path.stat().st_mtime_ns, path))
-    return [path for _, path in sorted(found)]
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def recover_file(path: Path) -> Trace:
-    """The trace of which a file is a part: the others are those of its process, beside it.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    try:
-        process = int(record_file.read(path).header["pid"])
-        trace = recover(path.parent, f"syncscope-{process}-")
-    except UserError:
-        raise
-    except Exception as error:  # cut off anywhere
-        raise UserError(f"{path} cannot be read as a recording: {error}", "it may be cut off: delete it") from error
-    if trace is None:
-        raise UserError(
-            f"{path} holds no recording", f"it should be called syncscope-{process}-...{record_file.SUFFIX}"
-        )
-    return trace
-
-
-def recover(folder: Path, prefix: str = "") -> Trace | None:
-    """The trace of a process that died while it recorded into this folder, as its first window; None where it left nothing.
-    Its files are all there, or those whose name begins with `prefix`.
-
-    What Python saw is written once a second at a step or a read, the hook's records with every call.
-    """
-    found = [record_file.read(path) for path in sorted(folder.glob(f"{prefix}*{record_file.SUFFIX}"))]
-    if not found:
-        return None
-    readers: dict[str, Any] = {python_events.NAME: Written} | {
-        name: source.recovered for name, source in known_sources().items()
-    }
-    first = min((contents.header for contents in found), key=lambda header: header["monotonic_ns"])
-    found.sort(key=lambda contents: contents.header["source"] != python_events.NAME)  # it says what lines' numbers mean
-    parts = [readers[contents.header["source"]](contents) for contents in found]
-    whole = assemble(parts, first["monotonic_ns"], first["origin_ns"])
-    whole.meta["notes"].append("the program ended without ending its recording: what it had written is here")
-    windows = whole.correlation[whole.kind == Kind.STEP]
-    return cut(whole, int(windows.min()) if len(windows) else 0, first["monotonic_ns"], None)
-
-
 def forget() -> None:
     """In the child of a fork: the recording is the parent's."""
     global _current
     _current = None
+    recordings_made.clear()
 
 
 os.register_at_fork(after_in_child=forget)

@@ -6,7 +6,6 @@ a read.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -46,8 +45,8 @@ class PythonEvents:
         self.shapes_wanted = 0  # by how many windows: what operators were given
         self.operators_wanted = 0  # and those of the CPU, where a source leaves them out otherwise
         self.memory_wanted = 0  # and what is allocated and freed, by line
-        self._handle, self._path = record_file.create(NAME, folder)
-        lines.start(self._handle)
+        self.file = record_file.RecordFile(NAME, folder)
+        lines.start(self.file.handle)
         self._reads: deque[Record] = deque()
         self._ops: deque[tuple[int, str, int, int, int, int, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
@@ -56,12 +55,22 @@ class PythonEvents:
         self._known: dict[Any, tuple[int, int, int, int]] = {}
         self._lock = threading.Lock()
         self._flushed = time.monotonic_ns()
-        self.lost = 0
+        self._over = False
+        self._until: int | None = None  # when the first began that found no room
 
     @property
     def files(self) -> Sequence[Path]:
         """Where they go."""
-        return (self._path,)
+        return (self.file.path,)
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is written."""
+        return self.file.stopped
+
+    def remove(self) -> None:
+        """Takes the file away."""
+        self.file.remove()
 
     def read(self, record: Record) -> None:
         """A line has read."""
@@ -91,10 +100,10 @@ class PythonEvents:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what there is; a full disk is counted, not raised: the program must not die of its profiler."""
+        """Writes what there is; a full disk ends it, and is not raised: the program must not die of its profiler."""
         with self._lock:
             self._flushed = time.monotonic_ns()
-            if self._handle < 0:  # it has ended: what comes now is only counted, and is of no recording
+            if self._over:  # what comes now is of no recording
                 for late in (self._steps, self._reads, self._ops):
                     late.clear()
                 return
@@ -108,30 +117,29 @@ class PythonEvents:
                 for r in record_file.name_records(number, name.encode())
             ]
             self._written = len(self._names)
-            data = b"".join(text) + np.array(rows, record_file.RECORD).tobytes() + read.tobytes() + ops.tobytes()
-            try:
-                while data:
-                    data = data[os.write(self._handle, data) :]
-            except OSError:
-                self.lost += len(rows) + len(read) + len(ops)
+            found = np.concatenate([np.array(rows, record_file.RECORD), read, ops])
+            there = self.file.append(b"".join(text) + found.tobytes())
+            if len(found) and not there and self._until is None:
+                self._until = int(found["t0"].min())
 
     def close(self) -> None:
         """Writes the rest."""
-        if self._handle >= 0:
+        if not self._over:
             lines.stop()
             self.flush()
             with self._lock:
-                handle, self._handle = self._handle, -1
-            os.close(handle)
+                self._over = True
+            self.file.close()
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Adds what is on disk, as a source does."""
-        contents = record_file.read(self._path)
+        contents = self.file.read()
         add_lines(builder, contents)
         add_rows(builder, contents, origin)
-        lost = f"{self.lost} syncs, operators and steps were lost: no room on the disk"
+        lost = f"{self.file.lost} records of syncs, operators and steps were lost: {self.file.stopped}"
         unknown = [f"launches have no lines: {why}"] if (why := lines.why_not()) else []
-        return {"notes": unknown + ([lost] if self.lost else []), "read_ns": round(reads.cost.usual)}
+        notes = unknown + ([lost] if self.file.lost else [])
+        return {"notes": notes, "until": self._until, "read_ns": round(reads.cost.usual)}
 
     def _number(self, name: str) -> int:
         return self._names[name] + 1 if name else 0
@@ -206,6 +214,7 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
     """Adds the events of a file to a builder. A step's correlation is its window, until one is cut out."""
     names = record_file.texts(contents.records)
     records = contents.records[np.isin(contents.records["type"], list(KINDS))]
+    records = records[np.isin(records["name"], list(names))]
     if not len(records):
         return
     table = [names.get(i) for i in range(max(names, default=0) + 1)]
@@ -213,7 +222,8 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
     def numbered(column: str, used: NDArray[Any], make: Callable[[str], Any]) -> NDArray[np.int64]:
         """From this file's numbers to the builder's, for the names that are used in this column."""
         of = np.full(len(table), -1, np.int64)
-        present = [int(i) for i in np.unique(used) if i]
+        used = record_file.known(used, len(table))
+        present = [int(i) for i in np.unique(used) if table[i] is not None]
         of[present] = builder.numbers(column, [make(table[i] or "") for i in present])
         found: NDArray[np.int64] = of[used]
         return found

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
-from typing import NoReturn, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
-from syncscope.errors import UserError
+from syncscope.errors import UserError, in_words
 from syncscope.model.trace import Trace
+from syncscope.tracers import exits
 from syncscope.tracers.decorated import Decorated
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
 from syncscope.tracers.own_schedule import ENOUGH as ENOUGH_CHOSEN
 from syncscope.tracers.own_schedule import OwnSchedule, Phase
-from syncscope.tracers.process_recording import Window, changes, recordings_made, running
+from syncscope.tracers.process_recording import Window, running
+from syncscope.tracers.saying import say
 from syncscope.tracers.step_times import Moment, StepTimes
 
 ENOUGH = 3  # steps before a recording that are alike, to hold it against
@@ -29,35 +30,6 @@ A = ParamSpec("A")
 
 _open: list[Session] = []
 os.register_at_fork(after_in_child=_open.clear)
-_exit = os._exit
-
-
-def _exit_after_saving(status: int) -> NoReturn:
-    """`os._exit` runs nothing that is still to run: the recordings of this process are ended first.
-
-    Other threads would go on meanwhile, for seconds: where somebody waits for what is left in a folder, that is enough, and
-    where nobody is to be given the trace, there is nothing to end.
-    """
-    others_run = threading.active_count() > 1
-    try:
-        for session in reversed(_open.copy()):
-            recordings = [take.recording for take in session._takes()]
-            if others_run and any(recording.kept for recording in recordings):
-                recordings[0].events.flush()
-                break
-            if session._on_trace is not None or not recordings:
-                session.__exit__(None, None, None)
-        changes.acquire()  # for good: another thread would begin the next
-        for recording in list(recordings_made):  # last: an outer session may want what the same recording has
-            if not recording.kept:
-                recording.unlink()
-    finally:
-        _exit(status)
-
-
-def _restore_exit() -> None:
-    if len(_open) <= 1:
-        os._exit = _exit
 
 
 def current() -> Session | None:
@@ -70,14 +42,16 @@ class Session:
     without `active`, everything up to the end. Without any number it chooses its steps itself (`own_schedule`), and the trace
     is made at the end; not if it is to be `whole`, nor with `memory`, for what is held was made before. With `at_end` a single
     trace is made then, for to make it may take seconds. `on_trace` is called with each finished trace; where it returns False,
-    what the trace was made of stays in the folder `folder`. Where a recording cannot be finished, `on_failure` is told instead
-    of the program.
+    what the trace was made of stays in the folder `folder`.
+
+    A program does not end because somebody watches it: what fails while it is recorded is not raised. The recording ends there,
+    what it has is kept, and `on_failure` is told; without one, a line on standard error says it.
 
     Steps before the recording run without a hook and are timed, so that a trace says what recording it cost. Where there were
     few, so are some after it, and the trace is finished once they are done.
 
     Raises:
-        UserError: a number of steps makes no sense, this session is recording already, or there is no room to record into.
+        UserError: a number of steps makes no sense, or this session is recording already.
     """
 
     def __init__(
@@ -94,7 +68,7 @@ class Session:
         at_end: bool = False,
         folder: Path | None = None,
         on_trace: Callable[[Trace], object] | None = None,
-        on_failure: Callable[[Exception], None] | None = None,
+        on_failure: Callable[[UserError], None] | None = None,
     ) -> None:
         if min(wait, warmup, repeat) < 0 or (active is not None and active < 1):
             raise UserError(
@@ -131,6 +105,7 @@ class Session:
         self._held: Moment | None = None  # where the first found step ended, until it is counted
         self._found = False  # a step was found
         self._paused = False
+        self.failed = ""  # why no more is recorded, though it is not over
 
     @property
     def trace(self) -> Trace:
@@ -147,6 +122,8 @@ class Session:
                     f"nothing was recorded: it let {before} steps pass first, and there were {passed}",
                     "ask for fewer with wait and warmup, or for no number: then it chooses itself",
                 )
+            if self.failed:
+                raise UserError(f"nothing was recorded: {self.failed}")
             raise UserError(
                 "nothing has been recorded yet", "leave the `with` block first, and make as many steps as asked"
             )
@@ -155,7 +132,7 @@ class Session:
     @property
     def is_over(self) -> bool:
         """Whether all is recorded that is to be; its trace may still be made at the end."""
-        if self._chooses:
+        if self._chooses or self.failed:
             return self._counts
         done = bool(self.repeat) and self.cycle >= self.repeat and self._take is None
         return done and len(self._untraced) >= self._enough
@@ -166,7 +143,7 @@ class Session:
         self._untraced.pause()
         self._since = monotonic_ns()
 
-    def _takes(self) -> list[Window]:
+    def takes(self) -> list[Window]:
         """All that is being recorded, or waits to become a trace."""
         opening = self._opening[0] if self._opening is not None else None
         return [take for take in (self._take, self._ended, opening) if take is not None]
@@ -180,10 +157,10 @@ class Session:
             stack.callback(_open.remove, self)
             stack.enter_context(armed())
             stack.enter_context(listening(Listener(step=self._found_step)))
-            stack.callback(_restore_exit)
-            os._exit = _exit_after_saving
-            self._untraced.boundary()
-            self._turn()
+            stack.enter_context(exits.saving(self, self._on_trace is not None))
+            with self._told():
+                self._untraced.boundary()
+                self._turn()
             self._since = monotonic_ns()
             self._stack = stack.pop_all()
         return self
@@ -198,15 +175,13 @@ class Session:
         try:
             if self._held is not None:
                 self._boundary(self._held)
-            self._choose()
-            self._finish()
+            with self._told():
+                self._choose()
+                self._finish()
             self._deliver()
-        except Exception as failed:
-            if error is None:
-                raise
-            error.add_note(f"syncscope: the recording was lost: {failed}")  # what the program raised comes first
         finally:
-            self._stack.close()
+            with self._told():
+                self._stack.close()
 
     def __call__(self, function: Callable[A, T]) -> Callable[A, T]:
         """As a decorator: records every call of the function. Calls within a call, and in other threads meanwhile, are part of
@@ -218,7 +193,8 @@ class Session:
         if self._paused or self not in _open:
             return
         if not self._marked and self.count:
-            self._start_over()
+            with self._told():
+                self._start_over()
         self._marked, self._held = True, None
         self._boundary(self._now())
 
@@ -228,7 +204,7 @@ class Session:
 
     @property
     def _counts(self) -> bool:
-        return self._chooses and self._own.phase is Phase.OVER  # and does no more
+        return bool(self.failed) or (self._chooses and self._own.phase is Phase.OVER)  # and does no more
 
     def _now(self) -> Moment:
         if self._counts:
@@ -250,6 +226,8 @@ class Session:
 
     def _start_over(self) -> None:
         """The first mark comes after steps were found: an optimizer that steps several times in one of the user's."""
+        if self.failed:
+            return
         self.count = self.cycle = 0
         self._untraced, self._traced = StepTimes(), StepTimes()
         taken, self._take = self._take, None
@@ -268,6 +246,16 @@ class Session:
 
     def _boundary(self, at: Moment) -> None:
         self.count += 1
+        if self.failed:
+            return
+        try:
+            self._passed(at)
+            if self._take is not None and not self._take.over:
+                self._take.recording.demand_room()
+        except Exception as failed:
+            self._end_early(failed)
+
+    def _passed(self, at: Moment) -> None:
         if self._take is not None and self._records:
             self._traced.boundary(at)
             self._take.boundary(at.at)
@@ -344,11 +332,10 @@ class Session:
         take, self._take = self._take, None
         if take is not None:
             self._traced.pause()
-            take.stop()
             self._ended = take
+            take.stop()
             if not self._at_end:
-                with self._told():
-                    self._made = take.end()
+                self._made = take.end()
             before = len(self._untraced.lengths())
             enough = before >= ENOUGH or take.recording.lingers  # steps after it would not be those of a run without it
             self._enough = 0 if enough else len(self._untraced) + AFTER
@@ -362,23 +349,50 @@ class Session:
             return
         take, self._ended = self._ended, None
         made, self._made = self._made, None
-        with self._told():
+        kept, take.recording.kept = take.recording.kept, True  # until the trace is safe
+        try:
             trace = take.end() if made is None else made
             said = {"untraced": None if self._lingers else self._untraced.facts(), "traced": self._traced.facts()}
             trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
             if self.ended_by:
                 trace.meta["ended_by"] = self.ended_by
-            if self._chooses and (chosen := self._own.words(self._kept_opening)):
-                trace.meta["notes"] = [chosen, *trace.meta.get("notes", [])]
+            chosen = self._own.words(self._kept_opening) if self._chooses else ""
+            early = f"the recording ended early: {self.failed}" if self.failed else ""
+            trace.meta["notes"] = [note for note in (chosen, *trace.meta.get("notes", []), early) if note]
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is None or self._on_trace(trace) is not False:
+                take.recording.kept = kept
                 take.recording.remove()
+        except Exception as failed:
+            files = take.recording.files
+            lies = f"`syncscope report {files[0]}` shows it until you delete it" if files else ""
+            self.failed = self.failed or in_words(failed)
+            self._tell(UserError(f"the recording is not written: {in_words(failed)}", lies))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
         except Exception as failed:
-            if self._on_failure is None:
-                raise
+            self._end_early(failed)
+
+    def _end_early(self, why: Exception) -> None:
+        """Nothing more is recorded: the program goes on, and what there is becomes a trace at the end."""
+        if self.failed:
+            return
+        self.failed = in_words(why)
+        self._untraced.pause()
+        for take in self.takes():
+            with contextlib.suppress(Exception):
+                take.stop()
+        if self.takes() or self.traces:
+            kept = "the program goes on, and what was recorded before is kept"
+            self._tell(UserError(f"the recording ended after step {self.count}: {self.failed}", kept))
+        else:
+            self._tell(UserError(self.failed, why.hint if isinstance(why, UserError) else ""))
+
+    def _tell(self, failed: UserError) -> None:
+        if self._on_failure is not None:
             self._on_failure(failed)
+        else:
+            say(failed)

@@ -318,10 +318,15 @@ class Traced(Observed):
             self.finish(0)
             os._exit(0)
 
+        def failed(error: Exception) -> None:
+            raise error
+
         active = max(1, (self.request.steps or FEWEST) - self.request.skip)
         folder = self.folder / "recording"
         folder.mkdir()
-        stack.enter_context(Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep))
+        stack.enter_context(
+            Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep, on_failure=failed)
+        )
 
 
 class AnsweredLate(Timed):

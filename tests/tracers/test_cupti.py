@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syncscope.model.trace import Kind, Trace  # noqa: E402
-from syncscope.tracers import process_recording  # noqa: E402
+from syncscope.tracers import recovery  # noqa: E402
 from syncscope.tracers.columns import Builder  # noqa: E402
 from syncscope.tracers.cupti import library  # noqa: E402
 from syncscope.tracers.lines import library as lines  # noqa: E402
@@ -158,7 +158,7 @@ def test_a_buffer_that_is_full_is_written_and_used_again(cuda: Any, tmp_path: Pa
     assert len(trace.rows(Kind.KERNEL)) == sum(e.name == "cuLaunchKernel" for e in trace) == 20_000
 
 
-def test_a_full_disk_costs_what_did_not_fit_and_nothing_else(cuda: Any, tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_recording_and_costs_nothing_of_what_came_before(cuda: Any, tmp_path: Path) -> None:
     events, source, name = PythonEvents(tmp_path), cupti.Cupti(), c.c_char_p(NAME)
     source.start(events)
     cuda.kernel(cuda.call(LAUNCH, c.c_uint64(10)), 7, c.c_uint64(10), name)
@@ -176,9 +176,11 @@ def test_a_full_disk_costs_what_did_not_fit_and_nothing_else(cuda: Any, tmp_path
     source.stop()
     trace, meta = recorded(events, source)
     events.close()
-    assert [e.duration for e in trace if e.kind == Kind.KERNEL] == [10, 7_000]
-    assert sum(e.name == "cuLaunchKernel" for e in trace) == 1 + 5 + 1
-    assert any("15 events of CUDA were lost" in note for note in meta["notes"])
+    assert [e.duration for e in trace if e.kind == Kind.KERNEL] == [10]
+    assert sum(e.name == "cuLaunchKernel" for e in trace) == 1 + 5
+    assert any("events of CUDA were lost" in note for note in meta["notes"])
+    launches = sorted(e.start for e in trace if e.name == "cuLaunchKernel")
+    assert meta["until"] == launches[1] + events.began  # the first of which nothing of the device is there
 
 
 def test_a_process_that_was_killed_leaves_what_was_written(cuda: Any, tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_a_process_that_was_killed_leaves_what_was_written(cuda: Any, tmp_path: 
     source.start(events)
     work(cuda, name)
     library.settle()  # as CUPTI does when its buffer is full
-    trace = process_recording.recover(tmp_path)
+    trace = recovery.recover(tmp_path)
     source.stop()
     events.close()
     assert trace is not None

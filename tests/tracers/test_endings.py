@@ -14,7 +14,7 @@ from tracers.conftest import steps
 import syncscope
 from syncscope import UserError, kineto
 from syncscope.model.trace import Kind
-from syncscope.tracers import process_recording, record_file
+from syncscope.tracers import record_file, recovery
 from syncscope.tracers.session import Session
 
 
@@ -32,17 +32,28 @@ def test_an_exception_passes_unchanged_and_the_trace_is_saved(tmp_path: Path) ->
     assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0"]
 
 
-def test_an_exception_comes_before_a_trace_that_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match="own") as caught, syncscope.trace("/proc/nowhere/run.json"):
+def test_a_trace_that_cannot_be_written_ends_no_program_and_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with syncscope.trace("/proc/nowhere/run.json") as trace:
+        trace.step()
+    assert not trace.files
+    assert steps(trace.trace) == ["ProfilerStep#0"]
+    said = capsys.readouterr().err
+    assert "cannot be written" in said
+    (left,) = re.findall(r"`syncscope report (\S+)`", said)
+    assert steps(recovery.recover_file(Path(left))) == ["ProfilerStep#0"]
+    with pytest.raises(ValueError, match="own"), syncscope.trace("/proc/nowhere/run.json"):
         raise ValueError("own")
-    assert "the recording was lost" in caught.value.__notes__[0]
-    with pytest.raises(UserError, match="cannot be written"), syncscope.trace("/proc/nowhere/run.json"):
-        pass
 
 
-def test_a_folder_that_cannot_be_written() -> None:
-    with pytest.raises(UserError, match="cannot record into /proc"), Session(folder=Path("/proc")):
-        pass
+def test_a_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    with Session(folder=Path("/proc")) as session:
+        session.step()
+    assert "cannot record into /proc" in capsys.readouterr().err
+    with pytest.raises(UserError, match="nothing was recorded: cannot record into /proc"):
+        session.trace  # noqa: B018
     with Session() as session:  # and nothing is left of the attempt
         session.step()
     assert len(steps(session.trace)) == 1
@@ -73,7 +84,7 @@ def test_a_full_disk_is_counted_and_said(python: Any, fake_library: Any) -> None
     done = python(FULL.format(tests=str(Path(__file__).parent), fake=fake_library._name))
     assert done.returncode == 0, done.stderr
     events, said = re.fullmatch(
-        r"(\d+) \['(\d+ records were lost: no room on the disk of the recording)'.*\]\n", done.stdout
+        r"(\d+) \['(\d+ records of OpenCL were lost: no room on the disk of the recording)'.*\]\n", done.stdout
     ).groups()
     assert 0 < int(events) < 100_000
     assert int(said.split()[0]) > 50_000
@@ -102,7 +113,7 @@ def test_what_was_recorded_before_sigkill_is_readable(python: Any, fake_library:
     done = python(KILLED.format(fake=fake_library._name))
     assert done.returncode == -signal.SIGKILL
     assert done.stdout == "ready\n"
-    trace = process_recording.recover(tmp_path)
+    trace = recovery.recover(tmp_path)
     assert trace is not None
     assert int((trace.kind == Kind.CALL).sum()) == 30_000
     assert int((trace.kind == Kind.KERNEL).sum()) > 29_900  # the last stamps may not have been asked for
@@ -111,7 +122,7 @@ def test_what_was_recorded_before_sigkill_is_readable(python: Any, fake_library:
 
 
 def test_a_folder_without_recordings_recovers_nothing_and_other_files_are_refused(tmp_path: Path) -> None:
-    assert process_recording.recover(tmp_path) is None
+    assert recovery.recover(tmp_path) is None
     (tmp_path / "other.records").write_text("something else")
     with pytest.raises(UserError, match="is not a recording of syncscope"):
         record_file.read(tmp_path / "other.records")
@@ -192,6 +203,23 @@ with syncscope.trace("run.json") as trace:
         trace.step()
 print("over")
 """
+
+
+FORKS_AND_EXITS = """
+import os, syncscope
+with syncscope.trace("run.json") as trace:
+    for _ in range(3):
+        if os.fork() == 0:
+            os._exit(0)  # as workers of a DataLoader do
+        os.wait()
+        trace.step()
+"""
+
+
+def test_children_that_exit_leave_the_recording_of_their_parent(python: Any, tmp_path: Path) -> None:
+    done = python(FORKS_AND_EXITS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(steps(kineto.read(tmp_path / "run.json"))) == 3
 
 
 def test_a_child_of_a_fork_records_nothing(python: Any, fake_library: Any, tmp_path: Path) -> None:

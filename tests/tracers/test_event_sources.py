@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from syncscope.model.trace import Kind
-from syncscope.tracers import doctor, process_recording, sources
+from syncscope.tracers import doctor, process_recording, recovery, sources
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.session import Session
 
@@ -65,7 +65,7 @@ def test_what_it_told_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
         session.step()
         assert session._take is not None
         session._take.recording.events.flush()
-        trace = process_recording.recover(tmp_path / "records")
+        trace = recovery.recover(tmp_path / "records")
     assert trace is not None
     assert {e.name for e in trace if e.kind == Kind.ANNOTATION} >= {"garbage collection, generation 1"}
     assert [e.name for e in trace if e.kind == Kind.STEP] == ["ProfilerStep#0"]

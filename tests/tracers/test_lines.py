@@ -39,13 +39,11 @@ class Noted:
     """Asks for the line of whoever calls it, through a function in C that gives up the lock, as torch's operators do."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "lines"
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT)
-        os.write(self._handle, b"{}".ljust(record_file.HEADER))
+        self._file = record_file.RecordFile("python", folder)
         self._without_lock = c.CDLL(lines.library()._name)
         self._without_lock.here.restype = c.c_uint64
         self.asked: list[tuple[int, Any]] = []
-        lines.start(self._handle)
+        lines.start(self._file.handle)
 
     @functools.cached_property
     def here(self) -> Callable[[], int]:
@@ -62,7 +60,7 @@ class Noted:
         )
 
     def told(self) -> list[At]:
-        texts = record_file.texts(record_file.read(self._path).records, record_file.LINE)
+        texts = record_file.texts(self._file.read().records, record_file.LINE)
         known = {0: (None, "")} | lines.known(texts)
         found = []
         for packed, python in self.asked:
@@ -84,7 +82,7 @@ class Noted:
 
     def close(self) -> None:
         lines.stop()
-        os.close(self._handle)
+        self._file.remove()
 
 
 @pytest.fixture
@@ -234,7 +232,7 @@ def test_names_in_all_alphabets(noted: Noted) -> None:
     names = code_of("def größe(): return here()\ndef 漢字(): return here()\n", "/tmp/Бук/𝓂.py", here=noted.here)
     names["größe"](), names["漢字"]()
     assert [at.function for at in noted.checked()] == ["größe", "漢字"]
-    texts = record_file.texts(record_file.read(noted._path).records, record_file.LINE)
+    texts = record_file.texts(noted._file.read().records, record_file.LINE)
     assert {place.path for place, _ in lines.known(texts).values()} == {"/tmp/Бук/𝓂.py"}
 
 

@@ -1,6 +1,5 @@
 """The file that the hook writes, as a death of the process may leave it."""
 
-import os
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ def test_what_comes_after_the_end_of_a_recording_is_not_told_as_lost(tmp_path: P
     events.step(1, 0, time.monotonic_ns() + 2 * python_events.FLUSH, 0)
     events.close()
     events.step(2, 0, time.monotonic_ns() + 4 * python_events.FLUSH, 0)  # of a slow program that goes on
-    assert not events.lost
+    assert not events.file.lost
     (path,) = events.files
     found = record_file.read(path).records
     assert found["type"].tolist().count(python_events.STEP) == 1
@@ -26,9 +25,7 @@ def test_what_comes_after_the_end_of_a_recording_is_not_told_as_lost(tmp_path: P
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     """A file without records."""
-    handle, path = record_file.create("opencl", tmp_path, window=WINDOW * 64)
-    os.close(handle)
-    return path
+    return record_file.RecordFile("opencl", tmp_path, window=WINDOW * 64).path
 
 
 def records(*numbers: int, count: int = 0) -> bytes:

@@ -62,26 +62,32 @@ static int fd = -1;
 static unsigned spares, names;
 static uint8_t *spare[SPARE];
 static struct { const char *text; uint32_t number; } known[NAMES];
-static _Atomic uint64_t lost;
+static _Atomic uint64_t lost, lost_since; /* records without room on the disk, and when the first came: 0 while there are none */
 /* On their way into the file. Locks are taken in this order: of the device, of the file, of the host; a call takes the last alone. */
 static struct { pthread_mutex_t lock; unsigned filled; Rec batch[BATCH]; } device = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct { pthread_mutex_t lock; unsigned filled, turn; Rec batch[2][CALLS]; } host = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_mutex_t file = PTHREAD_MUTEX_INITIALIZER, buffers = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the disk is full the file ends with a whole record: those that come once there is room again are read at their places. */
+static uint64_t now(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return at.tv_sec * 1000000000ull + at.tv_nsec;
+}
+
+/* Where the disk is full the file ends, with a whole record; what comes from then on is counted. */
 static void written(const Rec *records, unsigned count) {
   size_t size = count * sizeof(Rec), done = 0;
-  while (fd >= 0 && done < size) {
+  while (fd >= 0 && !lost_since && done < size) {
     ssize_t wrote = write(fd, (const char *)records + done, size - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       off_t end = lseek(fd, -(off_t)(done % sizeof(Rec)), SEEK_CUR);
-      if (end < 0 || ftruncate(fd, end)) fd = -1;
-      lost += (size - done + sizeof(Rec) - 1) / sizeof(Rec);
-      break;
+      lost_since = now();
+      if (end < 0 || ftruncate(fd, end)) break; /* a part of a record is not read */
     }
-    done += wrote;
+    else done += wrote;
   }
+  if (fd >= 0) lost += (size - done + sizeof(Rec) - 1) / sizeof(Rec);
 }
 
 /* Of the device's records: whoever comes holds their lock. */
@@ -219,12 +225,6 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   pthread_mutex_unlock(&buffers);
 }
 
-static uint64_t now(void) {
-  struct timespec at;
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  return at.tv_sec * 1000000000ull + at.tv_nsec;
-}
-
 /* A call that is listened to begins or ends on this thread. */
 static int (*_Atomic finalize)(void);
 static uint64_t (*_Atomic line)(void); /* which line of Python runs on this thread: lines/lines.c */
@@ -263,7 +263,7 @@ void start(int into, void *following) {
   next = following;
   fd = into;
   names = host.filled = device.filled = 0;
-  lost = linked = 0;
+  lost = lost_since = linked = 0;
   memset(known, 0, sizeof known);
   since = now();
   pthread_mutex_unlock(&host.lock);
@@ -281,6 +281,7 @@ void start(int into, void *following) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+uint64_t lost_from(void) { return lost_since; }
 /* Nothing more is written. How many records found no room on the disk. */
 uint64_t stop(void) {
   pthread_mutex_lock(&writes.lock);

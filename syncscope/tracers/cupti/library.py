@@ -53,7 +53,7 @@ def activities() -> Any:
         address.restype = c.c_void_p
     ours.start.argtypes, ours.start.restype = [c.c_int, c.c_void_p], None
     ours.leave_by.argtypes, ours.leave_by.restype = [c.c_void_p], None
-    ours.stop.restype = c.c_uint64
+    ours.stop.restype = ours.lost_from.restype = c.c_uint64
     ours.ask_line.argtypes, ours.ask_line.restype = [c.c_void_p], None
     return ours
 
@@ -128,6 +128,12 @@ def settle() -> None:
     """Has everything written that it knows of."""
     library().cuptiActivityFlushAll(1)
     activities().settle()
+
+
+def lost_from() -> int:
+    """When the first record found no room on the disk, ns of CLOCK_MONOTONIC; 0 while none has."""
+    ours = activities()
+    return int(ours.lost_from()) if ours is not None else 0
 
 
 def stop(subscriber: Any, call: Callable[[], object]) -> tuple[int, bool]:

@@ -25,12 +25,14 @@ WAYS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "Hto
 MEMORIES = ("Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static")
 WAITS = ("Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 OF_EVENTS = (1, 2)  # of these
+LAUNCHING = ("cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset")
 DIFFERENT = 0.01  # a clock that runs so much faster or slower has another unit
 Rows = NDArray[Any]
 
 
-def add_records(builder: Builder, records: Rows, origin: int, process: int) -> dict[str, Any]:
-    """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock."""
+def add_records(builder: Builder, records: Rows, origin: int, process: int, lost: int = 0) -> dict[str, Any]:
+    """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock, and until when it is
+    whole where the first record was `lost` at that moment."""
     records, names = _in_ns(records), record_file.texts(records)
     ticks = records[records["type"] == record_file.CLOCK]
     clock = clocks.Clock(ticks["a"], ticks["a"], 0.0, "none")
@@ -69,6 +71,11 @@ def add_records(builder: Builder, records: Rows, origin: int, process: int) -> d
         len(kernels) or len(copies) or len(fills)
     )  # else those of another source are the devices, by the same numbers
     meta: dict[str, Any] = {"devices": _devices(records, names)} if worked else {}
+    if lost:
+        done = max(int(rows["corr"].max(initial=-1)) for rows in (kernels, copies, fills))
+        launching = [number for number, name in names.items() if name.startswith(LAUNCHING)]
+        open_ = calls[np.isin(calls["name"], launching) & (calls["corr"] > done)]  # what they launched is not there
+        meta["until"] = min(lost, int(open_["t0"].min(initial=lost)))
     return meta | ({"clocks": {"CUPTI": clock.facts()}} if len(ticks) else {})
 
 
@@ -153,7 +160,7 @@ def _wait(how: int, queue: int, awaited: int, call: int) -> str:
 
 def _devices(records: Rows, names: dict[int, str]) -> list[dict[str, Any]]:
     rows = records[records["type"] == record_file.DEVICE]
-    return [json.loads(names[int(row["name"])]) for row in rows]
+    return [json.loads(names[int(row["name"])]) for row in rows if int(row["name"]) in names]
 
 
 def _in_ns(records: Rows) -> Rows:

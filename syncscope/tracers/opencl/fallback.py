@@ -7,6 +7,7 @@ Python, so it waits for the GIL, and what is raised there (Ctrl-C) cannot pass t
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes as c
 import os
 import signal
@@ -80,7 +81,7 @@ class Library:
         ]
         self._local = _Local()
         self._lock = threading.RLock()
-        self._on = self._armed = False
+        self._on = self._armed = self._full = False
         self._file = -1
         self._interrupt: Any = None
         self._line: Callable[[], int] = int  # 0: none is known
@@ -135,15 +136,14 @@ class Library:
             self._file, self._on = file, True
             if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
                 self._interrupt = signal.signal(signal.SIGINT, self._later)
+            self._full = False
             os.lseek(file, 0, os.SEEK_END)
             window = np.zeros(record_file.WINDOW // record_file.RECORD.itemsize, record_file.RECORD)
-            window["type"][0] = 255
+            window["type"][0] = record_file.FRONT
             window["t0"][0] = record_file.ENDLESS
-            try:
-                os.write(file, window.tobytes())
-            except OSError as error:
+            if failed := record_file.append(file, window.tobytes())[1]:
                 self._on = False
-                return error.errno or 1
+                return failed
         return 0
 
     def settle(self, patience: int) -> None:
@@ -296,19 +296,24 @@ class Library:
 
     def _put(self, *row: int) -> None:
         values = (*row[:3], 0, *row[3:], *[0] * (12 - len(row)))
-        try:
-            os.write(self._file, np.array([values], record_file.RECORD).tobytes())
-            self._written += 1
-        except OSError:
-            self._lost[0] += 1
+        self._written += self._append(np.array([values], record_file.RECORD).tobytes())
+
+    def _append(self, records: bytes) -> bool:
+        """Writes them; where there is no room nothing more is written, and the file's first record says since when."""
+        if not self._full and record_file.append(self._file, records)[1]:
+            self._full = True
+            front = np.array(
+                [(record_file.FRONT, *[0] * 7, record_file.ENDLESS, monotonic_ns(), 0, 0)], record_file.RECORD
+            )
+            with contextlib.suppress(OSError):
+                os.pwrite(self._file, front.tobytes(), record_file.HEADER)
+        if self._full:
+            self._lost[0] += len(records) // record_file.RECORD.itemsize
+        return not self._full
 
     def _number(self, key: tuple[int, ...], text: bytes) -> int:
         number = self._names[key] = len(self._names) + 1
-        for record in record_file.name_records(number, text):
-            try:
-                os.write(self._file, record)
-            except OSError:
-                self._lost[0] += 1
+        self._append(b"".join(record_file.name_records(number, text)))
         return number
 
     def _text(self, table: int, slot: int, handle: int, what: int) -> bytes:

@@ -79,7 +79,7 @@ int start(int file, uint64_t offset, int cycles) {
   fd = file;
   file_end = offset + HOT;
   used = sizeof(Rec);
-  appended = written = busy = 0;
+  appended = written = busy = full = 0;
   memset(lost, 0, sizeof lost);
   map_clear(kernel_names);
   map_clear(queue_numbers);

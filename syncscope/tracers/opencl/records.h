@@ -73,6 +73,7 @@ static _Thread_local struct {
 
 static int fd = -1;
 static char *hot;
+static int full; /* a record has found no room: none is written any more */
 static uint64_t file_end, used, appended, written;
 /* what was lost: 0 records without room on the disk, 1 stamps of a full ring, 2 stamps the driver refused, 3 maps full */
 static uint64_t lost[4];
@@ -138,29 +139,29 @@ static inline int recording(void) { return atomic_load_explicit(&era, memory_ord
  * Records go into a window at the front of the file, a shared mapping, so that they are the file's the moment they are
  * written. A full window is appended to the file with one write: whole pages, which the kernel need not clear first, a fifth
  * of the cost of growing the mapping. The window's first record counts the windows appended; a reader that finds one more
- * than that in the file knows that the window is the last of them.
+ * than that in the file knows that the window is the last of them. Where the disk is full the window stays as it is: it is the
+ * end of the file, its first record says since when, and what comes is counted.
  */
-static void roll(void) {
+static int roll(void) { /* whether there was room */
   for (Z done = 0; done < HOT;) {
     ssize_t n = pwrite(fd, hot + done, HOT - done, file_end + done);
-    if (n <= 0) { /* a full disk: what does not fit is counted, and the window used again */
-      if (n < 0 && errno == EINTR) continue;
-      lost[0] += HOT / sizeof(Rec) - 1;
-      if (ftruncate(fd, file_end)) lost[0]++;
-      goto empty;
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      full = 1;
+      ((Rec *)hot)->t1 = monotonic();
+      return ftruncate(fd, file_end) && 0; /* a part of a window is not read */
     }
     done += n;
   }
   file_end += HOT;
   appended++;
-empty:
   memset(hot + sizeof(Rec), 0, HOT - sizeof(Rec));
   __atomic_store_n(&((Rec *)hot)->t0, appended, __ATOMIC_RELEASE); /* last: until then all of it is in the file already */
   used = sizeof(Rec);
+  return 1;
 }
 static void put(const Rec *r) {
-  if (!hot) { lost[0]++; return; }
-  if (used == HOT) roll();
+  if (!hot || full || (used == HOT && !roll())) { lost[0]++; return; }
   Rec *to = (Rec *)(hot + used);
   Rec c = *r;
   c.type = 0;

@@ -62,6 +62,7 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
     device_of[queues["queue"]] = queues["name"]
     calls = calls[np.argsort(calls["corr"])]
+    stamps = stamps[stamps["queue"] < len(device_of)]
     stamps = stamps[np.isin(stamps["corr"], calls["corr"])]  # a full disk may have kept the one and lost the other
     launch = calls[np.searchsorted(calls["corr"], stamps["corr"])]
     devices = []
@@ -97,7 +98,23 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
         for row in queues[(queues["flags"] & record_file.PROFILED) == 0]
     ]
     programs = dict.fromkeys(record_file.texts(records, record_file.SOURCE).values())
-    return {"devices": devices, "clocks": device_clocks, "notes": notes, "programs": list(programs)}
+    facts = {"devices": devices, "clocks": device_clocks, "notes": notes, "programs": list(programs)}
+    return facts | {"until": _until(records, calls, stamps, queues, known)}
+
+
+def _until(
+    records: NDArray[Any], calls: NDArray[Any], stamps: NDArray[Any], queues: NDArray[Any], known: list[str]
+) -> int | None:
+    """The moment until which everything is there, ns of CLOCK_MONOTONIC, where there was no room for what came after; stamps
+    come in the order of the calls."""
+    lost = int(records["t1"][records["type"] == record_file.FRONT].max(initial=0))
+    if not lost:
+        return None
+    timed = np.isin(calls["queue"], queues["queue"][(queues["flags"] & record_file.PROFILED) > 0])
+    timed &= np.array([name in WORK for name in known], bool)[calls["fn"]]
+    timed &= (calls["flags"] & record_file.FAILED) == 0
+    open_ = calls[timed & (calls["corr"] > int(stamps["corr"].max(initial=-1)))]
+    return min(lost, int(open_["t0"].min(initial=lost)))
 
 
 def _device(row: Any, names: dict[int, str]) -> dict[str, Any]:
@@ -147,6 +164,7 @@ def _add_work(
     kernel = np.full(max(names, default=0) + 1, -1)
     for number, text in names.items():
         kernel[number] = builder.tables["names"][text]
+    named = record_file.known(launch["name"], len(kernel))
     own = builder.numbers("name", [text or "kernel" for _, text in work])
     queues, at = np.unique(stamps["queue"], return_inverse=True)
     lanes = builder.numbers("lane", [Lane(device, int(queue), device) for queue in queues])
@@ -154,7 +172,7 @@ def _add_work(
     builder.add(
         len(stamps),
         kind=kind,
-        name=np.where(launch["name"] > 0, kernel[launch["name"]], own[launch["fn"]]),
+        name=np.where(kernel[named] >= 0, kernel[named], own[launch["fn"]]),
         lane=lanes[at],
         start=start,
         duration=end - start,
@@ -196,7 +214,7 @@ def _add_first_uses(
         late = np.flatnonzero(first & (start[rows] - begin > FIRST_USE) & (launch["name"][rows] > 0))
         if not len(late):
             continue
-        text = [f"first use of {names[int(launch['name'][rows[i]])]}" for i in late]
+        text = [f"first use of {names.get(int(launch['name'][rows[i]]), 'a kernel')}" for i in late]
         builder.add(
             len(late),
             kind=int(Kind.COMPILE),

@@ -66,8 +66,18 @@ class Source:
 
     @property
     def files(self) -> Sequence[Path]:
-        """What is written while it records, by `record_file.create`: it outlives a process that is killed."""
+        """What is written while it records, by a `record_file.RecordFile`: it outlives a process that is killed."""
         return ()
+
+    @property
+    def stopped(self) -> str:
+        """Why it records nothing more though it has not been stopped, as on a full disk; "" while it does."""
+        return ""
+
+    def remove(self) -> None:
+        """Takes its files away."""
+        for path in self.files:
+            path.unlink(missing_ok=True)
 
     @classmethod
     def recovered(cls, contents: Contents) -> Source:

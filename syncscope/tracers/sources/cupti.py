@@ -40,17 +40,28 @@ class Cupti(Source):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self._events: PythonEvents | None = None
-        self._handle = -1
-        self._path: Path | None = None
+        self._file: record_file.RecordFile | None = None
+        self._running = False
         self._contents: Contents | None = None
         self._subscriber: Any = None
         self._hears_waits = False
+        self._until = 0  # when the first record found no room on the disk, ns of CLOCK_MONOTONIC
         self._read = 0  # when both clocks were read last, ns of CLOCK_MONOTONIC
 
     @property
     def files(self) -> Sequence[Path]:
         """Where it goes, once it has begun."""
-        return (self._path,) if self._path else ()
+        return (self._file.path,) if self._file else ()
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is written."""
+        return "no room on its disk" if self._running and library.lost_from() else ""
+
+    def remove(self) -> None:
+        """Takes its file away."""
+        if self._file is not None:
+            self._file.remove()
 
     @classmethod
     def recovered(cls, contents: Contents) -> Cupti:
@@ -66,47 +77,49 @@ class Cupti(Source):
 
     def boundary(self) -> None:
         """Begins once there is a device; then notes a moment on both clocks."""
-        if self._handle >= 0:
+        if self._running:
             if time.monotonic_ns() - self._read >= EVERY:
                 self._moments(1)
             self._hears_waits = self._hears_waits or library.hear_waits()
-        elif self._path is None and self._events is not None and not self._events.operators_wanted and wanted():
+        elif self._file is None and self._events is not None and not self._events.operators_wanted and wanted():
             self._begin(self._events.folder)
 
     def _begin(self, folder: Path | None) -> None:
         torch = sys.modules["torch"]
         if serving or torch.autograd._profiler_enabled() or library.library() is None or library.activities() is None:
             return
-        handle, path = record_file.create(NAME, folder)
+        file = record_file.RecordFile(NAME, folder)
         try:
-            os.write(handle, b"".join(_facts(torch)))
-            self._subscriber = library.start(handle)
+            file.append(b"".join(_facts(torch)))
+            if file.stopped:
+                raise record_file.no_room(folder, file.stopped)
+            self._subscriber = library.start(file.handle)
         except BaseException as failed:
-            os.close(handle)
-            path.unlink()
+            file.remove()
             if isinstance(failed, (library.RefusedError, AttributeError)):
                 if REFUSED not in self.notes:
                     self.notes.append(REFUSED)
                 return  # torch.profiler may have more luck
             raise
-        self._handle, self._path = handle, path
+        self._file, self._running = file, True
         serving.append(self)
         self.notes.append(WITHOUT)
         self._moments(WARM)
 
     def _moments(self, count: int) -> None:
+        assert self._file is not None
         for _ in range(count):
             before = time.monotonic_ns()
             theirs = library.now()
             self._read = time.monotonic_ns()
-            os.write(self._handle, _record(record_file.CLOCK, t0=before, t1=self._read, a=theirs))
+            self._file.append(_record(record_file.CLOCK, t0=before, t1=self._read, a=theirs))
 
     def settle(self) -> None:
         """Has everything written that the devices were asked for."""
-        if self._handle >= 0:
+        if self._running and self._file is not None:
             self._synchronize()
             library.settle()
-            self._contents = record_file.read(self.files[0])
+            self._contents = self._file.read()
 
     def stop(self) -> None:
         """Ends."""
@@ -115,17 +128,18 @@ class Cupti(Source):
         self._end()
 
     def _end(self) -> bool:
-        if self._handle < 0:
+        if not self._running or self._file is None:
             return False
         self._synchronize()
         self._moments(1)
         lost, left = library.stop(self._subscriber, self._synchronize)
         self.lingers = not left
         if lost:
+            self._until = library.lost_from()
             self.notes.append(f"{lost} events of CUDA were lost: no room on the disk")
-        os.close(self._handle)
-        self._handle = -1
-        self._contents = record_file.read(self.files[0])
+        self._file.close()
+        self._running = False
+        self._contents = self._file.read()
         return True
 
     def _synchronize(self) -> None:
@@ -147,9 +161,9 @@ class Cupti(Source):
         if self._contents is None:
             return {"notes": self.notes}
         header, records = self._contents
-        facts = add_records(builder, records, origin, header["pid"])
+        facts = add_records(builder, records, origin, header["pid"], self._until)
         ours = header["pid"] == os.getpid()
-        uploads = of_uploads(builder.tables["names"], recording=self._handle >= 0) if ours else {}
+        uploads = of_uploads(builder.tables["names"], recording=self._running) if ours else {}
         return facts | uploads | _job() | {"notes": self.notes}
 
 

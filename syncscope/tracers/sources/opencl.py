@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from syncscope import opencl_driver
-from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE
 from syncscope.tracers import record_file
 from syncscope.tracers.columns import Builder
@@ -22,6 +21,7 @@ from syncscope.tracers.opencl.records import PATIENCE, add_records
 from syncscope.tracers.python_events import PythonEvents, add_rows
 from syncscope.tracers.sources import BAD, GOOD, WARN, Item, Source
 
+FULL = "no room on its disk"
 TRIED = 64  # commands that a device is tried with
 
 
@@ -29,15 +29,15 @@ class OpenCL(Source):
     """From `start` to `stop` everything goes into a file, which `add` turns into events."""
 
     def __init__(self) -> None:
-        self._path: Path | None = None
+        self._file: record_file.RecordFile | None = None
         self._contents: record_file.Contents | None = None
         self._notes: list[str] = []
-        self._handle = -1
+        self._running = False
 
     @property
     def files(self) -> Sequence[Path]:
         """The hook's file, if there is a hook."""
-        return (self._path,) if self._path else ()
+        return (self._file.path,) if self._file else ()
 
     @classmethod
     def recovered(cls, contents: record_file.Contents) -> OpenCL:
@@ -56,40 +56,46 @@ class OpenCL(Source):
             self._notes.append(
                 f"{compiled.why_not()}: recorded through ctypes, some microseconds a call, kernels and copies only"
             )
-        self._handle, self._path = record_file.create(
+        file = record_file.RecordFile(
             "opencl", events.folder, window=record_file.WINDOW, functions=compiled.functions()
         )
         library.ask_line(lines.asked())
-        failed = library.start(self._handle, record_file.HEADER, compiled.cycles_are_time())
-        if failed:
-            os.close(self._handle)
-            self._handle = -1
-            self._path.unlink(missing_ok=True)
-            raise UserError(
-                f"cannot record into {self._path}: {os.strerror(failed)}", "set TMPDIR to a folder with room"
-            )
+        if failed := library.start(file.handle, record_file.HEADER, compiled.cycles_are_time()):
+            file.remove()
+            raise record_file.no_room(events.folder, os.strerror(failed))
+        self._file, self._running = file, True
         dispatch.tables.install()
+
+    @property
+    def stopped(self) -> str:
+        """Why the hook writes nothing more."""
+        return FULL if self._running and compiled.counts()[2] else ""
+
+    def remove(self) -> None:
+        """Takes the hook's file away."""
+        if self._file is not None:
+            self._file.remove()
 
     def settle(self) -> None:
         """Waits for what the device still works on, and goes on recording."""
         library = compiled.library()
-        if library is not None and self._handle >= 0:
+        if library is not None and self._running:
             library.settle(PATIENCE)
 
     def stop(self) -> None:
         """Waits for what the device still works on, and gives the tables back."""
         library = compiled.library()
-        if library is None or self._handle < 0:
+        if library is None or not self._running or self._file is None:
             return
         left = library.stop(PATIENCE)
         dispatch.tables.uninstall()
-        os.close(self._handle)
-        self._handle = -1
+        self._file.close()
+        self._running = False
         self._notes += lost_in_words(left, *compiled.counts()[2:6])
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Calls, the device's work and the operators that are recorded in C; devices and their clocks for the meta."""
-        found = self._contents or (record_file.read(self._path) if self._path else None)
+        found = self._contents or (self._file.read() if self._file else None)
         if found is None:
             return {"notes": self._notes}
         add_rows(builder, found, origin)
@@ -131,7 +137,7 @@ def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> l
     """What was lost, for people."""
     said = {
         f"{left} commands had not ended when the recording did: their device times are missing": left,
-        f"{disk} records were lost: no room on the disk of the recording": disk,
+        f"{disk} records of OpenCL were lost: no room on the disk of the recording": disk,
         f"{ring} device times were lost: the device was more than 65,536 commands behind": ring,
         f"{refused} device times were lost: the driver gave none for the command": refused,
         f"{full} queues or kernels could not be remembered: more than 8,192 were alive": full,
@@ -173,8 +179,8 @@ def _device(number: int, platform: Any, device: Any) -> Item:
         facts = source.add(builder, events.began)
     finally:
         events.close()
-        for file in (*source.files, *events.files):
-            file.unlink(missing_ok=True)
+        events.remove()
+        source.remove()
     if not facts.get("clocks"):
         return Item(what, BAD, f"{name}: the hook saw nothing", "a loader that is linked statically cannot be hooked")
     clock = next(iter(facts["clocks"].values()))
