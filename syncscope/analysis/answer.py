@@ -18,7 +18,7 @@ import numpy as np
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.experience import BUSY, Experience, experience, kind_of
-from syncscope.analysis.fidelity import GATE
+from syncscope.analysis.fidelity import GATE, Fidelity
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import Prices, timed_part
 from syncscope.model.answer import Answer, Decision
@@ -233,6 +233,18 @@ def of_all(
             found, decision=Decision.LEAVE, why="without them a step would be longer: it would run over all rows"
         )
     return found
+
+
+def seen(saving: float, idle: float, others: float, trusted: Fidelity) -> float:
+    """How much of what a replay says that waits save is seen, in parts of a step: while others had the device, which is a
+    processor, and the replay does not give back the recording.
+
+    They take a processor from whatever runs then, and a replay takes that for the work of a read, which goes with it. For how
+    long the device was `idle` after waits is seen; of the rest only the part in which others had none of it.
+    """
+    if others <= BUSY or trusted.enough or saving <= idle:
+        return saving
+    return idle + (1 - min(1.0, others)) * (saving - idle)
 
 
 def instead(found: Answer, least: float, others: float) -> Answer:

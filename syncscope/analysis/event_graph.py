@@ -243,7 +243,7 @@ class EventGraph:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
-        anew = {} if stays else {n: longer for n, longer in out.anew().items() if n not in taking}
+        anew = {} if stays else {n: longer for n, longer in out.anew(most=gone).items() if n not in taking}
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
 
         def hold(item: int, since: float, position: int, more: int) -> Hold:

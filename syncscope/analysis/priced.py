@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from syncscope.analysis.answer import (
     instead,
     of_all,
     of_line,
+    seen,
 )
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.errors import margins
@@ -65,13 +66,19 @@ def priced(
         price_lines(rewritten, going, unknown=unknown | adding) if adding else costs
     )  # of what adds no work, by itself
     usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
-    waits, fixed, costs, firm = (within(found, usual * step) for found in (waits, fixed, costs, firm))
+    others, idle = crowded(event_graph), sum(line.idle_after for line in report.lines) / (report.step or 1.0)
+
+    def believed(share: float) -> float:
+        return seen(share, idle, others, trusted)
+
+    waits, fixed, costs, firm = (
+        within(found, believed(min(found.saving / step, usual)) * step) for found in (waits, fixed, costs, firm)
+    )
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(going) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
     known = experience_of(report, event_graph)
     doubt = doubt_of(event_graph, graph, everything, costs.step)
-    others = crowded(event_graph)
     every = {r for n, rows in enumerate(members) if n not in waits.left for r in rows} - left
     copied = sum(
         _pause(report, event_graph, rows)
@@ -99,7 +106,7 @@ def priced(
             low / step,
             others,
         )
-        for saving in (alone, _with_more(alone, ground, every, copied / step))
+        for saving in (alone, _with_more(alone, ground, every, copied / step, believed))
     )
     report = replace(report, of_waits=of_waits, saving_step=costs.step)
     if not trusted.enough:
@@ -147,12 +154,15 @@ def priced(
     return report
 
 
-def _with_more(alone: Saving, ground: Ground, every: Collection[int], copied: float) -> Saving:
-    """What is saved if more goes along: loops around what waits, besides `every` wait, whose passes are no network's; and the
-    host's work on what it `copied` (a part of a step)."""
+def _with_more(
+    alone: Saving, ground: Ground, every: Collection[int], copied: float, believed: Callable[[float], float]
+) -> Saving:
+    """What is saved if more goes along: loops around what waits, besides `every` wait, whose passes are no network's, as far as
+    it is `believed`; and the host's work on what it `copied` (parts of a step)."""
     words, found = [], alone
     if loops := [one for one in joined(ground) if not one.network(ground)]:
         likely, most = (saved / ground.step for saved in saved_at_once(ground, loops, every))
+        likely = believed(likely)
         if likely >= alone.waits + MORE:
             words.append(f"the passes of {' and of '.join(f'the loop at {one.where}' for one in loops)} made at once")
             found = replace(found, at_once=likely, most=most)

@@ -132,7 +132,7 @@ def summarize(
         said = (
             f"others had the processors, which are the device, for {others:.0%} of its time: savings may be as far off"
         )
-        report = replace(report, notes=(*report.notes, said))
+        report = replace(report, notes=(said, *report.notes))  # first, for it is what figures suffer from most
     if unmeasured(given):  # of a baseline that was left out there is a note already
         said = (
             "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"

@@ -153,12 +153,13 @@ class TakenOut:
             found[number] = found.get(number, 0.0) + lost * (1 - math.exp(-copied[item] / CACHES))
         return found
 
-    def anew(self) -> dict[int, float]:
+    def anew(self, most: bool = False) -> dict[int, float]:
         """By read: what operators after it took longer on the host, ns, for they were called as none before (`Flag.ANEW`).
 
         A number that is read, or so many rows as are kept, is another in each step; a tensor, and all rows, are always alike.
         Those of an optimizer are not for a read: it counts its steps. An operator's like are those of its name that were known,
-        else all that were known. The last read of the step that was over is taken for the reason.
+        else all that were known. Both are told by their medians, for others take a processor from one of them by chance; at
+        `most` each took as long as it did for the read. The last read of the step that was over is taken for the reason.
         """
         trace, found = self._trace, dict[int, float]()
         rows = trace.rows(Kind.OP)
@@ -172,7 +173,7 @@ class TakenOut:
         known = rows[~new]
         over = ended[[self._reads[number].row for number in asking]]
         optimizing = Nesting(trace, Kind.ANNOTATION)
-        usual = dict[int, float]()  # ns, by the operator's name
+        medians = dict[int, tuple[float, float]]()  # ns, by the operator's name: as usual, and anew
         reach = dict[int, int]()  # by thread: when the last of them was over, for those within are its own
         for row in rows[new].tolist():
             start, lane = int(trace.start[row]), int(trace.lane[row])
@@ -188,10 +189,12 @@ class TakenOut:
             around = optimizing.around(lane, start, reach[lane])
             if any(OPTIMIZER.search(trace.names[trace.name[region]]) for region in around):
                 continue
-            if (name := int(trace.name[row])) not in usual:
-                alike = known[trace.name[known] == name]
-                usual[name] = float(np.median(trace.duration[alike if len(alike) else known]))
-            found[number] = found.get(number, 0.0) + max(0.0, float(trace.duration[row]) - usual[name])
+            if (name := int(trace.name[row])) not in medians:
+                alike, such = known[trace.name[known] == name], rows[new & (trace.name[rows] == name)]
+                of = trace.duration[alike if len(alike) else known], trace.duration[such]
+                medians[name] = float(np.median(of[0])), float(np.median(of[1]))
+            usual, anew = medians[name]
+            found[number] = found.get(number, 0.0) + max(0.0, (float(trace.duration[row]) if most else anew) - usual)
         return found
 
     def _counting_of(self) -> frozenset[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncscope.errors import UserError
+from syncscope.model.answer import Answer
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Report
@@ -12,6 +13,7 @@ from syncscope.model.source import Place, Span
 
 LIMIT = "limit"
 """The rule of what is told of a limit where only findings are shown."""
+COUNT_INSTEAD = "limit the number of syncs with --max-syncs-per-step"
 
 
 def broken(
@@ -39,28 +41,29 @@ def broken(
         yield f"{reads:.3g} syncs per step are more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
+        from syncscope.analysis.verdict import without_savings
+
         judged = _by_recording(report, pinned)
         found = judged.of_waits or judged.answer
         if found is None or found.share is None or found.low is None:
-            from syncscope.analysis.verdict import without_savings
-
             refused = without_savings(report)
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
             why = "savings were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
                 f"no saving is known, so that --max-saving cannot be judged: {refused or '; '.join(report.notes) or why}",
-                "limit the number of syncs with --max-syncs-per-step"
-                + (f"; the device had nothing to do after {idle}" if idle else ""),
+                COUNT_INSTEAD + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
+        high = max(found.high or 0.0, found.share)
+        if most_price < high and (doubted := without_savings(judged)):
+            likely = (report.of_waits or report.answer or found).told("of a step")
+            raise UserError(f"the syncs likely cost {likely}, and no limit is held to that: {doubted}", COUNT_INSTEAD)
         if found.low > most_price:
-            said = f"by the recording alone the syncs cost {found.told('of a step')}"
+            said = f"by the recording alone the syncs cost {found.told('of a step')}{_known_here(found, report)}"
             yield f"{said}, more than the {100 * most_price:.2g} % allowed:"
             own = [line for line in judged.lines if not line.fallback]
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
                 yield f"  {where(line)}: {known.told('of a step')}"
-            if not priced:  # no replay can be trusted to split it
-                yield from (f"  {where(line)}: {line.count:.3g} per step" for line in own)
 
 
 def _by_recording(report: Report, pinned: float | None) -> Report:
@@ -70,6 +73,14 @@ def _by_recording(report: Report, pinned: float | None) -> Report:
     if report.trace is None or not report.sources or report.answer is None or report.saving_step is None:
         return report
     return summarize(report.trace, (), report.hazards, pinned=pinned)
+
+
+def _known_here(found: Answer, report: Report) -> str:
+    """What the report answers by the rewrites that are known where it is made, if that is another figure."""
+    shown = report.of_waits or report.answer
+    if shown is None or shown.share is None or shown.figure == found.figure:
+        return ""
+    return f", and with the rewrites that the source here offers {shown.figure}"
 
 
 def held(

@@ -139,8 +139,11 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
 
 
 def beyond(report: Report) -> str:
-    """What else would go for the bound to be reached; "" where the device is idle for as long."""
-    return report.bound.beyond(report.device_busy) if report.bound is not None else ""
+    """What else would go for the bound to be reached, or who else was at work; "" where there is neither."""
+    if report.bound is None:
+        return ""
+    crowd = report.bound.crowd
+    return report.bound.beyond(report.device_busy) or (f"({crowd}: measure it while they do not)" if crowd else "")
 
 
 def answer(found: Answer, per: str, beyond: str = "") -> Text:

@@ -81,6 +81,15 @@ class SavingBound:
             return f"if other programs, which had the processors for {self.others:.0%} of the device's time, leave them"
         return "with what the device does for the waits, which goes, too"
 
+    @property
+    def crowd(self) -> str:
+        """That other programs had the processors that are the device, for how much of its time; "" where they hardly had."""
+        return (
+            f"other programs had the processors for {self.others:.0%} of the device's time"
+            if self.others > SPOKEN
+            else ""
+        )
+
     def words(self, per: str = "step", busy: float | None = None) -> str:
         """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any. The device
         was `busy` for this part of it."""

@@ -52,6 +52,19 @@ def test_a_price_gate_is_broken_by_the_lower_end_and_names_the_lines():
         list(_gate.broken(replace(report, steps=()), 3, None))
 
 
+@pytest.mark.parametrize("broken", [{"fidelity": 0.3}, {"fidelity": 0.0, "unexplained": 0.3}])
+def test_no_limit_is_held_to_a_recording_of_which_no_replay_is_trusted(broken):
+    lines = (Line("item", Place("a.py", 3), 2.0, 30.0, 10.0),)
+    found = Answer(Decision.TRY, 0.3, 0.1, 0.5)
+    report = Report(steps=(Step(0, 0, 100, 50),), lines=lines, answer=found, **broken)
+    for limit in (0.05, 0.2, 0.4):  # below what it lies between, and within
+        with pytest.raises(UserError) as error:
+            list(_gate.broken(report, None, limit))
+        assert f"the syncs likely cost {found.told('of a step')}, and no limit is held to that: " in error.value.message
+        assert "30.0%" in error.value.message
+    assert list(_gate.broken(report, None, 0.6)) == []  # above all that it may be
+
+
 def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
     limits = [("--max-saving", f"{percent}%") for percent in (0, 5, 10, 15, 20, 25, 30, 35, 40, 50)]
     here = [outcome("run.pt.trace.json.gz", "--source", "project", *limit) for limit in limits]
