@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -35,9 +36,10 @@ class Enclosure:
 
     @cached_property
     def _by_kind(self) -> dict[type, list[Any]]:
-        found: dict[type, list[Any]] = {}
-        for node in (self.scope, *self._parents):
-            found.setdefault(node.__class__, []).append(node)
+        found: dict[type, list[Any]] = defaultdict(list)
+        found[self.scope.__class__].append(self.scope)
+        for node in self._parents:
+            found[node.__class__].append(node)
         return found
 
     def every(self, *kinds: type[ast.AST]) -> list[Any]:

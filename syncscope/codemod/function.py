@@ -228,7 +228,7 @@ class Function(Enclosure):
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""
         made = self.value(thing)
         if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name) and made.value.id == "self":
-            around = [c for c in statements(self.file.tree) if isinstance(c, ast.ClassDef) and self.scope in c.body]
+            around = [c for c in self.file.classes if self.scope in c.body]
             values = [
                 s.value
                 for c in around

@@ -108,7 +108,8 @@ class Calls:
         """Of the names of such functions those that a function speaks of."""
         for word in self.spoken.by(caller):
             name = self._names.get(word)
-            if name is not None and self._can_mean(name, caller, word[:1] == b"."):
+            known = name is not None and (name in self.seldom or self.makers.of(name))  # most classes are made once
+            if name is not None and known and self._can_mean(name, caller, word[:1] == b"."):
                 yield name
 
     def _can_mean(self, name: str, caller: FunctionText, is_attribute: bool) -> bool:

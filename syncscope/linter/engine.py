@@ -42,7 +42,6 @@ from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory
-from syncscope.project.syntax import statements
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 
@@ -304,7 +303,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
     rules, claimed = ruleset(config.rules), claimants(config.rules)
     off = config.ignored_in(source.path)
     seen: set[tuple[str, Span]] = set()
-    names = dotted(view.tree)
+    names = dotted(view.statements)
     for site, name in ((s, each) for s in found for each in claimed.get(s.op, ())):
         if (name, site.span) in seen or names_one(off, name, lambda each: family_slug(each, config.rules)):
             continue
@@ -339,11 +338,11 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         )
 
 
-def dotted(tree: ast.Module) -> dict[ast.AST, str]:
-    """The dotted name of every function, as `__qualname__` has it but for `<locals>`."""
+def dotted(every: Iterable[ast.AST]) -> dict[ast.AST, str]:
+    """The dotted name of every function among the statements of a file, as `__qualname__` has it but for `<locals>`."""
     names: dict[ast.AST, str] = {}
     around: list[Any] = []
-    defined: list[Any] = [each for each in statements(tree) if each.__class__ in DEFINITIONS]
+    defined: list[Any] = [each for each in every if each.__class__ in DEFINITIONS]
     for each in sorted(defined, key=lambda node: node.lineno):
         while around and around[-1].end_lineno < each.lineno:
             around.pop()

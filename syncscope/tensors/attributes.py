@@ -29,7 +29,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         return None
     cls = ref.cls
     for each in ancestry(cls):
-        prepare(each)
+        if not each.prepared:
+            prepare(each)
         fact = each.attributes.get(name)
         if fact is not None:
             return fact

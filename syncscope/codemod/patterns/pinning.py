@@ -9,7 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
 from syncscope.model.fact import Device
-from syncscope.project.syntax import name_of, statements, walk
+from syncscope.project.syntax import name_of, walk
 
 
 def of_tensors(function: Function, loader: ast.Call) -> bool:
@@ -45,7 +45,7 @@ def loader_of_file(function: Function, statement: ast.stmt) -> ast.Call | None:
     loop = function.loop(statement)
     source = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     name = name_of(source)
-    made = [s for s in statements(function.file.tree) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
+    made = [s for s in function.file.statements if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
     calls = [s.value for s in made if name and any(name_of(t) == name for t in s.targets)]
     loaders = [c for c in calls if isinstance(c, ast.Call) and name_of(c.func) == "DataLoader"]
     return loaders[0] if len(loaders) == len(calls) == 1 else None
