@@ -9,6 +9,7 @@ To import torch and its compilers takes three seconds of a processor, and most o
 import atexit
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -161,8 +162,11 @@ def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
     from syncscope.verify.trial import PRELOADED
 
     sys.path.pop(0)
+    gc.disable()  # as `serve` does
     for name in PRELOADED:
         importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
     signal.signal(signal.SIGCHLD, _bury)
     while True:
         said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
