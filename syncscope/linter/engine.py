@@ -90,8 +90,8 @@ def still(steps: Steps, key: str) -> str | None:
 
 
 def project_of(config: Config) -> Tracked:
-    """The project of files with this configuration."""
-    return project((*config.src, config.root) if config.root else config.src)
+    """The project of files with this configuration; without a file of its own it is the same wherever somebody stands."""
+    return project((*config.src, config.root) if config.file else config.src)
 
 
 @lru_cache(maxsize=4)

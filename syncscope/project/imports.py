@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from syncscope.project.folders import root_of
+
 
 class Imports:
     """Answers by file and package, each looked for once.
 
     `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
-    importing file. Nothing outside is found: an installed library stays a name.
+    importing file, and where its project begins. Nothing outside is found: an installed library stays a name.
     """
 
     def __init__(self, roots: tuple[Path, ...]) -> None:
@@ -48,9 +50,14 @@ class Imports:
             file = self._file(os.path.join(above, *kept), name)
         else:
             file = self._file(above, name)
-            for root in self.roots if file is None else ():
-                file = file or self._file(_text(root), name)
+            for root in (*map(_text, self.roots), self._around(above)) if file is None else ():
+                file = file or self._file(root, name)
         return file
+
+    @staticmethod
+    def _around(folder: str) -> str:
+        """Where the project of a folder begins, from which scripts below import; where nothing says so, the folder above."""
+        return root_of(folder) or os.path.dirname(folder)
 
     def _file(self, folder: str, name: str) -> str | None:
         path = os.path.join(folder, *name.split("."))

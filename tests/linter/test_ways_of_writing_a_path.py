@@ -125,3 +125,24 @@ def test_a_name_on_standard_input_counts_as_the_path(package, monkeypatch):
         monkeypatch.chdir(package.folder / folder)
         ran = package("lint", "-", "--format", "concise", "-q", "--stdin-filename", name, stdin=code)
         assert shown(ran) == [(name, "10"), (name, "12")]
+
+
+@pytest.mark.parametrize("mark", ["setup.py", None])
+def test_what_a_script_imports_of_its_project_is_found_from_anywhere(door, monkeypatch, mark):
+    door.write("repo/lib/__init__.py", "")
+    door.write("repo/lib/base.py", FILES["pkg/base.py"])
+    door.write(
+        "repo/scripts/step.py", FILES["pkg/losses/margin.py"].replace("..base", "lib.base").replace("pkg.", "lib.")
+    )
+    door.write("lib/base.py", "import torch\n\ndef distances(x):\n    return 3\n")  # another's, where somebody stands
+    if mark:
+        door.write(f"repo/{mark}", "")
+    for folder, written in (
+        ("repo", "scripts"),
+        ("repo/scripts", "step.py"),
+        (".", "repo"),
+        ("/", str(door.folder / "repo")),
+    ):
+        monkeypatch.chdir(door.folder / folder)
+        ran = door("lint", "--no-cache", "--format", "concise", "-q", written)
+        assert [line for _, line in shown(ran)] == ["10", "12"], folder
