@@ -86,18 +86,30 @@ def _source(what: Listwise, dtype: torch.dtype, slots: int, group: int) -> str:
             "    }",
             *(f"    {name} += {name}_at;" for name in (*what.shared, *what.common)),
             f"    {what.setup}",
-            *(["    T sum = 0;", "    __local T all[GROUP];"] if what.sums else []),
-            f"    for (uint block = get_group_id(0) * {_BLOCK}; block < count; block += get_num_groups(0) * {_BLOCK})",
-            f"        for (uint i = block + get_local_id(0); i < min(block + {_BLOCK}u, count); i += {group}) {{",
-            f"            {what.statement}",
-            "        }",
-            *([_LEAVE] if what.sums else []),
+            "    WIDE kept = 0;" if what.sums else "",
+            f"    for (uint block = get_group_id(0) * {_BLOCK}; block < count; block += get_num_groups(0) * {_BLOCK}) {{",
+            f"        const uint end = min(block + {_BLOCK}u, count);",
+            (_SUMMED if what.sums else _DONE).replace("STATEMENT", what.statement),
+            "    }",
+            _LEFT if what.sums else "",
             "}",
         ]
     )
 
 
-_LEAVE = "    sum = team_sum(sum, all);\n    if (LANE == 0) parts[row * get_num_groups(0) + get_group_id(0)] = sum;"
+_DONE = "        for (uint i = block + get_local_id(0); i < end; i += get_local_size(0)) { STATEMENT }"
+# Eight sums, as an addition need not wait for the one before then.
+_SUMMED = """
+        T sums[8] = {0};
+        uint k = block + get_local_id(0);
+        for (; k + 7 * get_local_size(0) < end; k += 8 * get_local_size(0))
+#pragma unroll
+            for (int j = 0; j < 8; j++) { const uint i = k + j * get_local_size(0); T sum = sums[j]; STATEMENT sums[j] = sum; }
+        for (; k < end; k += get_local_size(0)) { const uint i = k; T sum = sums[0]; STATEMENT sums[0] = sum; }
+        for (int j = 0; j < 8; j++) kept += sums[j];"""
+_LEFT = """    __local T all[GROUP];
+    const T sum = team_sum(kept, all);
+    if (LANE == 0) parts[row * get_num_groups(0) + get_group_id(0)] = sum;"""
 
 
 def run(

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.functional import batch_norm
 
 import syncscope.kernels  # noqa: F401
 from syncscope.kernels.device import is_gpu
@@ -24,6 +25,34 @@ def test_a_long_sum_loses_no_more_than_its_last_bit(shape, dims, how):
     x = torch.rand(shape, generator=torch.Generator().manual_seed(0)) + 1
     made, exact = how(x.to("ocl"), dim=dims), how(x.double(), dim=dims)
     assert off(made, exact) < NEAR
+
+
+@pytest.mark.parametrize("shape", [(16, 8, 56, 56), (4, 8, 7, 7), (4096, 8), (2, 3, 200, 100)])
+def test_batch_norm_is_as_near_as_its_last_bits(shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0)) + 3
+    running = [torch.zeros(shape[1], device="ocl"), torch.ones(shape[1], device="ocl")]
+    exactly = [x.cpu().double() for x in running]
+    made, exact = batch_norm(x.to("ocl"), *running, training=True), batch_norm(x.double(), *exactly, training=True)
+    assert off(made, exact) < NEAR
+    assert all(off(a, b) < NEAR for a, b in zip(running, exactly, strict=True))
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: x.cumsum(1),
+        lambda x: x.softmax(1),
+        lambda x: torch.nn.functional.layer_norm(x, x.shape[1:]),
+        lambda x: torch.nn.functional.group_norm(x[..., None], 2),
+        lambda x: torch.nn.functional.cross_entropy(x.t(), torch.zeros(x.shape[1], dtype=torch.long, device=x.device)),
+        lambda x: torch.stack(torch._foreach_norm([x, x[0]])),
+        lambda x: torch.nn.functional.adaptive_avg_pool2d(x.view(1, 8, 50, -1), 1),
+    ],
+    ids=["cumsum", "softmax", "layer norm", "group norm", "cross entropy", "norms of lists", "average"],
+)
+def test_what_goes_over_long_rows_is_as_near_as_its_last_bits(compute):
+    x = torch.rand(8, 20_000, generator=torch.Generator().manual_seed(0))
+    assert off(compute(x.to("ocl")), compute(x.double())) < NEAR
 
 
 @pytest.mark.parametrize("step", [1, 3])

@@ -25,15 +25,16 @@ __kernel void attention_softmax(__global const S *scores, __global O *out, __glo
     ROW
     const uint head = row / queries;
     bias += bias_at + head / heads * bias_z + head % heads * bias_h + query * bias_q;
-    T tops[V], sums[V] = {0};
+    T tops[V];
+    SUMS(sums)
     for (int j = 0; j < V; j++) tops[j] = -INFINITY;
     EACH(base, end, const T x = SCORE(i); tops[j] = x != x || x > tops[j] ? x : tops[j];)
     T top = tops[0];
     for (int j = 1; j < V; j++) top = top != top || top > tops[j] ? top : tops[j];
     top = team_top(top, all);
     if (top == -INFINITY) top = 0;  // a query that sees nothing
-    EACH(base, end, sums[j] += exp(SCORE(i) - top);)
-    const T sum = team_sum(total(sums), all), factor = sum == 0 ? 0 : 1 / sum;
+    EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += exp(SCORE(i) - top);)
+    const T sum = team_sum(TOTAL(sums), all), factor = sum == 0 ? 0 : 1 / sum;
     EACH(base, end, STORE(exp(SCORE(i) - top) * factor, out, i);)
     EACH(end, behind, STORE((T)0, out, i);)
 }
@@ -41,9 +42,9 @@ __kernel void attention_softmax(__global const S *scores, __global O *out, __glo
 __kernel void attention_softmax_backward(__global const S *slopes, __global const O *made, __global O *out, uint lines, uint length,
                                          uint pitch, uint queries, int causal) {
     ROW
-    T sums[V] = {0};
-    EACH(base, end, sums[j] += LOAD(slopes, i) * LOAD_MADE(made, i);)
-    const T sum = team_sum(total(sums), all);
+    SUMS(sums)
+    EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += LOAD(slopes, i) * LOAD_MADE(made, i);)
+    const T sum = team_sum(TOTAL(sums), all);
     EACH(base, end, STORE(LOAD_MADE(made, i) * (LOAD(slopes, i) - sum), out, i);)
     EACH(end, behind, STORE((T)0, out, i);)
 }

@@ -4,13 +4,23 @@
 #include "rows.cl"
 
 #define SHARE const uint c = get_group_id(0), share = get_group_id(1), shares = get_num_groups(1);
-#define OVER_SHARE(...)                                                                                              \
-    for (uint u = share * length + TEAM; u < min(share * length + length, units); u += TEAMS) {                      \
-        const uint start = u % chunks * CHUNK;                                                                       \
-        const long row = ((long)(u / chunks) * get_num_groups(0) + c) * columns;                                     \
-        EACH(row + start, row + min(start + (uint)CHUNK, columns), __VA_ARGS__)                                            \
+// `ends` is what comes after every so many units, and after the last.
+#define UNITS min(64u, 512u / min(columns, (uint)CHUNK) + 1)
+#define OVER_SHARE(ends, ...)                                                                                        \
+    {                                                                                                                \
+        uint left_ = UNITS;                                                                                          \
+        for (uint u = share * length + TEAM; u < min(share * length + length, units); u += TEAMS) {                  \
+            const uint start = u % chunks * CHUNK;                                                                   \
+            const long row = ((long)(u / chunks) * get_num_groups(0) + c) * columns;                                 \
+            EACH(row + start, row + min(start + (uint)CHUNK, columns), __VA_ARGS__)                                  \
+            if (!--left_) { left_ = UNITS; ends }                                                                    \
+        }                                                                                                            \
+        ends                                                                                                         \
     }
 // The sum over the work-group: its teams' sums, in order.
+#if GROUP == 1
+#define group_sum(x, all) (x)
+#else
 static inline T group_sum(T x, __local T *all) {
     x = team_sum(x, all);
     if (TEAMS == 1) return x;
@@ -21,25 +31,26 @@ static inline T group_sum(T x, __local T *all) {
     for (int team = 0; team < TEAMS; team++) sum += all[team];
     return sum;
 }
+#endif
 
 // Of a share: how many elements, their mean, and the squares of what is left of them without it.
 #define STATISTICS                                                                                                   \
     __local T all[GROUP];                                                                                            \
     const T first = LOAD(in, ((long)(share * length / chunks) * get_num_groups(0) + c) * columns);                   \
-    T sums[V] = {0}, squares[V] = {0};                                                                               \
-    OVER_SHARE(const T d = LOAD(in, i) - first; sums[j] += d; squares[j] += d * d;)                                  \
-    const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);                              \
+    SUMS(sums) SUMS(squares)                                                                                         \
+    OVER_SHARE(KEEP(sums) KEEP(squares), const T d = LOAD(in, i) - first; sums[j] += d; squares[j] += d * d;)        \
+    const WIDE sum = group_sum(TOTAL(sums), all), square = group_sum(TOTAL(squares), all);                           \
     uint count = 0;                                                                                                  \
     for (uint u = share * length; u < min(share * length + length, units); u++)                                      \
         count += min((uint)CHUNK, columns - u % chunks * CHUNK);                                                     \
-    const T mean = first + sum / count, rest = fmax(square - sum * sum / count, (T)0);
+    const T mean = first + sum / count, rest = fmax(square - sum * sum / count, (WIDE)0);
 
 // Of a share: the sum of the gradient, and of the gradient times what the input is without its mean.
 #define SLOPES                                                                                                       \
     __local T all[GROUP];                                                                                            \
-    T each[V] = {0}, times[V] = {0};                                                                                 \
-    OVER_SHARE(const T g = LOAD(grad, i); each[j] += g; times[j] += g * (LOAD(in, i) - mean);)                       \
-    const T plain = group_sum(total(each), all), projected = group_sum(total(times), all);
+    SUMS(each) SUMS(times)                                                                                           \
+    OVER_SHARE(KEEP(each) KEEP(times), const T g = LOAD(grad, i); each[j] += g; times[j] += g * (LOAD(in, i) - mean);) \
+    const WIDE plain = group_sum(TOTAL(each), all), projected = group_sum(TOTAL(times), all);
 
 __kernel void batch_norm_statistics(__global const S *restrict in, long at, __global T *parts, uint columns, uint chunks,
                                     uint units, uint length) {
@@ -67,34 +78,34 @@ __kernel void batch_norm_forward(__global const S *restrict in, long at, __globa
 #if TRAINING && WHOLE
     STATISTICS
 #elif TRAINING
-    T count = 0, mean = 0, rest = 0;
+    WIDE count = 0, mean = 0, rest = 0;
     parts += c * shares * 3;
     for (uint s = 0; s < shares; s++) {
         count += parts[3 * s];
-        mean += parts[3 * s] * parts[3 * s + 1];
+        mean += (WIDE)parts[3 * s] * parts[3 * s + 1];
     }
     mean /= count;
     for (uint s = 0; s < shares; s++) {
-        const T step = parts[3 * s + 1] - mean;
+        const WIDE step = parts[3 * s + 1] - mean;
         rest += parts[3 * s + 2] + parts[3 * s] * step * step;
     }
 #endif
 #if TRAINING
-    const T scale = 1 / sqrt(rest / count + eps);
+    const T scale = 1 / sqrt((WIDE)rest / count + eps), level = mean;
     if (share == 0 && get_local_id(0) == 0) {
-        means[c] = mean;
+        means[c] = level;
         scales[c] = scale;
         if (has_running) {
-            running_mean[c] += momentum * (mean - running_mean[c]);
-            running_var[c] += momentum * (rest / fmax((T)count - 1, (T)1) - running_var[c]);
+            running_mean[c] += momentum * (level - running_mean[c]);
+            running_var[c] += momentum * ((T)(rest / fmax((WIDE)count - 1, (WIDE)1)) - running_var[c]);
         }
     }
 #else
-    const T mean = running_mean[c], scale = 1 / sqrt(running_var[c] + eps);
+    const T level = running_mean[c], scale = 1 / sqrt(running_var[c] + eps);
 #endif
     const T slope = has_weight ? scale * weight[weight_at + c] : scale;
     const T shift = has_bias ? bias[bias_at + c] : (T)0;
-    OVER_SHARE(STORE((LOAD(in, i) - mean) * slope + shift, out, i);)
+    OVER_SHARE(, STORE((LOAD(in, i) - level) * slope + shift, out, i);)
 }
 
 __kernel void batch_norm_slopes(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
@@ -122,7 +133,7 @@ __kernel void batch_norm_backward(__global const S *restrict grad, long grad_at,
 #if WHOLE
     SLOPES
 #else
-    T plain = 0, projected = 0;
+    WIDE plain = 0, projected = 0;
     parts += c * shares * 2;
     for (uint s = 0; s < shares; s++) {
         plain += parts[2 * s];
@@ -137,5 +148,5 @@ __kernel void batch_norm_backward(__global const S *restrict grad, long grad_at,
     const T slope = has_weight ? scale * weight[weight_at + c] : scale;
     // With TRAINING the mean and the deviation depend on the input, too.
     const T level = TRAINING ? plain / count : 0, tilt = TRAINING ? projected * scale * scale / count : 0;
-    OVER_SHARE(STORE((LOAD(grad, i) - level - (LOAD(in, i) - mean) * tilt) * slope, to_input, i);)
+    OVER_SHARE(, STORE((LOAD(grad, i) - level - (LOAD(in, i) - mean) * tilt) * slope, to_input, i);)
 }

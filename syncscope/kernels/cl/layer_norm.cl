@@ -22,20 +22,20 @@ __kernel void row_norm_forward(__global const S *restrict in, long at, __global 
     weight += weight_at;
     bias += bias_at;
     const T shift = row < rows ? LOAD(in, base) : 0;
-    T sums[V] = {0}, squares[V] = {0};
+    SUMS(sums) SUMS(squares)
 #if HELD
     T x[HELD];
     EACH_HELD(x[e] = base + column < end ? LOAD(in, base + column) : shift; sums[0] += x[e] - shift;)
 #else
-    EACH(base, end, sums[j] += LOAD(in, i) - shift;)
+    EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += LOAD(in, i) - shift;)
 #endif
-    const T mean = shift + team_sum(total(sums), all) / columns;
+    const T mean = shift + team_sum(TOTAL(sums), all) / columns;
 #if HELD
     EACH_HELD(x[e] -= mean; if (column < columns) squares[0] += x[e] * x[e];)
 #else
-    EACH(base, end, const T d = LOAD(in, i) - mean; squares[j] += d * d;)
+    EACH_IN_PARTS(KEEP(squares), base, end, const T d = LOAD(in, i) - mean; squares[j] += d * d;)
 #endif
-    const T scale = 1 / sqrt(team_sum(total(squares), all) / columns + eps);
+    const T scale = 1 / sqrt(team_sum(TOTAL(squares), all) / columns + eps);
     if (row >= rows) return;
     if (LANE == 0) {
         means[row] = mean;
@@ -86,11 +86,11 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
         const uint row = turn * teams + team;
         const long base = (long)row * columns, end = row < rows ? base + columns : base;
         const T mean = row < rows ? means[means_at + row] : 0, scale = row < rows ? scales[scales_at + row] : 0;
-        T plain[V] = {0}, projected[V] = {0};
-        EACH(base, end, const T g = has_weight ? LOAD(grad, i) * weight[i - base] : LOAD(grad, i); plain[j] += g;
+        SUMS(plain) SUMS(projected)
+        EACH_IN_PARTS(KEEP(plain) KEEP(projected), base, end, const T g = has_weight ? LOAD(grad, i) * weight[i - base] : LOAD(grad, i); plain[j] += g;
              projected[j] += g * (LOAD(in, i) - mean);)
-        const T level = team_sum(total(plain), all) / columns;
-        const T tilt = team_sum(total(projected), all) * scale * scale / columns;
+        const T level = team_sum(TOTAL(plain), all) / columns;
+        const T tilt = team_sum(TOTAL(projected), all) * scale * scale / columns;
         EACH(base, end, const T g = LOAD(grad, i), centred = LOAD(in, i) - mean;
              if (has_input) STORE(((has_weight ? g * weight[i - base] : g) - level - centred * tilt) * scale, to_input, i);
              if (has_parts) {
@@ -136,9 +136,9 @@ __kernel void group_norm_slopes(__global const S *restrict grad, long grad_at, _
     grad += grad_at;
     in += at;
     const T mean = row < rows ? means[means_at + row / channels] : 0, scale = row < rows ? scales[scales_at + row / channels] : 0;
-    T plain[V] = {0}, projected[V] = {0};
-    EACH(base, end, const T g = LOAD(grad, i); plain[j] += g; projected[j] += g * (LOAD(in, i) - mean);)
-    const T a = team_sum(total(plain), all), b = team_sum(total(projected), all);
+    SUMS(plain) SUMS(projected)
+    EACH_IN_PARTS(KEEP(plain) KEEP(projected), base, end, const T g = LOAD(grad, i); plain[j] += g; projected[j] += g * (LOAD(in, i) - mean);)
+    const T a = team_sum(TOTAL(plain), all), b = team_sum(TOTAL(projected), all);
     if (row >= rows || LANE) return;
     parts[2 * row] = a;
     parts[2 * row + 1] = b * scale;

@@ -23,7 +23,7 @@ __kernel void nll_loss_each(__global const T *in, long at, __global const long *
 }
 
 // Loss and weight of all targets by one work-group, or by several for as many lines of `parts`.
-static inline void leave(T loss, T seen, int mean, __global T *parts, __global T *out, __global T *total_weight, __local T *all) {
+static inline void leave(WIDE loss, WIDE seen, int mean, __global T *parts, __global T *out, __global T *total_weight, __local T *all) {
     loss = team_sum(loss, all);
     seen = team_sum(seen, all);
     if (get_local_id(0)) return;
@@ -41,7 +41,7 @@ __kernel void nll_loss_forward(__global const T *in, long at, __global const lon
                                __global T *total_weight, long total_weight_at, int mean, uint total, uint length, uint classes,
                                uint pixels, long ignore) {
     __local T all[GROUP];
-    T loss = 0, seen = 0;
+    WIDE loss = 0, seen = 0;
     in += at, target += target_at, weight += weight_at;
     const uint first = get_group_id(0) * length;
     for (uint i = first + get_local_id(0); i < min(first + length, total); i += GROUP) {
@@ -55,7 +55,7 @@ __kernel void nll_loss_forward(__global const T *in, long at, __global const lon
 __kernel void nll_loss_total(__global T *parts, uint count, __global T *out, long out_at, __global T *total_weight,
                              long total_weight_at, int mean) {
     __local T all[GROUP];
-    T loss = 0, seen = 0;
+    WIDE loss = 0, seen = 0;
     for (uint i = get_local_id(0); i < count; i += GROUP) {
         loss += parts[2 * i];
         seen += parts[2 * i + 1];

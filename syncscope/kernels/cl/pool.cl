@@ -72,8 +72,11 @@ __kernel void avg_pool2d_forward(__global const S *in, long at, __global O *out,
     WINDOW
     in += at + plane * H * W;
     T sum = 0;
-    for (int iy = max(y0, 0); iy < min(y0 + kh, H); iy++)
-        for (int ix = max(x0, 0); ix < min(x0 + kw, W); ix++) sum += LOAD(in, iy * W + ix);
+    for (int iy = max(y0, 0); iy < min(y0 + kh, H); iy++) {
+        T row = 0;
+        for (int ix = max(x0, 0); ix < min(x0 + kw, W); ix++) row += LOAD(in, iy * W + ix);
+        sum += row;
+    }
     STORE(sum / divisor(y0, x0, H, W, kh, kw, ph, pw, count_pad, fixed), out, out_at + i);
 }
 
@@ -103,8 +106,11 @@ __kernel void adaptive_avg_pool2d_forward(__global const S *in, long at, __globa
     in += at + (long)(i / OW / OH) * H * W;
     const int y0 = FIRST(y, OH, H), y1 = LAST(y, OH, H), x0 = FIRST(x, OW, W), x1 = LAST(x, OW, W);
     T sum = 0;
-    for (int iy = y0; iy < y1; iy++)
-        for (int ix = x0; ix < x1; ix++) sum += LOAD(in, iy * W + ix);
+    for (int iy = y0; iy < y1; iy++) {
+        T row = 0;
+        for (int ix = x0; ix < x1; ix++) row += LOAD(in, iy * W + ix);
+        sum += row;
+    }
     STORE(sum / ((y1 - y0) * (x1 - x0)), out, i);
 }
 

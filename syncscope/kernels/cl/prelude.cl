@@ -5,6 +5,14 @@
 #ifdef cl_khr_int64_base_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #endif
+// What sums of many are kept in. An item of a CPU adds up what a whole team adds up on a GPU, by a tree.
+#define WIDE JOIN(WIDE_, T)
+#define WIDE_double double
+#if defined(cl_khr_fp64) && !ON_GPU
+#define WIDE_float double
+#else
+#define WIDE_float float
+#endif
 // Eight elements of T at any address. PoCL's wheel leaves vload8 as a slow call and miscompiles wider vectors: there we
 // dereference, and nowhere go beyond eight. T8 is the type in registers.
 #define JOIN_(a, b) a##b

@@ -15,8 +15,26 @@
         for (long i = full_ + LANE; i < to_; i += LANES) { const int j = 0; __VA_ARGS__ }          \
     }
 
-static inline T total(const T *sums) {
-    T sum = 0;
+// An item's sums of neighbours V apart, begun by SUMS, and what they come to. A CPU's are made of parts, which EACH_IN_PARTS ends
+// after so many elements (`ends`: KEEP of each): little is lost by rounding then, however long a row is.
+#if GROUP == 1
+#define PART (64 * V)
+#define SUMS(x) T x[V] = {0}; WIDE x##_kept[V] = {0};
+#define KEEP(x) for (int j = 0; j < V; j++) { x##_kept[j] += x[j]; x[j] = 0; }
+#define EACH_IN_PARTS(ends, from, to, ...) \
+    for (long part_ = (from), all_ = (to); part_ < all_; part_ += PART) { EACH(part_, min(part_ + PART, all_), __VA_ARGS__) ends }
+#define TOTAL(x) total(x##_kept)
+#else
+#undef WIDE
+#define WIDE T
+#define SUMS(x) T x[V] = {0};
+#define KEEP(x)
+#define EACH_IN_PARTS(ends, from, to, ...) EACH(from, to, __VA_ARGS__)
+#define TOTAL(x) total(x)
+#endif
+
+static inline WIDE total(const WIDE *sums) {
+    WIDE sum = 0;
     for (int j = 0; j < V; j++) sum += sums[j];
     return sum;
 }
@@ -38,5 +56,9 @@ static inline T total(const T *sums) {
         }                                                                   \
         return all[me - lane];                                              \
     }
+#if GROUP == 1
+#define team_sum(x, all) (x)
+#else
 TEAM_MEETS(team_sum, a + b)
+#endif
 TEAM_MEETS(team_top, a != a || a > b ? a : b)

@@ -10,14 +10,15 @@
 #define FORWARD(VALUE)                                                                                           \
     ROW                                                                                                          \
     in += at;                                                                                                    \
-    T tops[V], sums[V] = {0};                                                                                    \
+    T tops[V];                                                                                                   \
+    SUMS(sums)                                                                                                   \
     for (int j = 0; j < V; j++) tops[j] = -INFINITY;                                                             \
     EACH(base, end, const T x = LOAD(in, i); tops[j] = x != x || x > tops[j] ? x : tops[j];)                           \
     T top = tops[0];                                                                                             \
     for (int j = 1; j < V; j++) top = top != top || top > tops[j] ? top : tops[j];                               \
     top = team_top(top, all);                                                                                    \
-    EACH(base, end, sums[j] += exp(LOAD(in, i) - top);)                                                                \
-    const T sum = team_sum(total(sums), all), shift = log(sum);                                                  \
+    EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += exp(LOAD(in, i) - top);)                                     \
+    const T sum = team_sum(TOTAL(sums), all), shift = log(sum);                                                  \
     EACH(base, end, STORE(VALUE, out, i);)
 
 __kernel void softmax_forward(__global const S *restrict in, long at, __global O *restrict out, uint lines, uint length,
@@ -34,9 +35,9 @@ __kernel void log_softmax_forward(__global const S *restrict in, long at, __glob
     ROW                                                                                                          \
     grad += grad_at;                                                                                             \
     result += at;                                                                                                \
-    T sums[V] = {0};                                                                                             \
-    EACH(base, end, sums[j] += ADDED;)                                                                           \
-    const T sum = team_sum(total(sums), all);                                                                    \
+    SUMS(sums)                                                                                                   \
+    EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += ADDED;)                                                      \
+    const T sum = team_sum(TOTAL(sums), all);                                                                    \
     EACH(base, end, STORE(VALUE, out, i);)
 
 __kernel void softmax_backward(__global const S *restrict grad, long grad_at, __global const S *restrict result, long at,

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start, template
 
-_STRETCH = 512  # steps of k that go into one sum
+_STRETCH = (
+    128,
+    512,
+)  # steps of k that go into one sum, where they are one loop and where they are several, which cost more to begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,9 @@ def source(c: Contraction, s: Schedule) -> tuple[str, bytes]:
     none = f"T8 {', '.join(f'{own} = (T8)(0)' for _, own in pairs)};"
     walks = [f"for (int k_{i} = 0; k_{i} < {size}; k_{i}++)" for i, size in enumerate(sizes)]
     before, after = none, f"const T8 sums[{tm}][{s.tn // 8}] = {{{', '.join(own for _, own in pairs)}}};"
-    if (
-        c.size("k") > _STRETCH and sizes
-    ):  # the first loop in stretches, each with sums of its own: less is lost by rounding
-        turns = max(1, _STRETCH if flat else _STRETCH * c.k[0] // c.size("k"))
+    most = _STRETCH[0 if flat else 1]
+    if c.size("k") > most and sizes:  # the first loop in stretches, each with sums of its own: less is lost by rounding
+        turns = max(1, most if flat else most * c.k[0] // c.size("k"))
         stretch = f"for (int from = 0; from < {sizes[0]}; from += {turns})"
         walks[0] = f"for (int k_0 = from; k_0 < min({sizes[0]}, from + {turns}); k_0++)"
         before = f"T8 sums[{tm}][{s.tn // 8}] = {{{', '.join('(T8)(0)' for _ in pairs)}}};\n    {stretch} {{ {none}"

@@ -18,7 +18,7 @@ from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import computed, floating, rows_kernel
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
-_CHUNK = 4096  # neighbouring elements of an image that are one unit of work
+_CHUNK = 4096 if programs.GROUP > 1 else 512  # neighbouring elements of an image that are one unit of work
 _HELD = 8  # elements of a row that an item keeps, if there are enough items; twice as many at most
 _KEEPING = ("row_norm_forward", "layer_norm_backward")  # the kernels that do
 _LINES = 480  # partial sums of weight and bias in a layer norm's backward pass

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
+from syncscope.kernels.device import fp64, is_gpu
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
@@ -62,7 +63,9 @@ def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None, out: Ten
         raise NotNative
     if not out.numel():
         return out
-    state = out.dtype if out.dtype.is_floating_point else torch.int64
+    state = torch.int64
+    if out.dtype.is_floating_point:  # an item of a CPU adds up one by one what a sum of its own would be made in parts
+        state = torch.float64 if not is_gpu and fp64 else out.dtype
     if not self.dim():
         return out.copy_(self)
     moved = dense(self.movedim(dim, -1))
