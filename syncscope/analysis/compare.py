@@ -71,7 +71,8 @@ class Comparison:
     pieces: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float, float] | None = None
-    refusal: str = ""  # why the first recording has no prices, or none for these reads
+    refusal: str = ""  # why the first recording has no prices
+    vague: str = ""  # why what a replay gives without these reads is too wide to be measured against
     pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
     drift: float = 0.0  # of a step
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
@@ -102,25 +103,39 @@ class Comparison:
         """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, by a machine that got faster
         or slower within a run (`drift`), and by a host that is not as fast, which steps feel up to `FELT` times as much as the
         calls by which it is known."""
-        if self.spread is None or self.after.step is None:
+        if self._noise is None or self.after.step is None:
             return None
-        return math.hypot(*self.spread, self.drift * self.after.step, FELT * math.log(self.pace) * self.after.step)
+        return self._noise * self.after.step
+
+    @property
+    def _noise(self) -> float | None:
+        """The same as a part of a step, alike whichever of both is the first."""
+        if (spreads := self._spreads) is None:
+            return None
+        return math.hypot(*spreads, self.drift, FELT * math.log(self.pace))
+
+    @property
+    def _spreads(self) -> tuple[float, float] | None:
+        """The spread of either, as a part of its own step."""
+        if self.spread is None or not self.before.step or not self.after.step:
+            return None
+        return self.spread[0] / self.before.step, self.spread[1] / self.after.step
+
+    @property
+    def _apart(self) -> float:
+        """How far apart the two steps are, as a part of a step; the same whichever is the first."""
+        return abs(math.log(self.after.step / self.before.step)) if self.after.step and self.before.step else 0.0
 
     @property
     def within_noise(self) -> bool | None:
         """Whether the two steps may be the same; None where nobody knows."""
-        if self.noise is None or not self.before.step or not self.after.step:
-            return None
-        apart = abs(math.log(self.after.step / self.before.step))  # the same whichever is the first
-        return apart * self.after.step <= self.noise
+        return None if self._noise is None else self._apart <= self._noise
 
     @property
     def incomparable(self) -> str:
         """Why two steps that are further apart than the spread of either tell nothing of what was changed: the machine was
         another in both; "" where it is not so."""
-        if not self.within_noise or self.spread is None or not self.before.step or not self.after.step:
-            return ""
-        if abs(math.log(self.after.step / self.before.step)) * self.after.step <= math.hypot(*self.spread):
+        if not self.within_noise or self._spreads is None or self._apart <= math.hypot(*self._spreads):
             return ""
         others = [float(one.trace.meta.get("others") or 0.0) if one.trace else 0.0 for one in (self.before, self.after)]
         if max(others) > BUSY:
@@ -187,7 +202,8 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pieces=pieces,
         calls=calls,
         spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
-        refusal=wide or fidelities[0].refusal,
+        refusal=fidelities[0].refusal,
+        vague=wide,
         pace=pace(before, after),
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),

@@ -21,6 +21,7 @@ from syncscope.model.warming import warming
 UNSETTLED = re.compile(
     r"(?:Module|Library)Load|^(?:cuda|hip)(?:Malloc|Free|MallocHost|HostAlloc)$|^cuMem(?:Create|Alloc_v2)$"
 )
+COUNTED = 4  # steps from which on the first and the last are left out
 QUIET = 5  # steps at least, of a recording that others disturbed
 NUMBER = re.compile(r"#([0-9]{1,18})$")
 
@@ -42,7 +43,17 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         found.append(Step(index, int(start[position]), int(end[position]), int(busy[position]), not warms[position]))
     if len({step.index for step in found}) < len(found):  # recordings put together, each of which numbers its own
         found = [replace(step, index=position) for position, step in enumerate(found)]
-    return tuple(found)
+    return tuple(found[:-1] if _is_stub(trace, found) else found)
+
+
+def _is_stub(trace: Trace, found: Sequence[Step]) -> bool:
+    """Whether the last of few steps is none: torch.profiler ends a recording with a region in which nothing happened. Of more
+    steps the last is not counted anyway."""
+    if not 1 < len(found) < COUNTED:
+        return False
+    rows = np.flatnonzero(trace.kind != Kind.STEP)
+    at = trace.start[rows]
+    return not found[-1].busy and not bool(((at >= found[-1].start) & (at < found[-1].end)).any())
 
 
 def _one_after_another(trace: Trace) -> NDArray[np.intp]:
@@ -84,7 +95,7 @@ def alike(found: Sequence[Step]) -> range:
     those that were not disturbed.
     """
     settled = _settled(found)
-    if len(settled) < 4:
+    if len(settled) < COUNTED:
         return settled
     lengths = [float(found[n].end - found[n].start) for n in settled[1:-1]]
     counted = settled[1 + warming(lengths) : -1]

@@ -222,11 +222,14 @@ def _foretold(found: Comparison) -> str:
         return f"Nothing is predicted: {other}.{_besides(found, 'a step of the first and of the second')}"
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
-        why = (
-            f"the first recording has no savings: {found.refusal or 'nobody waited in its steps'}"
-            if fewer
-            else "no sync went"
-        )
+        why = "no sync went"
+        if fewer and found.vague:
+            why = (
+                f"by a replay of the first recording alone, {found.vague}, which any measurement would confirm; what other "
+                "loops like it gained, `syncscope report` says of it"
+            )
+        elif fewer:
+            why = f"the first recording has no savings: {found.refusal or 'nobody waited in its steps'}"
         if found.unforeseen:
             why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
             return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those syncs and of the second')}"
@@ -237,7 +240,7 @@ def _foretold(found: Comparison) -> str:
                 "recording does not have. If that is the same file by a new name, record both under one name."
                 f"{_besides(found, 'a step of the first and of the second')}"
             )
-        record = f" {next_recording(found.before)}" * bool(fewer and found.refusal)
+        record = f" {next_recording(found.before)}" * bool(fewer and (found.refusal or found.vague))
         return f"Nothing is predicted: {why}.{record}{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""

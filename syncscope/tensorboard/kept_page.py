@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import calendar
 import gzip
 import io
+import time
 import zlib
 
 import msgspec
@@ -12,9 +14,15 @@ from syncscope.errors import UserError
 
 MOST = 1 << 28  # bytes, unpacked: a page has 12 for each event, of which it draws a million
 
+RECORDED = "%d %B %Y, %H:%M UTC"  # as pages say when
+
 
 class _Read(msgspec.Struct):
     count: float
+
+
+class _Coverage(msgspec.Struct):
+    enough: bool = True
 
 
 class Figures(msgspec.Struct):
@@ -34,11 +42,29 @@ class Figures(msgspec.Struct):
     findings: msgspec.Raw
     notes: list[str]
     page: dict[str, msgspec.Raw]
+    coverage: _Coverage | None = None
 
     def __post_init__(self) -> None:
         lists = self.steps, self.plan, self.lines, self.groups, self.findings
         if self.schema != 1 or any(bytes(one).lstrip()[:1] != b"[" for one in lists) or "title" not in self.page:
             raise ValueError("no page of ours")
+
+    @property
+    def syncs(self) -> float | None:
+        """Syncs a step; None where the recording cannot be judged by them."""
+        if self.coverage is not None and not self.coverage.enough:
+            return None
+        return sum(read.count for read in self.reads)
+
+    @property
+    def recorded(self) -> float | None:
+        """When it was recorded, s since 1970, to the minute; None where the recording does not say."""
+        told = self.page.get("recorded")
+        try:
+            moment = msgspec.json.decode(told, type=str).partition(" · ")[0] if told else ""
+            return float(calendar.timegm(time.strptime(moment, RECORDED)))
+        except (ValueError, msgspec.DecodeError):
+            return None
 
 
 class _Page(msgspec.Struct):

@@ -108,7 +108,8 @@ class Recordings:
             shown = figures(self._page(one))
             self._summaries[key] = {
                 "step_ms": shown.step_ms,
-                "reads": sum(read.count for read in shown.reads),
+                "reads": shown.syncs,
+                "recorded": shown.recorded,
                 "saving_ms": shown.total_saving_ms,
                 "device_busy": shown.device_busy,
                 "verdict": shown.verdict,

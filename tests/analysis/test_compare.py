@@ -148,3 +148,13 @@ def test_steps_that_only_another_machine_explains_are_not_comparable():
     )
     assert not replace(longer, spread=(0.0, longer.after.step)).incomparable, "its own spread explains it"
     assert not replace(longer, pace=1.0).incomparable, "nothing explains it: it is a change"
+
+
+def test_two_recordings_are_told_apart_alike_whichever_is_the_first():
+    """Of two steps of unlike length and spread, on a host that was not as fast in both."""
+    quick, slow = (Device().run([[("launch", 0, ms * 1_000_000), ("work", 1_000_000)]] * 8)[0] for ms in (3, 4))
+    there, back = compare(quick, slow), compare(slow, quick)
+    for spread, slower in (((2e5, 8e5), 1.0), ((2e5, 8e5), 1.1), ((1e4, 9e5), 1.14), ((1e5, 1e4), 1.0)):
+        one, other = replace(there, spread=spread, pace=slower), replace(back, spread=spread[::-1], pace=1 / slower)
+        assert one.within_noise is other.within_noise
+        assert one.incomparable == other.incomparable

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
+from drawn import timeline
 from effort import EFFORT
 from hypothesis import given, settings
 
@@ -157,3 +158,17 @@ def test_no_line_saves_more_than_all_of_them_can(steps, processor):
             assert line.price.alone <= most
     if report.answer is not None and report.answer.share is not None and not report.answer.along:
         assert report.saving == pytest.approx(report.answer.share * report.saving_step, abs=1.0 + 0.01 * report.saving)
+
+
+def test_the_empty_region_with_which_a_profiler_ends_is_no_step():
+    drawn = """
+        steps  1==============|2|
+        host   a.<item  >..b...
+        gpu    ..AAAA.......BB
+    """
+    report = summarize(timeline(drawn))
+    assert len(report.steps) == 1
+    assert report.step == 1_600_000
+    assert [line.count for line in report.lines] == [1.0]
+    worked = drawn.replace("2|", "2====|").replace("b...", "b...(mul)")
+    assert len(summarize(timeline(worked)).steps) == 2

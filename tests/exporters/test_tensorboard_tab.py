@@ -23,7 +23,7 @@ from werkzeug.test import Client
 
 from syncscope import kineto
 from syncscope.exporters import tensorboard as exporter
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
 from syncscope.tensorboard import Tab
 
 
@@ -83,6 +83,21 @@ def test_a_recording_is_served_with_all_that_its_page_shows(ask):
     facts = told["shown"]["timeline"]
     assert len(gzip.decompress(base64.b64decode(told["events"]))) == sum(facts["columns"].values()) * facts["events"]
     assert ask("/summary", run=good(runs))["reads"] == pytest.approx(1.0)
+
+
+def test_a_run_is_as_old_as_its_recording_and_has_no_syncs_where_nobody_can_count_them(tmp_path):
+    """A trace that was exported today may be years old; one that is cut off holds no waits, which is not none."""
+    then = 1_623_247_320  # 9 June 2021
+    whole = Trace.of(events(), origin_ns=then * 10**9)
+    exporter.save(whole, tmp_path / "logs", "whole")
+    cut = Trace.of([event for event in events() if event.kind is Kind.STEP], origin_ns=0)
+    exporter.save(cut, tmp_path / "logs", "cut")
+    recordings = Tab(base_plugin.TBContext(logdir=str(tmp_path / "logs"))).recordings
+    summaries = {run["run"].split("/")[0]: recordings.summary(run["run"]) for run in recordings.listed()}
+    assert summaries["whole"]["recorded"] == then - then % 60
+    assert summaries["whole"]["reads"] == pytest.approx(1.0)
+    assert summaries["cut"]["recorded"] is None
+    assert summaries["cut"]["reads"] is None
 
 
 def test_what_is_broken_is_an_answer_and_the_rest_is_there(ask):
