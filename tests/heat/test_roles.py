@@ -308,6 +308,22 @@ def test_a_project_that_switches_the_checks_of_distributions_off_has_none(tmp_pa
     assert ops() == []
 
 
+@pytest.mark.parametrize(
+    ("code", "checked"),
+    [
+        ("@torch.compile\ndef forward(x: torch.Tensor):\n    return x\n", False),
+        ("forward = torch.compile(torch.exp)\n", False),
+        ("@torch.compile(disable=True)\ndef forward(x: torch.Tensor):\n    return x\n", True),
+        ("def compiled(model):\n    return torch.compile(model)\n", True),
+    ],
+)
+def test_what_a_file_compiles_as_it_is_read_switches_the_checks_of_distributions_off(code: str, checked: bool) -> None:
+    draw = "def draw(x: torch.Tensor):\n    return torch.distributions.Normal(x, x.exp()).rsample()\n"
+    code = f"import torch\n\n{code}\n\n{draw}"
+    ops = [site.op for site in sites(code.encode(), "model.py")]
+    assert ops == (["distribution_validate"] if checked else [])
+
+
 def test_what_makes_a_transform_of_distributions_runs_in_steps(tmp_path: Path) -> None:
     code = (
         "import torch\n\ndef _slope(x: torch.Tensor):\n    return x.sum().item()\n\n"

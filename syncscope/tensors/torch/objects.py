@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
+from syncscope.project.parsed import Parsed
 from syncscope.project.syntax import name_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
@@ -338,9 +341,18 @@ def _constrains(cls: Class, base: str) -> bool:
 
 
 def _unchecked(call: Call) -> bool:
-    """Whether a distribution is not checked, since it is told so or the project has switched all checks off."""
+    """Whether a distribution is not checked: it is told so, or the project or torch.compile has switched all checks off."""
     for keyword in call.node.keywords:
         if keyword.arg == "validate_args":
             return isinstance(keyword.value, ast.Constant) and keyword.value.value is False
     module = call.frame.module
-    return module.project.role(module.path, "validate_args") is Role.UNREACHED
+    return module.project.role(module.path, "validate_args") is Role.UNREACHED or _compiles(module.parsed)
+
+
+# What is compiled as the file is read; torch._dynamo then switches the checks off, for all that runs in this process.
+_COMPILED = re.compile(rb"^(?:@torch\.compile\b|\w+ = torch\.compile\()(?![^\n]*disable)", re.MULTILINE)
+
+
+@lru_cache(maxsize=8)
+def _compiles(parsed: Parsed) -> bool:
+    return _COMPILED.search(parsed.source) is not None
