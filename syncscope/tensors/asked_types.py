@@ -67,7 +67,7 @@ def kind_of(fact: Fact) -> Value:
     if ref.startswith("builtins."):
         return _PYTHONS.get(word, OTHER)
     if ref.startswith("numpy"):
-        return ARRAY
+        return SCALAR if word in ("number", "integer", "floating") else ARRAY
     if ref.startswith("numbers.") or word == "Number":
         return SCALAR
     if word == "Tensor":

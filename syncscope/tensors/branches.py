@@ -9,7 +9,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.tensors.asked import named, of_test
 from syncscope.tensors.conditions import condition
-from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, join
+from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, Tag, join
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
 from syncscope.tensors.narrowing import Env, constant, learnt
 from syncscope.tensors.rare import rare_arms
@@ -102,7 +102,9 @@ def _forget(told: tuple[Env, Env], start: Env, left: Env, right: Env) -> None:
 
 def _calculated(fact: Fact) -> bool:
     """Whether a number is not written out."""
-    return fact is NUMBER or not (fact is INTEGER or fact is FLOATING or fact is TRUTH or fact.ref is not None)
+    if fact is NUMBER or fact.ref is Tag.PROVED:
+        return True
+    return fact is not INTEGER and fact is not FLOATING and fact is not TRUTH and fact.ref is None
 
 
 def _doubt(start: Env, left: Env, right: Env) -> None:

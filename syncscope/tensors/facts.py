@@ -31,7 +31,7 @@ class Tag(StrEnum):
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
-    PROVED = "proved"  # a test around it has just said that it is a tensor: here it can be nothing else
+    PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 
@@ -47,6 +47,7 @@ FLOATING = Fact(SCALAR, FLOAT, HOST, confidence=3)
 STRING = Fact(OTHER, confidence=3, ref=Tag.TEXT)
 NONE = Fact(OTHER, confidence=3, ref=Tag.NONE)
 THING = Fact(OTHER, confidence=3)
+_OF = {ANY_DTYPE: NUMBER, BOOL: TRUTH, INT: INTEGER, FLOAT: FLOATING, Dtype.COMPLEX: NUMBER}  # a number of each dtype
 SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref=Tag.SIZE)
 NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref=Tag.NUMBERS)
 COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
@@ -218,7 +219,9 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if a.kind is SEQUENCE:
             return _join_sequences(a, b, unlike)
         if a.kind is SCALAR:
-            return NUMBER if a.dtype is not b.dtype else a if a.ref is None else b if b.ref is None else TRUTH
+            if a.dtype is not b.dtype:
+                return NUMBER
+            return a if a.ref is None or a.ref is b.ref else b if b.ref is None else _OF[a.dtype]
         if a.kind is OTHER:
             if a.ref is Tag.NONE:
                 return b

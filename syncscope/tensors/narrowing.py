@@ -139,16 +139,16 @@ def _instance(frame: Frame, node: ast.expr, types: ast.expr, test: ast.expr) -> 
     if TENSOR in of or _UNKNOWN in of:
         return NOTHING
     now = frame.env.get(name) or evaluate(frame, node)
-    said = NUMBER if of == {SCALAR} else object_of(classes)
+    said = _proved_number(NUMBER) if of == {SCALAR} else object_of(classes)
     if now.kind is TENSOR:
         either = now.ref.facts if isinstance(now.ref, Either) else ()
         announced = [one for one in either if one.kind in of]
         if len(announced) == 1:
-            said = announced[0]
+            said = _proved_number(announced[0])
         elif said.kind is _UNKNOWN:
             said = Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)
         return {name: said}, _rest(frame, name, now, of, types)
-    return ({name: said}, {}) if said is NUMBER or now.kind is _UNKNOWN is not said.kind else NOTHING
+    return ({name: said}, {}) if said.kind is SCALAR or now.kind is _UNKNOWN is not said.kind else NOTHING
 
 
 def _rest(frame: Frame, name: str, now: Fact, of: set[Value], types: ast.expr) -> Env:
@@ -246,6 +246,11 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, ref=ref, source=now)
 
 
+def _proved_number(fact: Fact) -> Fact:
+    """What a test has shown: where it is a number, that it is nothing else."""
+    return Fact(SCALAR, fact.dtype, HOST, confidence=3, ref=Tag.PROVED) if fact.kind is SCALAR else fact
+
+
 def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
     if now.kind is _UNKNOWN:
@@ -253,4 +258,4 @@ def _no_tensor(frame: Frame, name: str) -> Fact:
     if now.kind is not TENSOR:
         return UNKNOWN
     left = [one for one in now.ref.facts if one.kind is not TENSOR] if isinstance(now.ref, Either) else []
-    return left[0] if len(left) == 1 else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)
+    return _proved_number(left[0]) if len(left) == 1 else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.project.syntax import name_of, walk
+from syncscope.model.fact import Value
+from syncscope.project.syntax import walk
+from syncscope.tensors.facts import Tag
 
-NUMBER_TYPES = {"int", "float", "bool", "complex", "Number", "Real", "Integral", "number", "floating", "integer"}
 LEAVE = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 SEVERAL = (
     "len({it})", "list({it})", "tuple({it})", "enumerate({it})", "zip({it}, *_)", "hasattr({it}, *_)", "iter({it})",
@@ -45,37 +46,9 @@ def may_be_several(function: Function, value: ast.expr) -> bool:
 
 
 def _says_number(function: Function, value: ast.expr) -> bool:
-    """Whether a test around says that a value is one number: the body of `if isinstance(x, (int, float)):`."""
-    child: ast.AST = value
-    for outer in function.around(value):
-        match outer:
-            case ast.If(test=test, body=body) if child in body:
-                tests = [test]
-            case ast.IfExp(test=test, body=body) if child is body:
-                tests = [test]
-            case ast.BoolOp(op=ast.And(), values=values) if child in values:
-                tests = values[: values.index(child)]
-            case _:
-                tests = []
-        if any(_of_number(function, part, value) for test in tests for part in _parts(test)):
-            return True
-        child = outer
-    return False
-
-
-def _parts(test: ast.expr) -> list[ast.expr]:
-    """What a test asks, all of which must hold."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return [each for part in test.values for each in _parts(part)]
-    return [test]
-
-
-def _of_number(function: Function, test: ast.expr, value: ast.expr) -> bool:
-    found = seen(function, test, "isinstance({x}, {t})")
-    if found is None or not function.same(found["x"], value):
-        return False
-    types = found["t"].elts if isinstance(found["t"], ast.Tuple) else [found["t"]]
-    return all(name_of(each) in NUMBER_TYPES for each in types)
+    """Whether a test says that a value is one number where it stands: in the body of `if isinstance(x, (int, float)):`."""
+    fact = function.fact(value)
+    return fact.kind is Value.SCALAR and fact.ref is Tag.PROVED
 
 
 def may_be_none(function: Function, name: ast.Name, before: ast.stmt) -> bool:
