@@ -94,6 +94,8 @@ def _refusal(trace: Trace, launched: Launches, kinds: set[int]) -> tuple[str, st
         return "it is cut off before the end of its events", "copy it once more, or read more of it (--max-size)", False
     if (error := trace.meta.get("ended_by")) and Kind.STEP not in kinds:
         return f"{error} ended the program before its first step", "mend that, and record again", True
+    if (why := trace.meta.get("ended_early")) and Kind.STEP not in kinds:
+        return f"the recording ended before the first step did: {why}", "record into a folder with more room", True
     if not len(launched.row):
         return (*_idle(trace, kinds), True)
     if Kind.CALL not in kinds:

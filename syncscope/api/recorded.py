@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,17 +16,38 @@ if TYPE_CHECKING:
 
 def write(recorded: Any, path: Path) -> list[Path]:
     """A trace as one JSON file, or as a folder for TensorBoard."""
+    from syncscope import kineto
+    from syncscope.exporters import tensorboard
     from syncscope.tracers.unseen import unseen
 
     with unseen():
-        if path.name.endswith((".json", ".json.gz")):
-            from syncscope import kineto
+        if not path.name.endswith((".json", ".json.gz")):
+            return tensorboard.save(recorded, path, tensorboard.of_rank("syncscope", recorded))
+        stem = path.name.removesuffix(".gz").removesuffix(".json")
+        own = path.with_name(tensorboard.of_rank(stem, recorded) + path.name[len(stem) :])
+        kineto.save(recorded, own)
+        return [_named(own, path)]
 
-            kineto.save(recorded, path)
-            return [path]
-        from syncscope.exporters import tensorboard
 
-        return tensorboard.save(recorded, path)
+def _named(own: Path, path: Path) -> Path:
+    """The file `own` under the name that was asked for, unless that is another rank's, which ends at the same time."""
+    from syncscope.kineto import header
+
+    if own == path:
+        return path
+    mine = header.rank(own)
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        there = header.rank(path)
+        if there is None or there == mine:
+            os.replace(own, path)
+            return path
+        return own
+    except OSError:  # a disk without links
+        return own
+    own.unlink()
+    return path
 
 
 def report(recorded: Any, show: bool) -> Any:

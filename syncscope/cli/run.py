@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -143,7 +143,7 @@ def command(
         status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
             saved = False
-            saved = _recovered(folder, Path(output), quiet, -status)
+            saved = _recovered(folder, Path(output), quiet, -status, target, _made(target, rest, bool(module), device))
     finally:
         if saved:
             shutil.rmtree(folder, ignore_errors=True)
@@ -206,6 +206,10 @@ class _Made(NamedTuple):
     device: str | None
 
 
+def _made(target: str, arguments: Sequence[str], module: bool, device: str | None) -> _Made:
+    return _Made(shlex.join([*["-m"] * module, target, *arguments]), device)
+
+
 def _record(
     target: str,
     arguments: tuple[str, ...],
@@ -222,14 +226,14 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-    made = _Made(shlex.join([*["-m"] * module, target, *arguments]), device)
+    made = _made(target, arguments, module, device)
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
         if trial is not None:
             trace.meta["verified"] = as_object(trial.finish())
         kept, show = _kept(trace, target, output, quiet, made)
-        shown[:] = [show]
+        shown[:] = [show] if kept else []  # else whoever started this process tries again, and tells
         return kept
 
     begun = False  # what cannot be recorded at all is better said than run for an hour
@@ -282,7 +286,7 @@ def _note(stream: Any, line: str) -> None:
         stream.flush()
 
 
-def _recovered(folder: Path, output: Path, quiet: bool, number: int) -> bool:
+def _recovered(folder: Path, output: Path, quiet: bool, number: int, target: str, made: _Made) -> bool:
     """Whether what a program had recorded when it was killed, by the signal of that `number`, could be kept."""
     from syncscope.tracers import recovery
 
@@ -295,12 +299,12 @@ def _recovered(folder: Path, output: Path, quiet: bool, number: int) -> bool:
         return True
     if number in CRASHES:
         trace.meta["ended_by"] = signal.Signals(number).name
-    kept, show = _kept(trace, "recovered", output, quiet)
+    kept, show = _kept(trace, target, output, quiet, made)
     show()
-    if kept:
-        return True
-    echo(f"syncscope: what was recorded lies in {folder}", err=True)
-    return False
+    if not kept:
+        held = next(folder.glob("*.records"), folder)
+        _note(sys.stderr, f"what was recorded is kept: `syncscope report {held}` shows it, with -o a page elsewhere")
+    return kept
 
 
 def _say(what: str, error: BaseException, where: Path | None = None) -> None:
@@ -314,9 +318,7 @@ def _say(what: str, error: BaseException, where: Path | None = None) -> None:
         echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
 
 
-def _kept(
-    trace: Trace, target: str, output: Path, quiet: bool, made: _Made | None = None
-) -> tuple[bool, Callable[[], None]]:
+def _kept(trace: Trace, target: str, output: Path, quiet: bool, made: _Made) -> tuple[bool, Callable[[], None]]:
     """Writes the recording; whether it is, and what prints its table, to stderr, since the program may be part of a pipe.
 
     Nothing that fails here may change how the program goes on, or its exit code.
@@ -326,21 +328,25 @@ def _kept(
     if not len(trace):
         said = "syncscope: nothing to record: no step, no sync, no work of a device"
         return True, partial(echo, said, err=True)
+    files: list[Path] = []
+    failed: Exception | None = None
     try:
-        files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
+        files = tensorboard.save(trace, output, tensorboard.of_rank(Path(target).name.partition(".")[0], trace))
     except Exception as error:
-        return False, partial(_say, "the recording could not be written", error)
+        failed = error
 
     def show() -> None:
         try:
             if not quiet:
-                _show(trace, made or _Made(shlex.quote(target), None))
+                _show(trace, made)
             for file in files:
                 echo(f"wrote {file}", err=True)
         except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
-            _say("the report could not be made", error, files[0])
+            _say("the report could not be made", error, files[0] if files else None)
+        if failed is not None:
+            _say("the recording could not be written", failed)
 
-    return True, show
+    return failed is None, show
 
 
 def _show(trace: Trace, made: _Made) -> None:
@@ -365,6 +371,12 @@ def _show(trace: Trace, made: _Made) -> None:
             echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
         else:
             echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
+    elif (why := trace.meta.get("ended_early")) and not (trace.kind == Kind.STEP).any():
+        echo(
+            f"syncscope: the recording ended before the first step did, so nothing is said of what one costs: {why}",
+            err=True,
+        )
+        echo(" `syncscope report` shows what came before, from the file below", err=True)
     elif (error := trace.meta.get("ended_by")) and not (trace.kind == Kind.STEP).any():
         echo(
             f"syncscope: {error} ended the program before its first step, so nothing is said of what one costs",

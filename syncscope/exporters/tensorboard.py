@@ -11,6 +11,7 @@ name only when it is whole.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from syncscope import files, kineto
+from syncscope.errors import UserError
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html, stem
 from syncscope.exporters._fit import fit
@@ -111,18 +113,24 @@ def save(
     """
     spans = list(recorded_waits(trace) if spans is None else spans)
     trace = merged(with_owners(fit(trace, most)), spans)
-    run = fresh(folder, run)
+    run = claimed(folder, run)
     host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host", "host"))) or "host"
     process = next((lane.process for lane in trace.lanes if lane.device < 0 and isinstance(lane.process, int)), 0)
     digits = int(trace.meta.get("origin_ns", 0)) // 1_000_000
     json_file = folder / run / f"{host}_{process}.{digits}{ENDING}"
     xplane_file = folder / "plugins" / "profile" / run / f"{host}.xplane.pb"
-    json_file.parent.mkdir(parents=True)
-    kineto.save(trace, json_file)
-    xplane_file.parent.mkdir(parents=True)
+    try:
+        kineto.save(trace, json_file)
+    except BaseException:
+        with contextlib.suppress(OSError):  # somebody may have put something into it
+            json_file.parent.rmdir()
+        raise
     first = int(trace.start.min(initial=0))
-    with files.whole(xplane_file) as file:
-        file.writelines(xspace(replace(trace, start=trace.start - first), host))
+    try:
+        with files.whole(xplane_file) as file:
+            file.writelines(xspace(replace(trace, start=trace.start - first), host))
+    except UserError:  # no room for both: the first has everything
+        return [json_file]
     return [json_file, xplane_file]
 
 
@@ -195,8 +203,29 @@ def merged(trace: Trace, spans: Iterable[Event]) -> Trace:
     return replace(trace, **columns).take(order)
 
 
-def fresh(folder: Path, run: str) -> str:
-    """A run name that is not taken below the folder."""
-    taken = [folder, folder / "plugins" / "profile"]
-    names = (run if n == 1 else f"{run}-{n}" for n in range(1, 1 << 30))
-    return next(name for name in names if not any((place / name).exists() for place in taken))
+def claimed(folder: Path, run: str) -> str:
+    """A run name that was not taken below the folder, and is now, whoever else looks for one meanwhile.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    for number in range(1, 1 << 30):
+        name = run if number == 1 else f"{run}-{number}"
+        if (folder / "plugins" / "profile" / name).exists():
+            continue
+        try:
+            (folder / name).mkdir(parents=True)
+        except FileExistsError:
+            if folder.is_dir():
+                continue
+            raise UserError(f"{folder} is no folder", "name another one") from None
+        except OSError as error:
+            raise UserError(f"{folder} cannot be written: {error.strerror}", "name another folder") from None
+        return name
+    raise AssertionError
+
+
+def of_rank(name: str, trace: Trace) -> str:
+    """The name with the rank, where the recording is one of several of a job: `train-rank3`."""
+    many = isinstance(size := trace.meta.get("world_size"), int) and size > 1
+    return f"{name}-rank{trace.meta['rank']}" if many and "rank" in trace.meta else name

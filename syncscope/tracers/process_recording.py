@@ -28,6 +28,7 @@ from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import autograd, listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
 from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.job import job
 from syncscope.tracers.processor_time import of_others, spent
 from syncscope.tracers.python_events import PythonEvents, Written
 from syncscope.tracers.sources import Source
@@ -62,6 +63,7 @@ class ProcessRecording:
         self._heard: list[Source] = []  # those of them that want to hear of steps
         self._looked = time.monotonic_ns()
         self._failures: list[str] = []  # what went wrong as it ended, in words
+        self._job: dict[str, Any] = {}  # which rank it is; the program may take its process group down before the end
         self.events = PythonEvents(folder)
         recordings_made.add(self)
         self.events.operators_wanted += operators
@@ -99,6 +101,8 @@ class ProcessRecording:
     def boundary(self) -> None:
         """A step has ended, or something else is wanted of the sources."""
         self._dry |= listeners.pretend is not None
+        if "backend" not in self._job:
+            self._job = job() or self._job
         if self._over:  # steps that go on are none of its own: a source that has ended must not begin
             return
         for source in self._heard.copy():
@@ -145,9 +149,11 @@ class ProcessRecording:
             self._running.close()
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
+        self._job |= job()
         found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
         if self._failures:
             found = replace(found, meta=found.meta | {"notes": [*found.meta.get("notes", []), *self._failures]})
+        found = replace(found, meta=found.meta | self._job)  # type: ignore[arg-type]  # its keys are Meta's
         return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
 
     def remove(self) -> None:

@@ -23,6 +23,7 @@ from syncscope.tracers import places, record_file
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import Record
+from syncscope.tracers.job import job
 from syncscope.tracers.lines import library as lines
 
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
@@ -45,7 +46,7 @@ class PythonEvents:
         self.shapes_wanted = 0  # by how many windows: what operators were given
         self.operators_wanted = 0  # and those of the CPU, where a source leaves them out otherwise
         self.memory_wanted = 0  # and what is allocated and freed, by line
-        self.file = record_file.RecordFile(NAME, folder)
+        self.file = record_file.RecordFile(NAME, folder, job=job())
         lines.start(self.file.handle)
         self._reads: deque[Record] = deque()
         self._ops: deque[tuple[int, str, int, int, int, int, int]] = deque()
@@ -197,7 +198,7 @@ class Written:
         """Adds them, as a source does."""
         add_lines(builder, self._contents)
         add_rows(builder, self._contents, origin)
-        return {}
+        return {**self._contents.header.get("job", {})}
 
 
 def _drain(rows: deque[Any]) -> list[Any]:

@@ -354,8 +354,8 @@ class Session:
             trace = take.end() if made is None else made
             said = {"untraced": None if self._lingers else self._untraced.facts(), "traced": self._traced.facts()}
             trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
-            if self.ended_by:
-                trace.meta["ended_by"] = self.ended_by
+            ended = {"ended_by": self.ended_by, "ended_early": self.failed}
+            trace.meta.update({key: why for key, why in ended.items() if why})  # type: ignore[typeddict-item]
             chosen = self._own.words(self._kept_opening) if self._chooses else ""
             early = f"the recording ended early: {self.failed}" if self.failed else ""
             trace.meta["notes"] = [note for note in (chosen, *trace.meta.get("notes", []), early) if note]
@@ -364,10 +364,10 @@ class Session:
                 take.recording.kept = kept
                 take.recording.remove()
         except Exception as failed:
-            files = take.recording.files
+            files = [] if self._on_failure else take.recording.files  # who is told knows where they lie
             lies = f"`syncscope report {files[0]}` shows it until you delete it" if files else ""
             self.failed = self.failed or in_words(failed)
-            self._tell(UserError(f"the recording is not written: {in_words(failed)}", lies))
+            self._tell(UserError(f"the recording could not be finished: {in_words(failed)}", lies))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

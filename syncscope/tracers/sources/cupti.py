@@ -164,7 +164,7 @@ class Cupti(Source):
         facts = add_records(builder, records, origin, header["pid"], self._until)
         ours = header["pid"] == os.getpid()
         uploads = of_uploads(builder.tables["names"], recording=self._running) if ours else {}
-        return facts | uploads | _job() | {"notes": self.notes}
+        return facts | uploads | {"notes": self.notes}
 
 
 def _record(kind: int, **fields: int) -> bytes:
@@ -203,18 +203,6 @@ FACTS = {  # Kineto's words for what torch knows of a device
     "sharedMemPerMultiprocessor": "shared_memory_per_multiprocessor",
     "numSms": "multi_processor_count",
 }
-
-
-def _job() -> dict[str, Any]:
-    """Which process of a distributed job this is."""
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return {}
-    return {
-        "rank": distributed.get_rank(),
-        "world_size": distributed.get_world_size(),
-        "backend": distributed.get_backend(),
-    }
 
 
 SOURCE = Cupti
