@@ -16,9 +16,7 @@ _STEP_CALLS = (  # apart, for each is then looked for as a word
     re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\("),
     re.compile(rb"optimize_parameters\("),
 )
-_STEP_WORDS = (b"_step(", b"_batch(", b"optimize_parameters(")  # one of which stands where one of these does
 _PASS = re.compile(rb"\.(?:manual_)?backward\(")
-_BACKWARD = re.compile(rb"backward")
 _HEAD = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
     re.MULTILINE,
@@ -88,13 +86,11 @@ def calls_one(node: ast.AST, source: bytes) -> bool:
 @lru_cache(maxsize=64)
 def backward_lines(source: bytes) -> tuple[int, ...]:
     """The lines that speak of a backward pass, or call what holds one."""
-    if b"backward(" not in source:
-        called = any(word in source for word in _STEP_WORDS) and any(each.search(source) for each in _STEP_CALLS)
-        if not called:
-            return ()
+    if b"backward(" not in source and not any(each.search(source) for each in _STEP_CALLS):
+        return ()
     own = steps(source)
-    names = [name.encode() for name in (*own.functions, *(rf"self\.{name}" for name in own.methods))]
-    calls = [re.compile(rb"%b\((?<!\w%b\()" % (name, name)) for name in names]
+    names = [*own.functions, *(rf"self\.{name}" for name in own.methods)]
+    words = [b"backward", *(each.pattern for each in _STEP_CALLS), *(rb"\b%b\(" % name.encode() for name in names)]
+    spoken_of = re.compile(b"|".join(words))
     starts = line_starts(source)
-    found = (each.start() for what in (_BACKWARD, *_STEP_CALLS, *calls) for each in what.finditer(source))
-    return tuple(sorted({bisect_right(starts, at) for at in found}))
+    return tuple(sorted({bisect_right(starts, each.start()) for each in spoken_of.finditer(source)}))
