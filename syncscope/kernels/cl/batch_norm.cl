@@ -2,6 +2,10 @@
 // channel: `length` units, each up to CHUNK columns of one image. The first pass leaves what the shares found; the second
 // puts that together, every work-group for itself, and writes the result. Where a share is the WHOLE channel one kernel does both.
 #include "rows.cl"
+#if FEW  // columns of a CPU, less than V: its compiler keeps sums in registers only where this is written out
+#undef KEEP
+#define KEEP(x) _Pragma("unroll") for (int j = 0; j < V; j++) { x##_kept[j] += x[j]; x[j] = 0; }
+#endif
 
 #define SHARE const uint c = get_group_id(0), share = get_group_id(1), shares = get_num_groups(1);
 // `ends` is what comes after every so many units, and after the last.

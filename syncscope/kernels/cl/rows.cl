@@ -35,6 +35,7 @@
 
 static inline WIDE total(const WIDE *sums) {
     WIDE sum = 0;
+#pragma unroll
     for (int j = 0; j < V; j++) sum += sums[j];
     return sum;
 }

@@ -62,7 +62,7 @@ class _Shares:
     def launch(self, name: str, *arguments: queue.Argument, training: bool = True) -> None:
         program = rows_kernel(
             "batch_norm", name, self.dtype, self.images * self.channels, min(self.columns, _CHUNK), CHUNK=_CHUNK,
-            TRAINING=int(training), WHOLE=int(self.whole),
+            TRAINING=int(training), WHOLE=int(self.whole), FEW=int(programs.GROUP == 1 and self.columns < programs.WIDTH),
         )  # fmt: skip
         group = (programs.GROUP, 1)
         queue.launch(program, (programs.GROUP * self.channels, self.shares), group, *arguments)
