@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from syncscope.analysis.steps import counted_time, warming_part
+from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.graph import NEVER
+from syncscope.analysis.steps import counted_time, warming_part, window
 from syncscope.analysis.waits import Launches, launches
 from syncscope.errors import UserError
 from syncscope.model.coverage import Coverage
@@ -21,6 +23,7 @@ from syncscope.model.trace import Kind, Trace
 
 # Calls that give the device work each time: a fill may be none, and what a graph launches has the number of its launch.
 LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange|MemcpyAsync")
+EARLIER = 0.5  # the part of the counted time in which the device may work on what was enqueued before
 WARM = 0.2  # the part of the counted steps that may be spent on what is done once
 CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 FEW = 0.05  # the part of the launches whose work may be missing: what ran when the recording ended
@@ -74,6 +77,22 @@ def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Co
         found,
         refusal=f"for {part:.0%} of the counted steps kernels were compiled or loaded, or the driver was asked for memory",
         hint=f"run {enough} steps or more, so that some follow in which that is done",
+    )
+
+
+def of_known_work(found: Coverage, event_graph: EventGraph, steps: Sequence[Step]) -> Coverage:
+    """The same, refused where for most of the time the device worked on what was enqueued before the recording: that is not in
+    it, and whether the host could have gone on meanwhile nobody knows."""
+    until = max((time for time in event_graph.device_work.free.tolist() if time > NEVER), default=0.0)
+    first, last = counted_time(steps)[:2] if steps else window(event_graph.trace, event_graph.launched)
+    first = max(first, event_graph.host.origin)
+    part = (min(event_graph.host.origin + until, last) - first) / (last - first) if last > first else 0.0
+    if found.refusal or part <= EARLIER:
+        return found
+    return replace(
+        found,
+        refusal=f"for {part:.0%} of the time the device had work that was enqueued before the recording and is not in it",
+        hint="record from further back",
     )
 
 

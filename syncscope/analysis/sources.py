@@ -38,7 +38,7 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
     else:
         by_name: dict[str, list[Path]] = {}
         within = os.path.realpath(root)
-        for file in python_files(root):
+        for file in python_files(Path(within)):
             if is_below(str(file), within):
                 by_name.setdefault(file.name, []).append(file)
         found = {}

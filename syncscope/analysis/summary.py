@@ -13,7 +13,7 @@ from syncscope.analysis.answer import clears, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
-from syncscope.analysis.coverage import coverage_of, of_settled_steps
+from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import GATE, UNTOLD, crowded, fidelity_of
 from syncscope.analysis.held_up import held_up
@@ -59,6 +59,7 @@ def summarize(
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
     coverage = of_settled_steps(coverage_of(trace, launched, len(found_steps)), trace, found_steps)
+    coverage = of_known_work(coverage, event_graph, found_steps)
     lengths = counted_time(found_steps)[-1] if found_steps else []
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)

@@ -46,11 +46,10 @@ def broken(
         judged = _by_recording(report, pinned)
         found = judged.of_waits or judged.answer
         if found is None or found.share is None or found.low is None:
-            refused = without_savings(report)
+            why = without_savings(report) or "savings were not asked for (`--no-savings`)"
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
-            why = "savings were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
-                f"no saving is known, so that --max-saving cannot be judged: {refused or '; '.join(report.notes) or why}",
+                f"no saving is known, so that --max-saving cannot be judged: {why}",
                 COUNT_INSTEAD + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
         high = max(found.high or 0.0, found.share)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import stat
 import sys
 from pathlib import Path
@@ -52,7 +53,9 @@ class Share(click.ParamType[Any]):
             share = float(str(value).rstrip("% ")) / 100
         except ValueError:
             share = -1.0
-        return share if share >= 0 else self.fail(f"{value!r} is no percentage; write 2%", param, ctx)
+        return (
+            share if 0 <= share <= 1 else self.fail(f"{value!r} is no percentage from 0 to 100; write 2%", param, ctx)
+        )
 
 
 @click.command(short_help="What each line costs, from a recording.")
@@ -212,9 +215,15 @@ def _say_if_nothing_was_linted(report: Report, path: str) -> None:
     """That a format which shows findings has none, where that is so because no source was there."""
     if report.sources:
         return
-    names = report.trace is not None and bool(report.trace.places)
-    why = "none of the source files that it names is here" if names else "it names no source file"
-    hint = "--source DIR says where they lie" if names else "`syncscope run` records lines"
+    from syncscope.analysis.sources import elsewhere
+
+    named = {place.path for place in report.trace.places} if report.trace is not None else set()
+    if not named:
+        why, hint = "it names no source file", "`syncscope run` records lines"
+    elif folder := elsewhere(named):
+        why, hint = "its source lies outside of the folder you work in", f"`--source {shlex.quote(folder)}`"
+    else:
+        why, hint = "none of the source files that it names is here", "--source DIR says where they lie"
     echo(f"{visible(path)}: nothing was linted, for {why}: {hint}", err=True)
 
 

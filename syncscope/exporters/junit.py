@@ -33,7 +33,7 @@ def export(report: Report) -> str:
         name = "no findings" if linted else "nothing was linted"
         only = ET.SubElement(suite, "testcase", name=name, classname="syncscope")
         if not linted:
-            ET.SubElement(only, "skipped", message="no source file of the recording is here")
+            ET.SubElement(only, "skipped", message="no source file of the recording was linted")
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

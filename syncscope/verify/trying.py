@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from syncscope.verify.results import Verification
 from syncscope.verify.trial import device_of
 from syncscope.verify.tried import Tried
 
+NAMED = 4  # places of fixes
 COMPILED = "torch.compile has compiled some of the program; `syncscope verify` tries it"
 
 
@@ -31,8 +33,10 @@ class Trying:
     def begin(self, tried: Tried, optimizers: Mapping[int, Any], what: str) -> None:
         """What the program prints and writes from now on goes aside; `what` is to be tried."""
         count = len(self._offers.tried)
+        places = dict.fromkeys(f"{os.path.basename(one.fix.path)}:{one.fix.line}" for one in self._offers.tried)
+        named = ", ".join([*places][:NAMED]) + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
         self._pause(True)
-        self._tell(f"trying {count} fix{'es' * (count > 1)} {what}; then the run goes on as written")
+        self._tell(f"trying {count} fix{'es' * (count > 1)} ({named}) {what}; then the run goes on as written")
         self._found.device = device_of(optimizers)
         self._aside, self.tried = Aside(), tried
         tried.begin(self._aside.folder)

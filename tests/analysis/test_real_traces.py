@@ -4,10 +4,11 @@ import pytest
 
 from syncscope import kineto
 from syncscope.analysis.summary import summarize
+from syncscope.model.answer import Decision
 
 pytestmark = pytest.mark.xdist_group("real traces")  # in one worker, which reads each of them once
 
-CONTROLS = ["h100_timesformer_infer_stacks", "mi300x_sglang_qwen3_decode_hipgraph", "v100_train_ddp2_rank1_4040nccl"]
+CONTROLS = ["h100_timesformer_infer_stacks", "v100_train_ddp2_rank1_4040nccl"]
 # file: whole recording's saving in ms, as an independent prototype found it
 SAVED = {
     "h100_owlv2_infer_stacks_80syncs": 300.0,
@@ -71,8 +72,11 @@ def test_every_file_is_reproduced_or_refused(shared, report):
     """Of one file a graph's kernels are missing, of two others every other event: what the device did there nobody knows."""
     files = sorted((shared / "traces").rglob("*.json.gz"))
     reports = {file.name.removesuffix(".json.gz"): report(file) for file in files}
+    (before,) = (name for name, report in reports.items() if "before the recording" in report.coverage.refusal)
+    assert before == "mi300x_sglang_qwen3_decode_hipgraph"
+    assert reports.pop(before).answer.decision is Decision.UNKNOWN
     errors = {name: report.fidelity for name, report in reports.items()}
-    assert sum(error <= 0.01 for error in errors.values()) >= 28, errors
+    assert sum(error <= 0.01 for error in errors.values()) >= 27, errors
     refused = {name for name, report in reports.items() if report.saving is None}
     assert refused == {"a100_train_16ranks_rank0_945item_cudagraph", "rank-0", "rank-1"}
     for name in refused:

@@ -46,3 +46,11 @@ def test_with_a_root_a_tie_is_no_answer(project):
 
 def test_the_root_may_be_a_file(project):
     assert at_hand(["/a/train.py", "/a/net.py"], project / "train.py") == {"/a/train.py": Path("train.py")}
+
+
+def test_a_root_above_the_working_folder_finds_the_very_path_among_copies(project, monkeypatch):
+    """`--source ..`: as it is written it has no part in common with a recorded path but the file's name."""
+    monkeypatch.chdir(project / "models")
+    assert at_hand([str(project / "eval/net.py")], Path("..")) == {
+        str(project / "eval/net.py"): project / "eval/net.py"
+    }

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,6 +188,17 @@ def test_an_annotation_stands_at_the_line_that_waits_most(folder):
         "run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", "github", "--source", "project"
     )
     assert out.startswith("::error file=project/train.py,line=7,")
+
+
+def test_every_format_names_the_folder_of_a_source_that_is_here_and_elsewhere(folder, tmp_path_factory):
+    code = tmp_path_factory.mktemp("code").resolve() / "train.py"
+    code.write_bytes(Path("project/train.py").read_bytes())
+    text = gzip.decompress(Path("run.pt.trace.json.gz").read_bytes())
+    moved = text.replace(b"/cluster/me/project/train.py", str(code).encode())
+    Path("moved.pt.trace.json.gz").write_bytes(gzip.compress(moved))
+    wanted = f"its source lies outside of the folder you work in: `--source {code.parent}`"
+    for format_ in ("junit", "github", "concise", "sarif"):
+        assert wanted in outcome("moved.pt.trace.json.gz", "--format", format_)[2]
 
 
 def test_it_is_said_where_nothing_was_linted(folder):

@@ -75,3 +75,10 @@ def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
     assert code == 1
     assert "by the recording alone the syncs cost" in said
     assert said.partition("allowed:")[2].strip(), "and by which lines"
+
+
+def test_a_limit_that_nobody_can_judge_says_that_savings_were_not_asked_for(folder):
+    code, _, said = outcome("run.pt.trace.json.gz", "--no-savings", "--max-saving", "2%")
+    assert code == 2
+    assert "cannot be judged: savings were not asked for (`--no-savings`)" in said
+    assert outcome("run.pt.trace.json.gz", "--max-saving", "101%")[0] == 2
