@@ -12,13 +12,14 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.idle_times import EARLIER, SHORT, UNNAMED, IdleTimes, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
-from syncscope.analysis.steps import counted_time, window
+from syncscope.analysis.steps import counted_time, warming_part, window
 from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.uses import Spent, StepUses, Use, exchange
 
 MANY = 12  # names behind a use
 FULL = 0.95  # the part of a step from which the device counts as busy all the time
+WARM = 0.15  # the part of the time that may go to what a program does once
 MOST = 0.5  # the part of the idle time from which one reason is the reason
 USES = list(Use)
 
@@ -64,7 +65,8 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     )
     each = tuple(tuple(round(ns) for ns in row) for row in table[:, :-1].T.tolist()) if event_graph.steps else ()
     length = (last - first) / number
-    return StepUses(length, spent, each, sentence(length, spent, "step" if event_graph.steps else "recording"))
+    warming = warming_part(trace, first, last)
+    return StepUses(length, spent, each, sentence(length, spent, "step" if event_graph.steps else "recording", warming))
 
 
 def longest(times: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -84,8 +86,8 @@ def _working(trace: Trace, rows: NDArray[np.intp], windows: Intervals, table: ND
         so_far = worked.astype(float)
 
 
-def sentence(step: float, spent: Sequence[Spent], per: str = "step") -> str:
-    """What follows from where a step goes."""
+def sentence(step: float, spent: Sequence[Spent], per: str = "step", warming: float = 0.0) -> str:
+    """What follows from where a step goes; for the part `warming` of it the program loaded kernels, or asked for memory."""
     time = {one.use: one.time for one in spent}
     idle = sum(ns for use, ns in time.items() if use.is_idle)
     busy = 1 - idle / step if step else 1.0
@@ -115,5 +117,10 @@ def sentence(step: float, spent: Sequence[Spent], per: str = "step") -> str:
         Use.QUEUE: "between kernels that were enqueued already",
         Use.UNEXPLAINED: "and nothing that was recorded says why",
     }[first.use]
+    if warming > WARM:
+        return (
+            f"The device has nothing to do for {1 - busy:.0%} of a {per}. For {warming:.0%} of the {per} the host loads "
+            "kernels, or asks the driver for memory, as at first use: record what comes after it."
+        )
     part = f"{first.time / idle:.0%}"
     return f"The device has nothing to do for {1 - busy:.0%} of a {per}. For {part} of that it stands still {why}."

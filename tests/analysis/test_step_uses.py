@@ -209,3 +209,18 @@ def test_a_wait_has_the_same_idle_time_in_the_step_and_in_its_line():
     assert line.idle_after == pytest.approx(sum(behind(trace, Use.WAIT).values()) * COLUMN, rel=1e-3)
     assert line.idle_after > 6 * COLUMN
     assert sum(read.idle_after for read in report.reads) == pytest.approx(line.idle_after, abs=1)
+
+
+def test_the_first_use_of_a_device_is_not_told_as_slow_launches():
+    """A cold process: memory and code are asked for, and then a few kernels run."""
+    host, queue, ms = Lane(1, 1), Lane(0, 7, 0), 1_000_000
+    events = [
+        Event(Kind.CALL, "cudaMalloc", host, 0, 40 * ms),
+        Event(Kind.CALL, "cudaLaunchKernel", host, 40 * ms, 30 * ms, correlation=1),
+        Event(Kind.KERNEL, "first", queue, 70 * ms, ms // 10, correlation=1),
+        Event(Kind.CALL, "cudaLaunchKernel", host, 72 * ms, ms // 10, correlation=2),
+        Event(Kind.KERNEL, "second", queue, 73 * ms, ms // 10, correlation=2),
+    ]
+    words = summarize(Trace.of(events)).uses.words
+    assert "the host loads kernels, or asks the driver for memory, as at first use" in words
+    assert "more slowly" not in words
