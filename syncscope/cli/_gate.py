@@ -8,7 +8,7 @@ from syncscope.errors import UserError
 from syncscope.model.answer import Answer
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Limit, Line, Report
 from syncscope.model.source import Place, Span
 
 LIMIT = "limit"
@@ -90,6 +90,20 @@ def held(
         return tuple(broken(report, most_reads, most_price, pinned)), None
     except UserError as error:
         return (), error
+
+
+def limits(
+    report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
+) -> Iterator[Limit]:
+    """Each limit that was given, for formats that show what holds, too."""
+    for name, reads, price in (("max-syncs-per-step", most_reads, None), ("max-saving", None, most_price)):
+        if reads is None and price is None:
+            continue
+        told, unjudged = held(report, reads, price, pinned)
+        if unjudged is not None:
+            yield Limit(name, None, f"{unjudged.message}: {unjudged.hint}")
+        else:
+            yield Limit(name, not told, _sentence(told) if told else "")
 
 
 def as_findings(report: Report, path: str, told: Sequence[str], unjudged: UserError | None) -> tuple[Finding, ...]:

@@ -186,8 +186,12 @@ def command(
             told, unjudged = _gate.held(report, max_reads_per_step, max_price, pinned)
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path)
-                limits = _gate.as_findings(report, path, told, unjudged)
-                report = replace(report, findings=(*limits, *figures.told(report)))
+                own = tuple(figures.told(report))
+                if getattr(exporter, "LIMITS", False):  # shows those that hold, too
+                    each_limit = tuple(_gate.limits(report, max_reads_per_step, max_price, pinned))
+                    report = replace(report, findings=own, limits=each_limit)
+                else:
+                    report = replace(report, findings=(*_gate.as_findings(report, path, told, unjudged), *own))
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:

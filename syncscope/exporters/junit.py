@@ -14,15 +14,20 @@ from syncscope.model.report import Report
 
 SUFFIX = ".junit.xml"
 TAKES = {"findings"}
+LIMITS = True
 
 
 def export(report: Report) -> str:
-    """The whole document; a report without findings has one passed case, since an empty one counts as broken."""
+    """The whole document; a report without findings has one passed case, since an empty one counts as broken. A limit is a case
+    of the same name whether it holds, is broken or cannot be judged, so that a server sees it turn green."""
     by_path: dict[str, list[Finding]] = {}
     for finding in report.findings:
         by_path.setdefault(finding.place.path, []).append(finding)
-    total = str(len(report.findings))
-    root = ET.Element("testsuites", name="syncscope", tests=total if by_path else "1", failures=total)
+    broken = len(report.findings) + sum(limit.held is False for limit in report.limits)
+    total = len(report.findings) + len(report.limits) + (not by_path)
+    root = ET.Element("testsuites", name="syncscope", tests=str(total), failures=str(broken))
+    if report.limits:
+        root.append(_limits(report))
     for path, findings in by_path.items():
         suite = ET.SubElement(root, "testsuite", name=path, tests=str(len(findings)), failures=str(len(findings)))
         for finding in findings:
@@ -36,6 +41,19 @@ def export(report: Report) -> str:
             ET.SubElement(only, "skipped", message="no source file of the recording was linted")
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _limits(report: Report) -> ET.Element:
+    """The limits as a suite of the recording."""
+    count = {held: str(sum(limit.held is held for limit in report.limits)) for held in (False, None)}
+    suite = ET.Element("testsuite", name=report.name or "syncscope", tests=str(len(report.limits)))
+    suite.set("failures", count[False])
+    suite.set("errors", count[None])
+    for limit in report.limits:
+        one = ET.SubElement(suite, "testcase", name=limit.name, classname=report.name or "syncscope")
+        if limit.held is not True:
+            ET.SubElement(one, "error" if limit.held is None else "failure", type="limit", message=limit.words)
+    return suite
 
 
 def case(finding: Finding, sources: Mapping[str, bytes]) -> ET.Element:

@@ -162,6 +162,15 @@ class Group:
     price: Price
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit for CI by its `name`, and whether it was `held`; None where that cannot be judged. `words` say why not."""
+
+    name: str
+    held: bool | None
+    words: str = ""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """Findings, prices, and the trace if there is one.
@@ -234,6 +243,7 @@ class Report:
     held_up: HeldUp | None = field(default=None, repr=False)
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
     coverage: Coverage | None = None
+    limits: tuple[Limit, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         """A line for a person: a report holds a whole recording."""

@@ -6,6 +6,7 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -181,6 +182,21 @@ def test_a_limit_is_told_in_formats_that_show_findings(lacking, format_):
     unjudged = outcome(path, *CALM, "--format", format_)
     assert unjudged[0] == 2
     assert why in unjudged[1].replace("%2C", ",")
+
+
+def test_a_limit_is_one_test_of_junit_whether_it_holds_or_not(lacking):
+    def cases(path, *options):
+        root = ET.fromstring(outcome(path, *options, "--format", "junit")[1])
+        return {one.get("name"): [child.tag for child in one] for one in root.iter("testcase")}, root
+
+    held, root = cases("run.pt.trace.json.gz", "--max-syncs-per-step", "5")
+    assert held["max-syncs-per-step"] == []
+    assert root.get("failures") == "0"
+    broken, root = cases("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5")
+    assert broken["max-syncs-per-step"] == ["failure"]
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    unjudged, _ = cases(lacking[0], *CALM)
+    assert ["error"] in unjudged.values()
 
 
 def test_an_annotation_stands_at_the_line_that_waits_most(folder):
