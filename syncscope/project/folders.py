@@ -28,15 +28,23 @@ def located(path: str) -> str:
 
     A link to a file with another suffix is where the link is: a store that calls files by their content knows no packages.
     """
+    folder, name = os.path.split(path)
+    here = os.path.join(_real(os.path.join(os.getcwd(), folder)), name)
+    if name not in ("", os.curdir, os.pardir) and not os.path.islink(here):
+        return here
     real = os.path.realpath(path)
-    if os.path.splitext(path)[1] == os.path.splitext(real)[1] or os.path.isdir(real):
-        return real
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return real if os.path.splitext(path)[1] == os.path.splitext(real)[1] or os.path.isdir(real) else here
 
 
 def folder_around(path: str) -> str:
     """The folder in which a file was put, as `located` has it: a link obeys the project that it was put into."""
-    return os.path.realpath(os.path.dirname(path))
+    return _real(os.path.join(os.getcwd(), os.path.dirname(path)))
+
+
+@cache
+def _real(folder: str) -> str:
+    """A folder through no link: a project has a hundred files in each, and every part of a path is asked for."""
+    return os.path.realpath(folder)
 
 
 @cache
