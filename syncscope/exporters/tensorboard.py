@@ -220,7 +220,7 @@ def claimed(folder: Path, run: str) -> str:
                 continue
             raise UserError(f"{folder} is no folder", "name another one") from None
         except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}", "name another folder") from None
+            raise UserError(f"{folder} cannot be written: {error.strerror}", "choose another folder with -o") from None
         return name
     raise AssertionError
 

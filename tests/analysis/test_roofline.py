@@ -86,7 +86,9 @@ def test_a_loader_between_two_steps_is_of_the_later_one():
     lane = Lane(1, 1)
     step = Event(Kind.STEP, "ProfilerStep#4", lane, 20_000_000, 8_000_000)
     trace = recording("aten::mm", [[1000, 1000], [1000, 1000]], ["float"] * 2, 4_000_000)
-    found = roofline(
-        Trace.of([*trace, Event(Kind.STEP, "ProfilerStep#3", lane, 0, 8_000_000), step]), Ceilings(GB, TFLOPS)
+    before, op = (
+        Event(Kind.STEP, "ProfilerStep#3", lane, 0, 8_000_000),
+        Event(Kind.OP, "aten::add", lane, 20_000_100, 100),
     )
+    found = roofline(Trace.of([*trace, before, step, op]), Ceilings(GB, TFLOPS))
     assert [row.time for row in found.steps] == [8_000_000, 20_000_000]
