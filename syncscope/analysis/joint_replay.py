@@ -111,11 +111,11 @@ class JointReplay:
             if len(here[key]) == len(self._who[key]):
                 ready += self._released(key, here.pop(key))
         steps = min(ends.shape[1] for _, ends in over.values())
-        end = np.max([o[0] for o in over.values()], axis=0)
-        return end, np.max([o[1][:, :steps] for o in over.values()], axis=0)
+        last: Times = np.stack([o[0] for o in over.values()]).max(axis=0)
+        return last, np.stack([o[1][:, :steps] for o in over.values()]).max(axis=0)
 
     def _released(self, key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
-        end = np.max([meeting.arrival for _, meeting in there], axis=0) + self._transfer[key]
+        end: Times = np.stack([meeting.arrival for _, meeting in there]).max(axis=0) + self._transfer[key]
         return [(r, end) for r, _ in there]
 
     @property

@@ -39,10 +39,10 @@ def at_top(tree: ast.Module) -> ast.FunctionDef | None:
     )
     if not any(backward):
         return None
-    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.FunctionDef(
-        "", nothing, body, [], lineno=1, end_lineno=body[-1].end_lineno, col_offset=0, end_col_offset=0
-    )
+    (made,) = ast.parse("def nameless(): pass").body  # which fields it has is Python's to say
+    assert isinstance(made, ast.FunctionDef)
+    made.name, made.body, made.end_lineno, made.end_col_offset = "", body, body[-1].end_lineno, 0
+    return made
 
 
 def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
