@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic_ns
@@ -101,6 +102,7 @@ class Session:
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
         self._stack = contextlib.ExitStack()
+        self._stepping = threading.RLock()  # threads may mark steps: what ended first is counted first
         self._calls = Decorated(self)
         self._held: Moment | None = None  # where the first found step ended, until it is counted
         self._found = False  # a step was found
@@ -192,11 +194,12 @@ class Session:
         """A training step ends here, and the next begins; once the recording has ended, nothing does."""
         if self._paused or self not in _open:
             return
-        if not self._marked and self.count:
-            with self._told():
-                self._start_over()
-        self._marked, self._held = True, None
-        self._boundary(self._now())
+        with self._stepping:
+            if not self._marked and self.count:
+                with self._told():
+                    self._start_over()
+            self._marked, self._held = True, None
+            self._boundary(self._now())
 
     @property
     def _records(self) -> bool:
