@@ -395,7 +395,4 @@ class Session:
             self._tell(UserError(self.failed, why.hint if isinstance(why, UserError) else ""))
 
     def _tell(self, failed: UserError) -> None:
-        if self._on_failure is not None:
-            self._on_failure(failed)
-        else:
-            say(failed)
+        (self._on_failure or say)(failed)
