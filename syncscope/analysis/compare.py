@@ -127,6 +127,14 @@ class Comparison:
         return abs(math.log(self.after.step / self.before.step)) if self.after.step and self.before.step else 0.0
 
     @property
+    def change(self) -> tuple[float, float, float] | None:
+        """By what part of the first step the second is longer: at least, likely, and at most; None where nobody knows."""
+        if self._noise is None or not self.after.step or not self.before.step:
+            return None
+        apart = math.log(self.after.step / self.before.step)
+        return math.expm1(apart - self._noise), math.expm1(apart), math.expm1(apart + self._noise)
+
+    @property
     def within_noise(self) -> bool | None:
         """Whether the two steps may be the same; None where nobody knows."""
         return None if self._noise is None else self._apart <= self._noise

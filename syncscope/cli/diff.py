@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo
+from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size, newest
 from syncscope.model.durations import in_ms, ms
 
@@ -26,20 +27,45 @@ CHANGED = 0.03  # part by which the work of two recordings of the same loop does
 @max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.option("-o", "--output", metavar="OUT.html", help="Write the page of AFTER there, with both side by side.")
-def command(before: str, after: str, most: int, format_: str, output: str | None) -> int:
+@click.option(
+    "--max-slowdown",
+    "most_slower",
+    type=Share(),
+    help="Exit 1 when a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%.",
+)
+@click.option(
+    "--max-new-syncs",
+    "most_new",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="Exit 1 when a step of AFTER has more than N syncs that one of BEFORE has not.",
+)
+def command(
+    before: str,
+    after: str,
+    most: int,
+    format_: str,
+    output: str | None,
+    most_slower: float | None,
+    most_new: float | None,
+) -> int:
     """What became of a loop between two recordings, line by line, and whether the prediction held.
 
     \b
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
     syncscope diff before/runs after/runs                the newest recording of each folder
+    syncscope diff main/runs mine/runs --max-slowdown 5% --max-new-syncs 0    a gate for CI: exits 1
 
     The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. A change of anything else between the
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
     chance as much as they do are said to be within noise.
+
+    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read, the two not be compared, or a limit not be judged.
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare
+    from syncscope.cli import _gate_of_diff
 
     before, after = newest(before), newest(after)
     found = compare(kineto.read(before, most), kineto.read(after, most))
@@ -49,7 +75,13 @@ def command(before: str, after: str, most: int, format_: str, output: str | None
         echo(json.dumps(as_object(found), indent=2))
     else:
         show(found, before, after)
-    return 2 if unlike(found) else 0
+    if unlike(found):
+        return 2
+    over = False
+    for line in _gate_of_diff.broken(found, most_slower, most_new):
+        echo(line, err=True)
+        over = True
+    return 1 if over else 0
 
 
 def unlike(found: Comparison) -> str:
@@ -78,6 +110,8 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "predicted_ms": ms(found.predicted),
         "prediction_error": found.error,
         "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
+        "change": found.change and found.change[1],
+        "change_range": found.change and [found.change[0], found.change[2]],
         "within_noise": found.within_noise,
         "not_comparable": found.incomparable or None,
         "host_pace": found.pace,
@@ -162,7 +196,7 @@ def show(found: Comparison, before: str, after: str) -> None:
         length = "step without a recording, ms"
     totals.add_row(length, _number(one.step, 1e6), _number(other.step, 1e6), change)
     if found.spread:
-        totals.add_row("give or take, ms (95 %)", *(_number(t, 1e6) for t in found.spread))
+        totals.add_row("give or take, ms (95 %)", *(_number(t, 1e6) for t in found.spread), _between(found))
     totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
     totals.add_row("device busy, %", _number(one.device_busy, 0.01), _number(other.device_busy, 0.01))
     reads = [sum(line.count for line in r.lines) for r in (one, other)]
@@ -298,6 +332,10 @@ def _work(found: Comparison, what: str) -> str:
 
 def _number(value: float | None, unit: float) -> str:
     return "unknown" if value is None else f"{value / unit:.2f}"
+
+
+def _between(found: Comparison) -> str:
+    return f"{100 * found.change[0]:+.1f} to {100 * found.change[2]:+.1f} %" if found.change else ""
 
 
 def _change(before: float | None, after: float | None) -> str:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli.diff import command
+from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
@@ -144,3 +145,72 @@ def test_which_length_of_a_step_is_compared_is_said(tmp_path):
     timed = replace(trace, meta=trace.meta | {"untraced": untraced, "traced": untraced})
     assert "step without a recording, ms 7.00 7.00" in compared(tmp_path, timed, timed)[1]
     assert "step without a recording" not in compared(tmp_path, trace, trace)[1]
+
+
+def gated(tmp_path, before, after, *limits):
+    """The exit code, and what is said of limits."""
+    paths = [str(tmp_path / name) for name in ("one.json.gz", "two.json.gz")]
+    for path, trace in zip(paths, (before, after), strict=True):
+        kineto.save(trace, path)
+    done = CliRunner().invoke(command, [*paths, *limits], standalone_mode=False)
+    assert done.exception is None or isinstance(done.exception, UserError), done.output
+    return (2, done.exception.message) if done.exception else (done.return_value, done.stderr)
+
+
+FIXED = [STEP[0], STEP[2]]
+
+
+def test_a_gate_fails_where_a_step_is_surely_longer_and_names_the_lines(tmp_path):
+    slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    code, said = gated(tmp_path, fast, slow, "--max-slowdown", "5%")
+    assert code == 1
+    assert re.match(r"a step is 8\d\.\d % longer \(\d+\.\d to \d+\.\d %\), more than the 5 % allowed:\n", said), said
+    assert "  train.py:57: item: +1 per step" in said
+    assert gated(tmp_path, fast, slow, "--max-slowdown", "95%") == (0, "")
+    assert gated(tmp_path, slow, fast, "--max-slowdown", "0%") == (0, "")
+    assert gated(tmp_path, slow, slow, "--max-slowdown", "0%", "--max-new-syncs", "0") == (0, "")
+
+
+def test_a_gate_says_where_no_line_made_a_step_longer(tmp_path):
+    larger = [("launch", 0, 10_000_000), *STEP[1:]]
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, larger))
+    code, said = gated(tmp_path, before, after, "--max-slowdown", "5%", "--max-new-syncs", "0")
+    assert code == 1
+    assert "no line has more syncs: it is other work" in said
+
+
+def test_a_gate_counts_the_syncs_that_came(tmp_path):
+    twice = [*STEP, ("read", 57, 0), ("read", 60, 0)]
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, twice))
+    code, said = gated(tmp_path, before, after, "--max-new-syncs", "1")
+    assert code == 1
+    assert said.startswith("2 syncs per step are new, more than the 1 allowed:\n")
+    assert "  train.py:57: item: +1 per step" in said
+    assert "  train.py:60: item: +1 per step" in said
+    assert gated(tmp_path, before, after, "--max-new-syncs", "2") == (0, "")
+    assert gated(tmp_path, after, before, "--max-new-syncs", "0") == (0, "")
+
+
+def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
+    slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    code, said = gated(tmp_path, on("Tesla V100", fast), on("NVIDIA A100", slow), "--max-slowdown", "5%")
+    assert code == 2
+    assert "--max-slowdown cannot be judged: two different machines" in said
+    short = [Device().run([step] * 3)[0] for step in (FIXED, STEP)]
+    code, said = gated(tmp_path, *short, "--max-slowdown", "5%")
+    assert code == 2
+    assert "how far steps vary is not known of fewer than four" in said
+    unmarked = fast.take(fast.kind != Kind.STEP)
+    assert gated(tmp_path, unmarked, slow, "--max-slowdown", "5%")[0] == 2
+
+
+def test_within_noise_no_gate_fails(tmp_path):
+    """Steps of 5 to 15 ms, and of 7 to 17: the lower end of what they are longer by is below 0."""
+    uneven = [[("launch", 0, (5 + n * 7 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
+    longer = [[("launch", 0, (7 + n * 5 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
+    before, after = Device().run(uneven)[0], Device().run(longer)[0]
+    assert gated(tmp_path, before, after, "--max-slowdown", "1%") == (0, "")
+    _, said = compared(tmp_path, before, after)
+    assert re.search(
+        r"\+\d+\.\d%, within noise give or take, ms \(95 %\) [\d.]+ [\d.]+ -\d+\.\d to \+\d+\.\d %", said
+    ), said

@@ -1,0 +1,76 @@
+"""Limits of `syncscope diff` for CI: by how much a step may have grown, and how many syncs may have come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from syncscope.cli._gate import where
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.analysis.compare import Comparison
+    from syncscope.model.report import Line
+
+SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
+
+
+def broken(found: Comparison, most_slower: float | None, most_new: float | None) -> Iterator[str]:
+    """What to print where a limit is broken, with the lines that break it; nothing where all is well.
+
+    `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed;
+    `most_new` how many syncs of a step may have come, over all lines that have more. What the device's fallbacks read is no
+    sync of the user's.
+
+    Raises:
+        UserError: the two recordings cannot be held to a limit.
+    """
+    if most_new is not None:
+        yield from _with_more_syncs(found, most_new)
+    if most_slower is not None:
+        yield from _slower(found, most_slower)
+
+
+def _slower(found: Comparison, most: float) -> Iterator[str]:
+    if found.of_others:
+        raise UserError(f"{SLOWER} cannot be judged: {found.of_others}", "record one program twice on one machine")
+    if found.change is None:
+        raise UserError(
+            f"{SLOWER} cannot be judged: how far steps vary is not known of fewer than four",
+            "`syncscope run --active 24` records more",
+        )
+    low, likely, high = found.change
+    said = f"a step is {100 * likely:.1f} % longer ({100 * low:.1f} to {100 * high:.1f} %)"
+    if likely > most and found.incomparable:
+        raise UserError(
+            f"{SLOWER} cannot be judged: {said}, and {found.incomparable}", "record both while nothing else runs"
+        )
+    if low > most:
+        yield f"{said}, more than the {100 * most:.2g} % allowed:"
+        lines = list(_more(found))
+        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
+        if not lines:
+            yield "  no line has more syncs: it is other work, of the host or of the device"
+
+
+def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:
+    if found.strangers:
+        raise UserError(f"{NEW} cannot be judged: {found.of_others}", "record one program twice")
+    if found.renamed:
+        one, other = found.renamed
+        raise UserError(
+            f"{NEW} cannot be judged: the sync at {one} is gone, and one of its kind is at {other}",
+            "record both under one name, if it is the same file",
+        )
+    lines = list(_more(found))
+    if (total := sum(more for _, more in lines)) > most:
+        yield f"{total:.3g} syncs per step are new, more than the {most:.3g} allowed:"
+        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
+
+
+def _more(found: Comparison) -> Iterator[tuple[Line, float]]:
+    """The lines that have more syncs than before, and by how many a step has more, the most first."""
+    came = [(line, line.count) for line in found.new]
+    came += [(c.after, c.after.count - c.before.count) for c in found.changed if c.before and c.after]
+    own = [(line, more) for line, more in came if more > 0 and not line.fallback]
+    yield from sorted(own, key=lambda of: -of[1])

@@ -1,0 +1,38 @@
+"""The page of two recordings side by side, in a browser: it says what the terminal does."""
+
+import re
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+from exporters.browser import shown, watched
+
+from syncscope import kineto
+from syncscope.cli.diff import command
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+from drawn import Device
+
+MS = 1_000_000
+
+
+def test_what_two_steps_differ_by_is_said_as_in_the_terminal(tmp_path, browser):
+    """Steps of 5 to 15 ms, and the same in another order, a little longer."""
+    uneven = [[("launch", 0, (5 + n * 7 % 11) * MS), ("read", 57, 0)] for n in range(9)]
+    longer = [[("launch", 0, (6 + n * 5 % 11) * MS), ("read", 57, 0)] for n in range(9)]
+    paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
+    for path, steps in zip(paths, (uneven, longer), strict=True):
+        kineto.save(Device().run(steps)[0], path)
+    printed = CliRunner().invoke(command, paths, standalone_mode=False).output
+    said = re.search(r"([+-][\d.]+) to ([+-][\d.]+) %", printed)
+    assert said, printed
+    assert ", within noise" in printed
+    done = CliRunner().invoke(command, [*paths, "-o", str(tmp_path / "both.html")], standalone_mode=False)
+    assert done.exception is None, done.output
+    with watched(browser) as page:
+        rows = shown(page, tmp_path / "both.html").locator("#comparison tr")
+        step = rows.filter(has_text=re.compile("^step")).first.inner_text()
+        between = rows.filter(has_text="give or take").first.inner_text()
+    ends = [float(end.replace("−", "-")) for end in re.findall(r"([+−][\d.]+) %", between)]
+    assert ", within noise" in step
+    assert [round(end) for end in ends] == [round(float(end)) for end in said.groups()]
