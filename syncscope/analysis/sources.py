@@ -6,6 +6,7 @@ A trace is a stranger's, and what it names is shown: a source is a Python file b
 from __future__ import annotations
 
 import os
+import shlex
 import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,6 +18,7 @@ from syncscope.model.source import installed
 from syncscope.model.trace import Kind, Trace
 
 SUFFIXES = (".py", ".ipynb")
+NAMED = 2  # of what is not clear
 SKIPPED = {"__pycache__", "node_modules", "site-packages"}
 
 
@@ -36,18 +38,39 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
             if path.endswith(SUFFIXES) and any(is_below(path, folder) for folder in folders)
         }
     else:
-        by_name: dict[str, list[Path]] = {}
-        within = os.path.realpath(root)
-        for file in python_files(Path(within)):
-            if is_below(str(file), within):
-                by_name.setdefault(file.name, []).append(file)
-        found = {}
-        for path in paths:
-            ends = parts(path)
-            ranked = sorted(((_common(ends, parts(str(f))), f) for f in by_name.get(ends[-1], ())), reverse=True)
-            if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
-                found[path] = ranked[0][1]
+        found = {path: best[0] for path, best in _best(paths, root).items() if len(best) == 1}
     return {path: nearest(file) for path, file in found.items()}
+
+
+def ambiguous(paths: Iterable[str], root: Path) -> list[str]:
+    """Of the user's own paths that several files below the root share as many parts with: which these are, in a sentence each,
+    of two at most."""
+    said: list[str] = []
+    for path, best in _best(sorted(path for path in paths if not installed(path)), root).items():
+        if len(best) > 1 and len(said) < NAMED:
+            named = " or ".join(str(nearest(file)) for file in sorted(best)[:NAMED])
+            more = f" or {len(best) - NAMED} more" if len(best) > NAMED else ""
+            folder = shlex.quote(str(nearest(min(best)).parent))
+            said.append(
+                f"{path} may be {named}{more}, so none is taken: `--source {folder}` names the first one's folder"
+            )
+    return said
+
+
+def _best(paths: Iterable[str], root: Path) -> dict[str, list[Path]]:
+    """The files below the root that share the most trailing parts with each of these paths."""
+    by_name: dict[str, list[Path]] = {}
+    within = os.path.realpath(root)
+    for file in python_files(Path(within)):
+        if is_below(str(file), within):
+            by_name.setdefault(file.name, []).append(file)
+    found = {}
+    for path in paths:
+        ends = parts(path)
+        common = {file: _common(ends, parts(str(file))) for file in by_name.get(ends[-1], ())}
+        if common:
+            found[path] = [file for file, many in common.items() if many == max(common.values())]
+    return found
 
 
 def elsewhere(paths: Iterable[str]) -> str:

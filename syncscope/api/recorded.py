@@ -57,7 +57,7 @@ def report(recorded: Any, show: bool) -> Any:
 
     with unseen():
         result = reports.report(recorded)
-        if show:
+        if show and not reports.shown_in_notebook(result):
             from syncscope.exporters import terminal
 
             _print(lambda width: [terminal.render(result, width)])

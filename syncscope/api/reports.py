@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from syncscope.api.linted import is_installed, linted
 
@@ -44,7 +44,7 @@ def report(
 
     from syncscope import kineto
     from syncscope.analysis.measured import with_measured
-    from syncscope.analysis.sources import at_hand, elsewhere, waiting_files
+    from syncscope.analysis.sources import ambiguous, at_hand, elsewhere, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
     from syncscope.linter.passes_apart import loops_apart
@@ -81,10 +81,13 @@ def report(
         if (content := _content(path)) is not None
     }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
+    if code is not None and (several := ambiguous(named - set(here), Path(code))):
+        lost = several
     own = any(not installed(path) for path in here)
     if sources and code is None and not own and (folder := elsewhere(named)):
         outside = (
-            "its source lies outside of the folder you work in, so neither lines of it, rewrites nor loops are shown"
+            "its source lies outside of the folder you work in, so neither lines of it, rewrites nor loops are shown, and no "
+            "figure knows them"
         )
         lost = [f"{outside}: `--source {shlex.quote(folder)}`"]
     notes = (*lost, *said.notes, *found.notes)
@@ -105,16 +108,37 @@ def _without_unmet(report: Report) -> Report:
     return replace(report, findings=findings, unseen=unseen)
 
 
+def shown_in_notebook(report: Report) -> bool:
+    """Whether the running cell of a notebook shows the page of a report now; as its last line it is not shown once more."""
+    shell = _shell()
+    if getattr(shell, "kernel", None) is None:
+        return False
+    _shown_in_notebooks()
+    sys.modules["IPython"].display.display(report)
+    _shown[:] = [(id(report), shell.execution_count)]
+    return True
+
+
+_shown: list[tuple[int, int]] = []  # which report a cell has shown
+
+
+def _shell() -> Any:
+    """The IPython in which the program runs; None elsewhere."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
 def _shown_in_notebooks() -> None:
     """Have IPython, where the program runs in it, show a report as its page: as the last line of a cell, and by `display`."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None:
+    if (shell := _shell()) is None:
         return
     from syncscope.exporters import html
     from syncscope.model.report import Report
 
-    shell.display_formatter.formatters["text/html"].for_type(Report, lambda report: html.notebook(with_work(report)))
+    def page(report: Report) -> str | None:
+        return None if (id(report), shell.execution_count) in _shown else html.notebook(with_work(report))
+
+    shell.display_formatter.formatters["text/html"].for_type(Report, page)
 
 
 def with_work(report: Report, measure: bool = False) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import stat
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope import files
 from syncscope.cli._console import echo
+from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -42,22 +41,6 @@ class StepRange(click.ParamType[Any]):
         return ends if colon else self.fail(f"{value!r} is no range of steps; 3:6 means steps 3, 4 and 5", param, ctx)
 
 
-class Share(click.ParamType[Any]):
-    """`2%`, or `2`: per cent of a step."""
-
-    name = "PERCENT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As a share: 0.02."""
-        try:
-            share = float(str(value).rstrip("% ")) / 100
-        except ValueError:
-            share = -1.0
-        return (
-            share if 0 <= share <= 1 else self.fail(f"{value!r} is no percentage from 0 to 100; write 2%", param, ctx)
-        )
-
-
 @click.command(short_help="What each line costs, from a recording.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option(
@@ -68,7 +51,10 @@ class Share(click.ParamType[Any]):
     "github, gitlab, junit, concise.",
 )
 @click.option(
-    "-o", "--output", metavar="OUT", help="Write there; the suffix chooses the format. A folder for many files."
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write there; the suffix chooses the format. Of many, a folder, or a list: all.json.",
 )
 @click.option(
     "--source",
@@ -105,7 +91,7 @@ class Share(click.ParamType[Any]):
     "--max-price",
     "max_price",
     type=Share(),
-    help="Exit 1 when all syncs cost more of a step than that: 2%.",
+    help="Exit 1 when all syncs cost more of a step than that, in percent: 2%.",
 )
 def command(
     files: tuple[str, ...],
@@ -126,7 +112,7 @@ def command(
     FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
     .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
     never run. Of a FOLDER every trace below it is reported; one with the ranks of one job alone as the job, as `syncscope
-    ranks` does, at the terminal and as a page.
+    ranks` does, at the terminal and as a page. Of more than three recordings there is a table, a row for each.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -144,6 +130,7 @@ def command(
     from syncscope.analysis.measured import with_measured
     from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
+    from syncscope.cli._delivery import Delivery
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
     from syncscope.exporters import _figures as figures
@@ -165,19 +152,9 @@ def command(
     elif name == "terminal" and output is None:
         for where, ranks in _traces.jobs(paths).items():
             echo(f"{ranks} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}")
-    one_file = output is not None and Path(output).suffix and not hasattr(exporter, "write")
-    if output is not None and one_file and len(paths) > 1 and not Path(output).is_dir():
-        folder = f"--format {name} -o {Path(output).with_suffix('')}/"
-        said = f"{len(paths)} recordings do not go into one file, {output}"
-        raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
-    as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
-    joins = name in ("terminal", "json") or getattr(exporter, "JOINS", False)
-    if output is None and ((len(paths) > 1 and not joins) or not hasattr(exporter, "export")):
-        raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
+    to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
     failed = False
     over: list[str] = []
-    objects: list[Any] = []
-    written: set[Path] = set()
     for path in paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
@@ -185,7 +162,7 @@ def command(
                 raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
             told, unjudged = _gate.held(report, max_reads_per_step, max_price, pinned)
             if {"findings"} == exporter.TAKES:
-                _say_if_nothing_was_linted(report, path)
+                _say_if_nothing_was_linted(report, path, source)
                 own = tuple(figures.told(report))
                 if getattr(exporter, "LIMITS", False):  # shows those that hold, too
                     each_limit = tuple(_gate.limits(report, max_reads_per_step, max_price, pinned))
@@ -196,34 +173,30 @@ def command(
                 report = api.with_work(report, measure=True)
             if verified is not None:
                 report = with_measured(report, measured(verified))
-            if as_list:
-                objects.append(exporter.as_object(report))
-            elif output is None:
-                show(report, exporter, name, whole)
-            else:
-                keep(report, exporter, target(Path(output), path, exporter, written if len(paths) > 1 else None))
+            to.take(report, path)
             over += [f"{visible(path)}: {told[0]}", *told[1:]] if told and len(paths) > 1 else told
             if unjudged is not None:
                 raise unjudged
         except UserError as error:
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
-    if as_list:
-        echo(json.dumps(objects, indent=2))
+    to.end()
     for line in over:
         echo(line, err=True)
     return 2 if failed else 1 if over else 0
 
 
-def _say_if_nothing_was_linted(report: Report, path: str) -> None:
+def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -> None:
     """That a format which shows findings has none, where that is so because no source was there."""
     if report.sources:
         return
-    from syncscope.analysis.sources import elsewhere
+    from syncscope.analysis.sources import ambiguous, elsewhere
 
     named = {place.path for place in report.trace.places} if report.trace is not None else set()
     if not named:
         why, hint = "it names no source file", "`syncscope run` records lines"
+    elif source is not None and (several := ambiguous(named, source)):
+        why, _, hint = several[0].partition(": ")
     elif folder := elsewhere(named):
         why, hint = "its source lies outside of the folder you work in", f"`--source {shlex.quote(folder)}`"
     else:
@@ -315,50 +288,3 @@ def read(
         progress.open(path, "rb", description=shown) as file,
     ):
         return api.report(file, name=path, code=source, steps=steps, prices=prices, most=most, pinned=pinned)
-
-
-def show(report: Report, exporter: ModuleType, name: str, whole: bool = False) -> None:
-    """Print it: for people as wide as the terminal is, and in short unless the `whole` is asked for; for others as the file
-    would be."""
-    if name != "terminal":
-        text = exporter.export(report)
-        ends = text.endswith("\n" if isinstance(text, str) else b"\n")
-        echo(text, nl=bool(text) and not ends, commands=getattr(exporter, "COMMANDS", False))
-        return
-    from syncscope.cli._console import console
-
-    out = console()
-    out.print(exporter.render(report, out.width, whole))
-
-
-def keep(report: Report, exporter: ModuleType, out: Path) -> None:
-    """Write it, so that there is the old file or the whole new one, and say what was written."""
-    if hasattr(exporter, "write"):
-        try:
-            written = exporter.write(report, out)
-        except OSError as error:
-            said = f"{out} cannot be written: {error.strerror or error}"
-            raise UserError(said, "choose another place with -o") from None
-        echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
-        return
-    text = exporter.export(report)
-    if not out.parent.is_dir() and not out.parent.parent.is_dir():
-        raise UserError(f"there is no folder {out.parent}", "make it, or choose another place with -o")
-    files.write(out, text.encode() if isinstance(text, str) else text)
-    echo(f"wrote {out}", err=True)
-
-
-def target(output: Path, path: str, exporter: ModuleType, taken: set[Path] | None) -> Path:
-    """Where the report of one file goes: to the output, or into it where it is a folder or there are many (`taken`)."""
-    from syncscope.exporters import stem
-
-    if hasattr(exporter, "write") or (taken is None and not output.is_dir()):
-        return output
-    taken = set() if taken is None else taken
-    names = (
-        output / f"{stem(path)}{number}{exporter.SUFFIX}"
-        for number in ("", *(f"-{n}" for n in range(2, len(taken) + 3)))
-    )
-    found = next(name for name in names if name not in taken)
-    taken.add(found)
-    return found

@@ -177,7 +177,10 @@ def savings_are_of(report: Report) -> str:
     """Which length savings are parts of, and why it is another than that of the recorded steps, where it is."""
     replayed, recorded = report.saving_step or 0.0, figures.measured_step(report) or 0.0
     if not report.steps:
-        return f"are of the whole recording, {figures.time(replayed)}: no step is marked in it"
+        trace, unmarked = report.trace, "no step is marked in it"
+        if trace is not None and len(trace) and trace.end.max() - trace.start.min() > (1 + APART) * replayed:
+            return f"are of {figures.time(replayed)} of the recording, from the device's first work on: {unmarked}"
+        return f"are of the whole recording, {figures.time(replayed)}: {unmarked}"
     said = f"are of a step of {figures.time(replayed)}, as a replay gives it"
     if abs(replayed - recorded) <= NOTHING * recorded:
         return said

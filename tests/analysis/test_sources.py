@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscope.analysis.sources import at_hand
+from syncscope.analysis.sources import ambiguous, at_hand
 
 
 @pytest.fixture
@@ -42,6 +42,14 @@ def test_with_a_root_the_longest_common_end_wins(project, path, file):
 
 def test_with_a_root_a_tie_is_no_answer(project):
     assert at_hand(["/cluster/other/net.py"], project) == {}
+
+
+def test_files_that_tie_are_named(project):
+    (said,) = ambiguous(["/cluster/other/net.py", "/cluster/project/models/loss.py"], project)
+    assert said == (
+        "/cluster/other/net.py may be eval/net.py or models/net.py, so none is taken: "
+        "`--source eval` names the first one's folder"
+    )
 
 
 def test_the_root_may_be_a_file(project):

@@ -29,6 +29,14 @@ def test_a_price_is_a_share_of_the_step(given):
     assert option.type.convert(given, None, None) == pytest.approx(0.02)
 
 
+@pytest.mark.parametrize("given", ["0.05", ".05", "0.05%", "5%", "5"])
+def test_a_part_that_is_meant_as_percent_is_answered_with_the_sign(folder, given):
+    """0.05 is a twentieth of one percent: a gate that always breaks, where five percent were meant."""
+    _, _, said = outcome("run.pt.trace.json.gz", "--max-saving", given)
+    hint = f"--max-saving {given} is {given} % of a step; for 5 % write 5%"
+    assert (hint in said) == (given in ("0.05", ".05"))
+
+
 def test_a_price_gate_is_broken_by_the_lower_end_and_names_the_lines():
     at = Place("a.py", 3)
     steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))

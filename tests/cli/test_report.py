@@ -161,7 +161,7 @@ def test_files_of_one_name_do_not_overwrite_each_other(folder):
         kineto.save(recording(name), folder / "runs" / name)
     assert report("runs", "-o", "out", "--format", "json").exit_code == 0
     paths = {p.name: json.loads(p.read_text())["name"] for p in (folder / "out").iterdir()}
-    assert paths == {"run.json": "runs/a/run.json", "run-2.json": "runs/b/run.json.gz"}
+    assert paths == {"a-run.json": "runs/a/run.json", "b-run.json": "runs/b/run.json.gz"}
 
 
 def test_formats_are_found_by_name(folder):

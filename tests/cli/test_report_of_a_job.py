@@ -22,7 +22,7 @@ def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folde
         code, out, _ = outcome(*args)
         assert code == 0
         assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
-        assert out.count("train.py:7  item") == 2
+        assert out.count("Where the host waits") == 2
     assert len(json.loads(report("job", "--format", "json").stdout)) == 2
 
 

@@ -1,0 +1,109 @@
+"""Where reports go: to the screen, into a file each, or all into one, and a table of many."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncscope import files
+from syncscope.cli import _overview, _targets
+from syncscope.cli._console import console, echo
+from syncscope.errors import UserError
+from syncscope.model.words import visible
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from syncscope.model.report import Report
+
+
+class Delivery:
+    """Of the reports of these recordings, one after another, in the format of an exporter called so. `listed`: a list is wanted
+    in JSON even if there is one recording only; `whole`: each is wanted whole where it is printed for people.
+
+    Raises:
+        UserError: they cannot go there.
+    """
+
+    def __init__(
+        self, exporter: ModuleType, name: str, output: str | None, paths: Sequence[str], listed: bool, whole: bool
+    ) -> None:
+        several, joins = len(paths) > 1, name in ("terminal", "json") or getattr(exporter, "JOINS", False)
+        self._exporter, self._name, self._output, self._whole = exporter, name, output, whole
+        self._writes = hasattr(exporter, "write")  # a folder of its own
+        self._each = self._one = False  # a file for each, in a folder; all in one file
+        if output is None and ((several and not joins) or not hasattr(exporter, "export")):
+            raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
+        if output is not None and not self._writes:
+            called = Path(output)
+            self._each = output.endswith("/") or called.is_dir() or (several and not called.suffix)
+            self._one = several and not self._each
+            if self._one and not joins:
+                folder = f"--format {name} -o {called.with_suffix('')}/"
+                said = f"{len(paths)} recordings do not go into one file, {output}"
+                raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
+        self._listed = name == "json" and (self._one or (output is None and (several or listed)))
+        self._names = _targets.names(paths) if self._each else {}
+        for_people = name == "terminal" if output is None else not self._one and "trace" in exporter.TAKES
+        self._rows: list[_overview.Row] | None = [] if several and for_people else None
+        self._in_short = output is None and for_people and not whole and len(paths) > _overview.WHOLE
+        self._objects: list[Any] = []
+        self._texts: list[str] = []
+
+    def take(self, report: Report, path: str) -> None:
+        """The report of one recording."""
+        if self._rows is not None:
+            self._rows.append(_overview.row(report, path))
+        if self._listed:
+            self._objects.append(self._exporter.as_object(report))
+        elif self._one:
+            text = self._exporter.export(report)
+            self._texts.append(text if text.endswith("\n") else f"{text}\n")
+        elif self._output is not None:
+            name = self._names.get(path)
+            self._keep(report, Path(self._output, name + self._exporter.SUFFIX) if name else Path(self._output))
+        elif not self._in_short:
+            self._show(report)
+
+    def end(self) -> None:
+        """There are no more."""
+        text = json.dumps(self._objects, indent=2) if self._listed else "".join(self._texts)
+        if self._one and self._output is not None and (self._objects or self._texts):
+            _written(text, Path(self._output))
+        elif self._listed and self._output is None:
+            echo(text)
+        if self._rows is not None and len(self._rows) > 1:
+            _overview.show(self._rows, self._in_short)
+
+    def _show(self, report: Report) -> None:
+        """Print it: for people as wide as the terminal is, and in short unless the whole is asked for; for others as the file
+        would be."""
+        if self._name != "terminal":
+            text = self._exporter.export(report)
+            ends = text.endswith("\n" if isinstance(text, str) else b"\n")
+            echo(text, nl=bool(text) and not ends, commands=getattr(self._exporter, "COMMANDS", False))
+            return
+        out = console()
+        out.print(self._exporter.render(report, out.width, self._whole))
+
+    def _keep(self, report: Report, out: Path) -> None:
+        """Write it, so that there is the old file or the whole new one, and say what was written."""
+        if not self._writes:
+            _written(self._exporter.export(report), out)
+            return
+        try:
+            written = self._exporter.write(report, out)
+        except OSError as error:
+            said = f"{out} cannot be written: {error.strerror or error}"
+            raise UserError(said, "choose another place with -o") from None
+        echo("".join(f"wrote {file}\n" for file in written) + self._exporter.how_to_open(out), err=True)
+
+
+def _written(text: str | bytes, out: Path) -> None:
+    if not out.parent.is_dir() and not out.parent.parent.is_dir():
+        raise UserError(f"there is no folder {os.fspath(out.parent)}", "make it, or choose another place with -o")
+    files.write(out, text.encode() if isinstance(text, str) else text)
+    echo(f"wrote {out}", err=True)

@@ -1,0 +1,110 @@
+"""Many recordings at a glance: a row for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from syncscope.cli._console import console
+from syncscope.exporters import _figures as figures
+from syncscope.exporters import stem
+from syncscope.model.answer import Decision
+from syncscope.model.words import visible
+
+if TYPE_CHECKING:
+    from syncscope.model.report import Report
+
+WHOLE = 3  # so many are also shown each by itself; of more there is the table alone
+NAME, ROOM = 36, 36  # columns at most for the name; at least for the name and the place, or figures are left out
+COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What stands in it, as words; `rank` is None where none is known."""
+
+    path: str
+    rank: int | None
+    cells: tuple[str, ...]  # of `COLUMNS`
+    worst: str  # where it waits most, or why that is not known
+    op: str = ""  # in which way it waits there
+
+
+def row(report: Report, path: str) -> Row:
+    """The row of a report; the path is that of its file."""
+    meta = report.trace.meta if report.trace is not None else {}
+    refused = report.coverage is not None and bool(report.coverage.refusal)
+    own = [line for line in report.lines if not line.fallback]
+    found = report.answer if report.lines else None
+    length = figures.measured_step(report)
+    between = "-"
+    if found is not None and found.low is not None and found.high is not None:
+        between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
+    decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
+    cells = (
+        figures.time(length) if length else "-",
+        "-" if refused else figures.count(sum(line.count for line in own)),
+        figures.percent(None if report.device_busy is None else max(0.0, 1 - report.device_busy)),
+        str(decision),
+        figures.percent(found.share if found is not None else None),
+        between,
+    )
+    worst = "nowhere"
+    if refused and report.coverage is not None:
+        worst = report.coverage.refusal
+    elif own:
+        first = own[0]
+        known = first.place.shortly if first.place else first.module
+        return Row(path, meta.get("rank"), cells, known or f"no line ({first.op})", first.op if known else "")
+    return Row(path, meta.get("rank"), cells, worst)
+
+
+def show(rows: Sequence[Row], alone: bool) -> None:
+    """Print the table; where it stands `alone`, also how one of them, or each, is seen whole."""
+    from rich.table import Table
+
+    out = console()
+    columns = ("rank", *COLUMNS)
+    cells = [("-" if one.rank is None else str(one.rank), *one.cells) for one in rows]
+    kept = [name for name in columns if name != "rank" or any(one.rank is not None for one in rows)]
+    widths = {name: 2 + max(map(len, column)) for name, *column in zip(columns, columns, *cells, strict=True)}
+    for name in ("between", "idle"):
+        if out.width - sum(widths[one] for one in kept) < ROOM:
+            kept.remove(name)
+    room = max(24, out.width - sum(widths[one] for one in kept)) - 4  # between columns
+    names = [visible(name) for name in _names(rows)]
+    name_room = min(NAME, room * 3 // 5, max(len("recording"), *map(len, names)))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("recording", no_wrap=True)
+    for name in kept:
+        table.add_column(name, justify="left" if name == "answer" else "right", no_wrap=True)
+    table.add_column("waits most at", no_wrap=True)
+    for name, one, own in zip(names, rows, cells, strict=True):
+        shown = [cell for column, cell in zip(columns, own, strict=True) if column in kept]
+        table.add_row(figures.shortened(name, name_room), *shown, _worst(one, room - name_room))
+    out.print(table)
+    said = "saves: what a step is shorter if nothing waits; idle: the part of it in which the device has nothing to do"
+    out.print(f"\n{said}", style="dim")
+    if alone:
+        out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """What the recordings are called below the folder that holds all of them."""
+    if any("://" in one.path for one in rows):
+        return [stem(one.path) for one in rows]
+    folders = [os.path.dirname(os.path.abspath(one.path)) for one in rows]
+    above = os.path.commonpath(folders)
+    inside = [os.path.relpath(folder, above) for folder in folders]
+    return [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
+
+
+def _worst(one: Row, room: int) -> str:
+    """Where it waits most, in so many columns; with in which way, where there is room."""
+    said = visible(one.worst)
+    if one.op:
+        place = figures.shortened(said, room)
+        return f"{place}  {one.op}" if len(place) + len(one.op) + 2 <= room else place
+    return said if len(said) <= room else f"{said[: max(1, room - 1)]}…"

@@ -1,0 +1,89 @@
+"""`syncscope report` of many recordings: a table for people, a list for programs, files whose names tell them apart."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cli.recorded import outcome, recording
+
+from syncscope import kineto
+from syncscope.model.trace import Kind
+
+
+@pytest.fixture
+def many(folder: Path) -> Path:
+    """Five recordings: of two ranks of a job, of two programs, and one that nobody can judge."""
+    runs = folder / "runs"
+    whole = recording("train.py")
+    kineto.save(replace(whole, meta=whole.meta | {"rank": 1, "world_size": 2}), runs / "job" / "rank1.json.gz")
+    kineto.save(whole.take(whole.kind != Kind.READ), runs / "quiet.pt.trace.json.gz")
+    kineto.save(whole.take(whole.kind == Kind.STEP), runs / "torn.json.gz")
+    for name in ("a", "b"):
+        kineto.save(whole, runs / name / "run.json.gz")
+    return folder
+
+
+def rows(out: str) -> dict[str, list[str]]:
+    """The rows of the table by the recording, in words."""
+    table = out[f"\n{out}".rindex("\nrecording  ") :].splitlines()
+    return {words[0]: words[1:] for line in table[: table.index("")] if (words := line.split())}
+
+
+def test_many_are_a_table_with_a_row_each(many: Path) -> None:
+    code, out, _ = outcome("runs")
+    assert code == 0
+    found = rows(out)
+    assert found["recording"][:4] == ["rank", "step", "syncs", "idle"]
+    assert list(found)[1:] == ["a/run", "b/run", "job/rank1", "quiet", "torn"]
+    assert found["a/run"][:6] == ["-", "10.0", "ms", "1", "40.0", "%"]
+    assert found["a/run"][-2:] == ["train.py:7", "item"]
+    assert found["job/rank1"][0] == "1"
+    assert found["torn"][-1] != "nowhere", "a recording that nobody can judge has no verdict"
+    assert "unknown" in found["torn"]
+    assert out.count("Where the host waits") == 0
+    assert "one of them: syncscope report runs/a/run.json.gz; each of them: --all" in out
+
+
+def test_all_prints_each_of_them_above_the_table(many: Path) -> None:
+    _, out, _ = outcome("runs", "--all")
+    assert out.count("Where the host waits") >= 3
+    assert out.rindex("Where the host waits") < out.index("\nrecording  ")
+    _, out, _ = outcome("runs/a/run.json.gz", "runs/b/run.json.gz")
+    assert out.count("Where the host waits") == 2, "a few are seen whole unasked"
+    assert list(rows(out)) == ["recording", "a/run", "b/run"]
+    assert "\nrecording  " not in outcome("runs/a/run.json.gz")[1]
+
+
+def test_one_file_holds_the_list_that_is_printed(many: Path) -> None:
+    _, printed, _ = outcome("runs", "--format", "json")
+    code, out, err = outcome("runs", "-o", "all.json")
+    assert (code, out) == (0, "")
+    assert "wrote all.json" in err
+    written = json.loads(Path("all.json").read_text())
+    assert [one["name"] for one in written] == [one["name"] for one in json.loads(printed)]
+    assert outcome("runs", "-o", "all.md")[0] == 0
+    assert Path("all.md").read_text().count("### syncscope: ") == 5
+    code, _, err = outcome("runs", "-o", "all.html")
+    assert code == 2
+    assert "5 recordings do not go into one file, all.html" in err
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders_and_the_table_is_shown(many: Path) -> None:
+    code, out, _ = outcome("runs", "--format", "markdown", "-o", "two.d/")
+    assert code == 0
+    names = {path.name for path in Path("two.d").iterdir()}
+    assert names == {"a-run.md", "b-run.md", "rank1.md", "quiet.md", "torn.md"}
+    assert "runs/a/run.json.gz" in Path("two.d", "a-run.md").read_text().replace("\\", "")
+    assert len(rows(out)) == 6
+
+
+def test_a_recording_that_cannot_be_read_hides_none_of_the_others(many: Path) -> None:
+    Path("runs/broken.json").write_text('{"traceEvents": [')
+    code, out, err = outcome("runs", "-o", "all.json")
+    assert code == 2
+    assert "runs/broken.json" in err
+    assert len(json.loads(Path("all.json").read_text())) == 5
+    code, out, _ = outcome("runs", "--max-syncs-per-step", "0.5")
+    assert code == 2, "what cannot be judged is no pass"
+    assert len(rows(out)) == 6
