@@ -106,7 +106,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
     how = (
         "`torch.ocl.capture` of a step of fixed shape"
-        if opencl
+        if opencl and ground.trace.meta.get("stands_for") != "cuda"  # else the program knows nothing of `ocl`
         else '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
     )
     yield ground.row(

@@ -328,6 +328,8 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool, made: _Made) -> 
     if not len(trace):
         said = "syncscope: nothing to record: no step, no sync, no work of a device"
         return True, partial(echo, said, err=True)
+    if made.device == "ocl":
+        trace.meta["stands_for"] = "cuda"
     files: list[Path] = []
     failed: Exception | None = None
     try:

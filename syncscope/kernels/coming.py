@@ -90,7 +90,7 @@ def _at_once(make: Callable[[], cl.Kernel]) -> cl.Kernel:
         if took > KEPT and _waited <= PATIENCE < _waited + took:
             erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # of the line that is rewritten while a program runs
             print(
-                f"{erase}ocl: building kernels for this device; the next start finds them built",
+                f"{erase}ocl: building kernels for this device; the next start of this program finds them built",
                 file=sys.stderr,
                 flush=True,
             )
@@ -122,7 +122,7 @@ def _tell() -> None:
     terminal = sys.stderr.isatty()
     if _told == made or (_told >= 0 and not terminal):
         return
-    said = f"ocl: building kernels for this device, {made} of {asked}; the next start finds them built"
+    said = f"ocl: building kernels for this device, {made} of {asked}; the next start of this program finds them built"
     print(f"\r{said} " if terminal else said, end="" if terminal else "\n", file=sys.stderr, flush=True)
     _told = made
 

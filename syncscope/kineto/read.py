@@ -59,5 +59,6 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
     if scan.cut:
         trace.meta["cut"] = True
     if not len(trace) and lost:
-        raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", "record or copy the trace again")
+        hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope? If so, record or copy it again"
+        raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", hint)
     return trace.visible()

@@ -147,7 +147,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("origin_ns", "monotonic_ns", "rank", "world_size"), int),
         **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
         **dict.fromkeys(("notes", "devices", "programs"), list),
-        **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early"), str),
+        **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early", "stands_for"), str),
         **dict.fromkeys(("clocks", "unknown"), dict),
         "cut": bool,
     }

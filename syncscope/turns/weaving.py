@@ -125,9 +125,7 @@ class _Loom:
         if pieces is not None:
             return pieces
         if unit is None:
-            line = next((s.lineno for other in others.values() for s in changed(body, aligned(body, other))), 0)
-            self.why = self.why or f"line {line} is in {where}, which runs once" * bool(line)
-            self.why = self.why or f"a statement is added to {where}, which runs once"
+            self.why = self.why or _why_not(body, others, where)
             return None
         # What changes the head of a function, which may never be begun anew, does not keep others from the loops in it.
         inside = {n: o for n, o in others.items() if self._tried(body, {n: o}, where, unit, keeps=False) is not None}
@@ -266,6 +264,19 @@ class _Loom:
         written = [*back, *alike("alike", passage, lists), *(drop.visit(s) for s in finer)]
         chosen = by_version(call("at", ast.Constant(passage)), bodies, written)
         return [*head, *declared.values(), ast.copy_location(chosen, unit)]
+
+
+def _why_not(body: Body, others: Bodies, where: str) -> str:
+    """Why a list of statements that runs once cannot take turns: the first that differs, and what would help of a function."""
+    first = next((s for other in others.values() for s in changed(body, aligned(body, other))), None)
+    if first is None:
+        return f"a statement is added to {where}, which runs once"
+    named = getattr(first, "name", "")
+    heads = (s for other in others.values() for s in other if isinstance(s, FUNCTIONS) and s.name == named)
+    if isinstance(first, FUNCTIONS) and (head := next(heads, None)) is not None:
+        what = "parameters" if not equal(first.args, head.args) else "head"
+        return f"line {first.lineno} is the head of {named}(), which is made once: with the same {what} in both they take turns"
+    return f"line {first.lineno} is in {where}, which runs once"
 
 
 def _added_to(body: Body) -> set[str]:

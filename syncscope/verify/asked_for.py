@@ -138,7 +138,9 @@ class AskedFor:
         selector.follow(self._loops)
         selector.install()
         before = Snapshot()  # of all but what the loop is yet to begin
-        self._tried = Tried(Program(self.found.program), self._offers, self._optimizers, self.found, self._budget)
+        self._tried = Tried(
+            Program(self.found.program), self._offers, self._optimizers, self.found, self._budget, '`budget="{}"`'
+        )
         self._rehearsing = Rehearsing(
             selector, self._loops, self._wanted(), self._begin, self._end, lambda: before.look()
         )

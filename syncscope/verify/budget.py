@@ -45,14 +45,18 @@ class Budget:
             return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer{last}"
         if self.runs.in_one and found.ratio is not None and found.ratio.turns >= timing.FEWEST:
             turns = found.spent.get(TURNS, 0.0)
-            return f"{turns:.0f} s of it went to turns; four times as many make an interval about half as wide"
+            return f"{turns:.0f} s of it went to turns; {self._halves()}"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
         if runs >= self.least:
-            return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"
+            return f"{spent} and a run {each:.1f} s; {self._halves()}"
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
             f"least that decides: --budget {self.minutes(self.least)}m may hold them"
         )
+
+    def _halves(self) -> str:
+        minutes = math.ceil(4 * self.runs.settings.budget / 60)
+        return f"four times the time, `--budget {minutes}m`, makes the interval about half as wide"
 
     def forewarning(self) -> str:
         """That what is left after the first run will hardly decide, and what would; "" where it may."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Collection, Generator, Sequence
@@ -32,12 +33,19 @@ AS_WRITTEN, AGAIN = 0, -1  # versions
 
 
 class Tried:
-    """The trial of some offers. `steps` is how many each rehearsal has."""
+    """The trial of some offers. `steps` is how many each rehearsal has, `asks` how more time is asked for."""
 
     def __init__(
-        self, program: Program, offers: Offers, optimizers: dict[int, Any], found: Verification, budget: float
+        self,
+        program: Program,
+        offers: Offers,
+        optimizers: dict[int, Any],
+        found: Verification,
+        budget: float,
+        asks: str = "`--try-budget {}`",
     ) -> None:
         self.steps = SHORT
+        self._asks = asks
         self._request, self._optimizers = Request("turns", program, ""), optimizers
         self._offers, self._found, self._budget = offers, found, budget
         self._skip = 1  # steps of a rehearsal that are not timed
@@ -51,6 +59,7 @@ class Tried:
         self._is_over = False
         self._folder = Path()
         self._began = 0.0
+        self._before_turns: float | None = None  # s, once turns have begun
         self._draw = random.Random(0)
 
     def plan_steps(self, usual: float, periods: Periods) -> None:
@@ -83,7 +92,9 @@ class Tried:
         self._found.reads_before = one.reads_a_step
         good = []
         for offer in self._offers.tried:
-            offer.fix.why = self._idle(offer, one) or "there was no time left" * self._is_late()
+            offer.fix.why = self._idle(offer, one)
+            if not offer.fix.why and self._is_late():
+                offer.fix.why = f"there was no time left: {self._shortage()}"
             if not offer.fix.why and (yield from self._compare(offer.number, [offer], one)):
                 good.append(offer)
         wanted = [offer.number for offer in good]
@@ -171,6 +182,7 @@ class Tried:
 
     def _in_turns(self, versions: Sequence[int]) -> Rehearsals:
         """Each in turns with the program as written, twice, until it is known what it saves, or the time is up."""
+        self._before_turns = time.monotonic() - self._began
         while not self._is_late():
             open_ = [version for version in versions if not self._is_known(version)]
             if not open_:
@@ -235,6 +247,19 @@ class Tried:
             else f"not timed: {known}"
         )
 
+    def _shortage(self) -> str:
+        """What the time went to, and which would hold the turns that tell more."""
+        turns, before, most = len(self._turns), self._before_turns, self._budget
+        if before is None:
+            held, more = "all of it went to what fixes compute", 4 * most
+        elif turns < timing.FEWEST:
+            held = f"it held {turns} turn{'s' * (turns != 1)}, and {timing.FEWEST} are the least that decides"
+            more = before + 2 * timing.FEWEST * max(0.0, most - before) / turns if turns else 4 * most
+        else:
+            held, more = f"it held {turns} turns", before + 4 * max(0.0, most - before)
+        asked = self._asks.format(f"{math.ceil(max(more, 2 * most) / 60)}m")
+        return f"of {most:.0f} s {held}; {asked} holds more"
+
     def end(self) -> None:
         """What is known by now is said of each fix, and of all."""
         found = self._found
@@ -251,6 +276,8 @@ class Tried:
                 fix.why = "the step is shorter with it"
             elif not fix.why:
                 fix.why = why_it_goes(fix.ratio, word, None)
+                if self._is_over and not self._is_known(offer.number):
+                    fix.why += f": {self._shortage()}"
         timed = [offer.number for offer in self._offers.tried if offer.fix.ratio is not None]
         best = ALL if self._ratio(ALL) is not None else timed[0] if len(timed) == 1 else None
         if best is not None:

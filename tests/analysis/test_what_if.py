@@ -61,6 +61,16 @@ def test_launches_that_cost_nothing_are_one_launch_a_stretch():
     assert "train.py:57" in found.advice, "the wait that no graph can hold"
 
 
+def test_a_program_for_cuda_that_was_lent_ocl_is_told_of_cuda_graphs():
+    trace = recorded(launching())
+    names = [name.replace("cudaLaunchKernel", "clEnqueueNDRangeKernel") for name in trace.names]
+    on_opencl = dataclasses.replace(trace, names=names)
+    assert "torch.ocl.capture" in rows(on_opencl)["launches cost nothing"].advice
+    lent = dataclasses.replace(on_opencl, meta=trace.meta | {"stands_for": "cuda"})
+    assert "torch.cuda.graph" in rows(lent)["launches cost nothing"].advice
+    assert "torch.ocl" not in rows(lent)["launches cost nothing"].advice
+
+
 def test_where_the_device_is_always_busy_launches_are_worth_nothing():
     assert "launches cost nothing" not in rows(recorded(launching(gap=2 * US, kernel=100 * US)))
 

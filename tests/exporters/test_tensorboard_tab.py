@@ -26,6 +26,8 @@ from syncscope.exporters import tensorboard as exporter
 from syncscope.model.trace import Kind, Trace
 from syncscope.tensorboard import Tab
 
+THEN = 1_623_247_320  # s, 9 June 2021
+
 
 @pytest.fixture
 def logdir(tmp_path):
@@ -87,14 +89,13 @@ def test_a_recording_is_served_with_all_that_its_page_shows(ask):
 
 def test_a_run_is_as_old_as_its_recording_and_has_no_syncs_where_nobody_can_count_them(tmp_path):
     """A trace that was exported today may be years old; one that is cut off holds no waits, which is not none."""
-    then = 1_623_247_320  # 9 June 2021
-    whole = Trace.of(events(), origin_ns=then * 10**9)
+    whole = Trace.of(events(), origin_ns=THEN * 10**9)
     exporter.save(whole, tmp_path / "logs", "whole")
     cut = Trace.of([event for event in events() if event.kind is Kind.STEP], origin_ns=0)
     exporter.save(cut, tmp_path / "logs", "cut")
     recordings = Tab(base_plugin.TBContext(logdir=str(tmp_path / "logs"))).recordings
     summaries = {run["run"].split("/")[0]: recordings.summary(run["run"]) for run in recordings.listed()}
-    assert summaries["whole"]["recorded"] == then - then % 60
+    assert summaries["whole"]["recorded"] == THEN - THEN % 60
     assert summaries["whole"]["reads"] == pytest.approx(1.0)
     assert summaries["cut"]["recorded"] is None
     assert summaries["cut"]["reads"] is None
@@ -199,7 +200,14 @@ def server(logdir):
         process.wait(200)
 
 
-def test_the_tab_in_tensorboard(server, logdir, browser):
+@pytest.fixture
+def of_2021(logdir):
+    """A recording that was made long before it was written here, and one that holds no wait, since it is cut."""
+    exporter.save(Trace.of(events(), origin_ns=THEN * 10**9), logdir, "old")
+    exporter.save(Trace.of([event for event in events() if event.kind is Kind.STEP], origin_ns=0), logdir, "cut")
+
+
+def test_the_tab_in_tensorboard(of_2021, server, logdir, browser):
     with watched(browser, ours="/plugin/syncscope/") as page:
         for _ in range(500):
             listing = json.load(urllib.request.urlopen(f"{server}/data/plugins_listing"))
@@ -219,6 +227,15 @@ def test_the_tab_in_tensorboard(server, logdir, browser):
         assert "nonzero" in frame.locator("#lines").inner_text()
         frame.locator("#runs >> text=Read all").click()
         frame.locator("#runs tr", has_text="broken.pt.trace.json.gz").locator(".problem").wait_for(timeout=200_000)
+        frame.locator("#runs figure").first.wait_for(timeout=200_000)
+        cells = {name: frame.locator("#runs tr", has_text=f"{name}/").locator("td") for name in ("old", "cut", "good")}
+        assert "2021" in cells["old"].nth(1).inner_text(), "when it was recorded, and not when it was written"
+        assert cells["cut"].nth(1).inner_text() == "–"
+        assert [cells[name].nth(4).inner_text() for name in ("old", "cut", "good")] == ["1.00", "–", "1.00"]
+        steps = frame.locator("#runs figure").first
+        assert steps.inner_text().startswith("step, from the oldest to the newest")
+        titles = steps.locator("circle title").all_text_contents()
+        assert titles[0].startswith("old/"), "the oldest by its recording is first, though it was written last"
 
 
 def test_a_folder_that_is_swapped_for_a_link_while_it_is_asked_for_leads_nowhere(logdir, monkeypatch):

@@ -123,4 +123,7 @@ def test_who_asks_for_kernels_that_are_built_at_once_is_told_once_unless_they_we
         monkeypatch.setattr(coming, name, value)
     for n in (1, 2):
         programs.build(f"__kernel void told{said}{n}(__global int *x) {{ *x = 1; }}", f"told{said}{n}")
-    assert capsys.readouterr().err == "ocl: building kernels for this device; the next start finds them built\n" * said
+    assert (
+        capsys.readouterr().err
+        == "ocl: building kernels for this device; the next start of this program finds them built\n" * said
+    )

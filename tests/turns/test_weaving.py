@@ -185,7 +185,12 @@ def test_an_import_that_a_version_adds_is_made_for_all(selector: Selector) -> No
     ("before", "after", "why"),
     [
         ("x = 1\n", "x = 2\n", "line 1 is in the module, which runs once"),
-        ("def f(a): return a\n", "def f(a, b=0): return a\n", "line 1 is in the module, which runs once"),
+        (
+            "def f(a): return a\n",
+            "def f(a, b=0): return a\n",
+            "line 1 is the head of f(), which is made once: with the same parameters in both they take turns",
+        ),
+        ("def f(a): return a\n", "x = 2\n", "line 1 is in the module, which runs once"),
         ("class A:\n    x = 1\n", "class A:\n    x = 2\n", "line 2 is in the body of class A, which runs once"),
         ("def f(a):\n    return a\n", "def f(a):\n    yield a\n", "f is a generator in one version only"),
         ("def f():\n    return sum\n", "def f():\n    sum = 1\n    return sum\n", "sum is local in one version of f"),

@@ -162,6 +162,8 @@ def test_the_run_goes_on_bit_for_bit_as_written_and_the_fix_is_measured(
     assert (fix["values"], fix["kept"]) == ("equal", True), found
     assert fix["low"] <= fix["ratio"] <= fix["high"] < 0.05  # nothing else takes time by a clock that is drawn
     assert "the run goes on as written" in said
+    where = f"train.py:{fix['line']}"
+    assert f"trying 1 fix ({where}) in the next " in said, "which fixes those are"
     assert f"a step is {fix['ratio']:.3f}" in said
 
 
@@ -248,3 +250,11 @@ def test_a_schedule_without_an_end_is_refused_and_one_of_several_ranks(monkeypat
     monkeypatch.setenv("WORLD_SIZE", "2")
     _, said = run("--try", code=2)
     assert "this is one of 2 ranks" in said
+
+
+def test_time_that_tells_too_little_is_named_with_the_option_that_gives_more(project: Path, forked: Python) -> None:
+    (project / "train.py").write_text(TRAIN.replace("LOOP", OVER.strip()))
+    _, said = ran(forked, "--try", "--unsafe-fixes", "--active=8", "--try-budget=0.001s")
+    (fix,) = [fix for fix in result()["fixes"] if fix["rule"] == "host-read"]
+    assert "of 0 s all of it went to what fixes compute; `--try-budget 1m` holds more" in fix["why"]
+    assert fix["why"] in said

@@ -86,8 +86,6 @@ def loaders_of_callers(function: Function, moved: Sequence[ast.expr]) -> list[as
         return []
     names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
     method = names[:1] == ["self"]
-    if method and name == "self":
-        return []
     position = names.index(name) - method if name in names else len(names)
     found: list[ast.Call] = []
     for outer in (n for n in walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
