@@ -48,7 +48,7 @@ class Delivery:
         self._listed = name == "json" and (self._one or (output is None and (several or listed)))
         self._names = _targets.names(paths) if self._each else {}
         for_people = name == "terminal" if output is None else not self._one and "trace" in exporter.TAKES
-        self._rows: list[_overview.Row] | None = [] if several and for_people else None
+        self._rows: list[_overview.AtAGlance] | None = [] if several and for_people else None
         self._in_short = output is None and for_people and not whole and len(paths) > _overview.WHOLE
         self._objects: list[Any] = []
         self._texts: list[str] = []

@@ -22,7 +22,7 @@ COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AtAGlance:
     """What stands in it, as words; `rank` is None where none is known."""
 
     path: str
@@ -32,7 +32,7 @@ class Row:
     op: str = ""  # in which way it waits there
 
 
-def row(report: Report, path: str) -> Row:
+def row(report: Report, path: str) -> AtAGlance:
     """The row of a report; the path is that of its file."""
     meta = report.trace.meta if report.trace is not None else {}
     refused = report.coverage is not None and bool(report.coverage.refusal)
@@ -57,11 +57,11 @@ def row(report: Report, path: str) -> Row:
     elif own:
         first = own[0]
         known = first.place.shortly if first.place else first.module
-        return Row(path, meta.get("rank"), cells, known or f"no line ({first.op})", first.op if known else "")
-    return Row(path, meta.get("rank"), cells, worst)
+        return AtAGlance(path, meta.get("rank"), cells, known or f"no line ({first.op})", first.op if known else "")
+    return AtAGlance(path, meta.get("rank"), cells, worst)
 
 
-def show(rows: Sequence[Row], alone: bool) -> None:
+def show(rows: Sequence[AtAGlance], alone: bool) -> None:
     """Print the table; where it stands `alone`, also how one of them, or each, is seen whole."""
     from rich.table import Table
 
@@ -91,7 +91,7 @@ def show(rows: Sequence[Row], alone: bool) -> None:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
+def _names(rows: Sequence[AtAGlance]) -> list[str]:
     """What the recordings are called below the folder that holds all of them."""
     if any("://" in one.path for one in rows):
         return [stem(one.path) for one in rows]
@@ -101,7 +101,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
     return [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
 
 
-def _worst(one: Row, room: int) -> str:
+def _worst(one: AtAGlance, room: int) -> str:
     """Where it waits most, in so many columns; with in which way, where there is room."""
     said = visible(one.worst)
     if one.op:
