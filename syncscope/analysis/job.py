@@ -73,7 +73,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     value = _JobValue(joint, list(members.values()))
     meets = joint.meets()
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
-    trusted = value.error <= GATE and not doubtful
+    others = ranks[0].world - 1 if len(ranks) == 1 else 0  # of which nothing is here
+    trusted = value.error <= GATE and not doubtful and others <= 0
     count = len(members)
     found: list[Price | None] = [None] * count
     saving: float | None = None
@@ -112,9 +113,19 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         saving=saving,
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
-        verdict=_verdict(value.step, saving, between, value.error, doubtful, rows, meets) + _unforeseen(lines),
+        verdict=_alone(ranks[0], others)
+        if others > 0
+        else _verdict(value.step, saving, between, value.error, doubtful, rows, meets) + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
+    )
+
+
+def _alone(rank: Rank, others: int) -> str:
+    """What is said of one rank of a job, without the others."""
+    return (
+        f"No savings: of rank {rank.number} alone, without the {others} others, nobody can tell what its waits cost the job. "
+        "`syncscope report` of its file says what they cost this rank."
     )
 
 

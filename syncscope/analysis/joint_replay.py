@@ -76,7 +76,8 @@ class JointReplay:
         said = [f"{partial:,} collectives of some ranks only; they wait for those that have them"] if partial else []
         world = max((rank.world for rank in ranks), default=0)
         if world > len(ranks):
-            said.append(f"{len(ranks)} of {world:,} ranks are here: what the others did is not seen")
+            are = "is" if len(ranks) == 1 else "are"
+            said.append(f"{len(ranks)} of {world:,} ranks {are} here: what the others did is not seen")
         if not self._who:
             said.append("no collective was found: the ranks are taken as independent")
         self.notes = tuple(said)

@@ -121,12 +121,13 @@ def _settles(report: Report) -> str:
     line = next((line for line in lines if not _by_hand(line)), next(iter(lines), None))
     if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried
         return ""
+    program = report.trace.meta.get("command", "PROGRAM") if report.trace is not None else "PROGRAM"
     if _by_hand(line):
         return (
             f" No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
-            f"`syncscope verify --stale PROGRAM` tells what a step without its wait takes."
+            f"`syncscope verify --stale {program}` tells what a step without its wait takes."
         )
-    return f" `syncscope verify --budget {BUDGET} --line {line.place} PROGRAM` settles it in {BUDGET}."
+    return f" `syncscope verify --budget {BUDGET} --line {line.place} {program}` settles it in {BUDGET}."
 
 
 def _by_hand(line: Line) -> bool:

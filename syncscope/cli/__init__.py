@@ -92,6 +92,7 @@ def commands() -> None:
     syncscope run train.py         while running: what waited, on which line
     syncscope report run.json.gz   after: what each line costs, from any torch.profiler trace
     syncscope verify train.py      the proof: the rewrites tried, faster or not, the values the same or not
+    syncscope diff a.gz b.gz       two recordings: what became of each line, and of the step
     """
 
 

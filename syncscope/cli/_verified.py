@@ -233,12 +233,12 @@ def each(found: Verification) -> Table:
 
 def known_without_time(found: Verification) -> str:
     """What is known where a processor cannot tell the time."""
-    waits = f"waits {found.reads_before or 0:.3g} to {found.reads_after or 0:.3g} a step"
+    waits = f"of {found.reads_before or 0:.3g} waits a step {found.reads_after or 0:.3g} are left"
     same = "equal, bit for bit" if found.values == "equal" else "as the text of the fixes says"
     known = found.same is not None and math.isfinite(found.same.half)
     noise = f" (noise {found.same.half:.0%})" if found.same is not None and known else ""
     time = f"time is not decidable here{noise}: on a quiet GPU `syncscope verify {visible(found.program)}`"
-    return f"Known is: {waits}, values {same}; {time}."
+    return f"What is known: {waits}, and values are {same}; {time}."
 
 
 def verdict(found: Verification) -> str:

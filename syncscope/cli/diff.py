@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
+VAGUE = 1.0  # of a step, from which what a change lies between is not shown
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
 
 
@@ -335,7 +336,10 @@ def _number(value: float | None, unit: float) -> str:
 
 
 def _between(found: Comparison) -> str:
-    return f"{100 * found.change[0]:+.1f} to {100 * found.change[2]:+.1f} %" if found.change else ""
+    """What the change lies between; "" where that may be anything."""
+    if found.change is None or found.change[2] - found.change[0] > VAGUE:
+        return ""
+    return f"{100 * found.change[0]:+.1f} to {100 * found.change[2]:+.1f} %"
 
 
 def _change(before: float | None, after: float | None) -> str:

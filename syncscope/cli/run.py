@@ -386,6 +386,9 @@ def _show(trace: Trace, made: _Made) -> None:
         )
         echo(" `syncscope report` shows what came before, from the file below", err=True)
     else:
+        trace.meta["command"] = (
+            f"--device {made.device} {made.command}" if made.device else made.command
+        )  # is written already
         out, report = console(stderr=True), syncscope.report(trace)
         out.print(terminal.render(report, out.width))
         if then := _next.settles(report, made.command, made.device):

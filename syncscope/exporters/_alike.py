@@ -39,7 +39,7 @@ class FixWords:
     """What would mend findings, in words. Terms that many fixes have are said at the first."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, str]] = {}  # the file and the line that terms were said of
+        self._told: dict[str, tuple[str, int, int]] = {}  # the file, line and column of what terms were said of
 
     def of(self, finding: Finding) -> list[str]:
         """The fix, and the other way if there is one: title, safety, what it changes."""
@@ -49,9 +49,12 @@ class FixWords:
     def _again(self, fix: Fix, finding: Finding) -> str:
         if len(fix.terms) <= LONG:
             return ""
-        name, line = self._told.setdefault(fix.terms, (finding.source_name, str(finding.place.line)))
-        if (name, line) == (finding.source_name, str(finding.place.line)):
+        here = finding.source_name, finding.place.line, finding.column
+        name, line, _ = first = self._told.setdefault(fix.terms, here)
+        if first == here:
             return ""
+        if first[:2] == here[:2]:
+            return "as above"
         return f"as at line {line}" if name == finding.source_name else f"as at {visible(name)}:{line}"
 
 

@@ -23,14 +23,16 @@ def text(
         known = lines.get(finding.source_name, [])
         return known[finding.place.line - 1] if 0 < finding.place.line <= len(known) else ""
 
-    told: dict[tuple[str, Fix], int] = {}  # a fix that mends several, and the line of the first
+    told: dict[tuple[str, Fix], tuple[int, int]] = {}  # a fix that mends several, and line and column of the first
     offers, said = FixWords(), []
     for finding, *twins in with_twins(findings, line_of):
         mended = offers.of(finding)
         if finding.fix is not None:
-            first = told.setdefault((finding.source_name, finding.fix), finding.place.line)
-            if first != finding.place.line:
-                mended = [f"the fix of line {first} mends this, too"]
+            here = finding.place.line, finding.column
+            first = told.setdefault((finding.source_name, finding.fix), here)
+            if first != here:
+                which = f"of line {first[0]}" if first[0] != here[0] else "above"
+                mended = [f"the fix {which} mends this, too"]
         mended += [like_it(twins)] if twins else []
         known = lines.get(finding.source_name, [])
         said.append(f"{frame(finding, known, color=color, provenance=provenance, mended=mended)}\n\n")

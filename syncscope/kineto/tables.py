@@ -155,6 +155,7 @@ def own_meta(told: Any) -> Meta:
     meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}
     if not is_verified(meta.get("verified")):
         meta.pop("verified", None)
+    meta.pop("command", None)  # it is shown to be pasted into a shell
     if "notes" in meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
     if not all(isinstance(text, str) for text in meta.get("programs", ())):

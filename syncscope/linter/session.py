@@ -196,9 +196,11 @@ class Linted:
             where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         if self.also:
-            told = "told in a line each" if self.tells_also else "told where no baseline is asked"
-            told += "" if self.files.first.all else "; --all tells them whole, with the fixes that are known"
-            yield f"{len(self.also)} more {'waits' if len(self.also) == 1 else 'wait'} in a step, {told}"
+            one = len(self.also) == 1
+            told = f"told in a line{'' if one else ' each'}" if self.tells_also else "told where no baseline is asked"
+            if not self.files.first.all:
+                told += f"; --all tells {'it' if one else 'them'} whole, with the fixes that are known"
+            yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):

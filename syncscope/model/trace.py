@@ -120,6 +120,7 @@ class Meta(TypedDict, total=False):
     with_stack: bool
     unknown: dict[str, int]  # events of categories that nobody here knows, where no device is known to have worked
     dry: bool  # the device was only pretended
+    command: str  # how it is run again, after `syncscope verify`; of this process alone, and never read from a file
     stands_for: str  # the device that the program asked for, where it was given another
     untraced: StepLengths  # steps of the same run in which nothing was recorded, and no hook was in place
     traced: StepLengths  # those of the recording, timed in the same way

@@ -216,3 +216,38 @@ def test_ranks_from_the_command_line(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     assert isinstance(run.invoke(command, [str(empty)], standalone_mode=False).exception, UserError)
+
+
+def waiting_now_and_then():
+    """Two ranks of which each waits for 2 ms in every third step, and else for next to nothing."""
+    ranks = []
+    for number in range(2):
+        events, at = [], 0
+        for n in range(8):
+            waits = 2 * MS if n % 3 == 1 else 10_000
+            events += [launch(at + MS, n), work("gemm", at + MS + 20_000, MS + waits, n)]
+            call = Event(Kind.CALL, "clFinish", Lane(1, 1), at + 2 * MS, waits + 20_000, flags=Flag.BLOCKING)
+            events += [call, replace(call, kind=Kind.READ, name="item", place=Place("train.py", 9))]
+            events.append(Event(Kind.STEP, f"ProfilerStep#{n}", Lane(1, 1), at, 8 * MS + waits))
+            at += 8 * MS + waits
+        ranks.append(rank_of(Trace.of(events, origin_ns=10**18), number=number, name=f"rank {number}"))
+    return ranks
+
+
+def test_what_a_job_may_lose_is_said_in_words_and_not_as_a_number_below_0():
+    found = job(waiting_now_and_then())
+    assert found.saving_range[0] < 0 < found.saving
+    assert "may cost up to" in found.verdict, found.verdict
+    assert "save up to" in found.verdict
+    assert "-" not in found.verdict.replace("-d", "")
+
+
+def test_one_rank_of_a_job_has_no_savings_of_the_job():
+    """It waits for others that are not there: what goes with its waits is theirs."""
+    (rank,) = ranks_of(0, reads=(0,), steps=6)
+    assert job([rank]).saving is not None, "of a program of one rank"
+    found = job([replace(rank, world=8)])
+    assert found.saving is None
+    assert [row.saved_alone for row in found.ranks] == [None]
+    assert all(line.price is None for line in found.lines)
+    assert "of rank 0 alone, without the 7 others, nobody can tell" in found.verdict

@@ -101,7 +101,7 @@ def test_a_report_of_what_only_looks_like_a_job_is_of_each(folder):
     code, out, err = outcome("job")
     assert code == 0
     assert "each alone, for these are not the ranks of one job" in err
-    assert out.count("train.py:7  item") == 2
+    assert out.count("Where the host waits") == 2
 
 
 def test_real_recordings_that_have_nothing_in_common_are_no_job(shared, tmp_path):

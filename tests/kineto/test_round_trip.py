@@ -65,6 +65,14 @@ def test_what_is_written_is_read_back(events, meta):
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no strict JSON"))
 
 
+def test_no_file_says_what_is_to_be_pasted_into_a_shell():
+    """A stranger's recording could have any command in what a report suggests."""
+    trace = Trace.of([], origin_ns=7, recorder="syncscope", command="train.py; rm -rf ~", stands_for="cuda")
+    meta = kineto.read(kineto.write(trace)).meta
+    assert "command" not in meta
+    assert meta["stands_for"] == "cuda"
+
+
 LIBRARY, HOST, QUEUE = Place("/x/site-packages/zoo/model.py", 30), Lane(7, 8), Lane(0, 1, 0)
 WITH_LINES = [
     Event(Kind.STEP, "ProfilerStep#0", HOST, 0, 9000),
