@@ -63,7 +63,7 @@ def _mask_fits(mask: Tensor | None, query: Tensor, key: Tensor, causal: bool) ->
 
 
 class _Attention(torch.autograd.Function):
-    """It keeps the probabilities."""
+    """It keeps the probabilities, or the result and the logarithms of their sums."""
 
     @staticmethod
     def forward(
@@ -76,23 +76,23 @@ class _Attention(torch.autograd.Function):
         scale: float | None,
     ) -> Tensor:
         out, seen, *_ = _forward(query, key, value, mask, 0.0, causal, False, scale=scale)
-        ctx.save_for_backward(query, key, value, mask, seen)
+        ctx.save_for_backward(query, key, value, mask, out if seen.dim() == 3 else None, seen)
         ctx.causal, ctx.scale = causal, scale
         made: Tensor = out
         return made
 
     @staticmethod
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, seen = ctx.saved_tensors
+        query, key, value, mask, out, seen = ctx.saved_tensors
         wanted = [*ctx.needs_input_grad[:3], False]
         if torch.is_grad_enabled():  # gradients of gradients: by PyTorch's parts
             given = [x for x, asked in zip((query, key, value), wanted, strict=False) if asked]
-            out = _parts(query, key, value, mask, 0.0, ctx.causal, scale=ctx.scale)[0]
-            found = iter(torch.autograd.grad(out, given, grad, create_graph=True))
+            anew = _parts(query, key, value, mask, 0.0, ctx.causal, scale=ctx.scale)[0]
+            found = iter(torch.autograd.grad(anew, given, grad, create_graph=True))
             return (*(next(found) if asked else None for asked in wanted), None, None)
         lengths = query.shape[2], key.shape[2]
         made = _backward(
-            grad, query, key, value, None, wanted, None, seen, None, None, *lengths, 0.0, ctx.causal, None, None,
+            grad, query, key, value, mask, wanted, out, seen, None, None, *lengths, 0.0, ctx.causal, None, None,
             scale=ctx.scale,
         )  # fmt: skip
         return (*made[:3], None, None, None)

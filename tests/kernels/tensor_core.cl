@@ -16,11 +16,14 @@
     b = as_uint((ushort2)(mma_rows[first + 8 + row0][column0], mma_rows[first + 8 + row1][column1]));                    \
     c = as_uint((ushort2)(mma_rows[first + 16 + row0][column0], mma_rows[first + 16 + row1][column1]));                  \
     d = as_uint((ushort2)(mma_rows[first + 24 + row0][column0], mma_rows[first + 24 + row1][column1])); }
-#define EXCHANGE(x) {                                                                                                  \
+#define EXCHANGE(x) EXCHANGE_BY(x, 1)
+#define EXCHANGE_BY(x, apart) {                                                                                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
     mma_words[get_local_id(0)][0] = as_uint(x);                                                                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
-    x = as_float(mma_words[get_local_id(0) ^ 1][0]); }
+    x = as_float(mma_words[get_local_id(0) ^ apart][0]); }
+#define POWER_OF_TWO(y, x) y = exp2(x);
+#define BOTH(word, x, y) word = as_uint((ushort2)(JOIN(to_, STORED)(x), JOIN(to_, STORED)(y)));
 #define COPIES_END
 #define COPIES_WAIT(left)
 #define PAIRS (sizeof(S) == 2)

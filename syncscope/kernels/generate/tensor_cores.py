@@ -55,8 +55,14 @@ static inline uint tf32(float x) {
 #define MATRICES_AS(how, a, b, c, d, at)                                                                               \\
     asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];"                            \\
                  : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(ulong)(at)) : "memory");
-// The number of the item beside, of each two.
-#define EXCHANGE(x) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+f"(x));
+// The number of the item beside, of each two, or of one a few items apart.
+#define EXCHANGE(x) EXCHANGE_BY(x, 1)
+#define EXCHANGE_BY(x, apart) asm volatile("shfl.sync.bfly.b32 %0, %0, " #apart ", 0x1f, 0xffffffff;" : "+f"(x));
+#define POWER_OF_TWO(y, x) asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+// Two floats as halves, a word.
+#define TWO_half "f16x2"
+#define TWO_bfloat16 "bf16x2"
+#define BOTH(word, x, y) asm("cvt.rn." JOIN(TWO_, STORED) ".f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
 #define COPIES_END asm volatile("cp.async.commit_group;" ::: "memory");
 #define COPIES_WAIT(left) asm volatile("cp.async.wait_group " #left ";" ::: "memory");
 """

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from syncscope.kernels import precision, programs, queue, storage
+from syncscope.kernels import flash, precision, programs, queue, storage
 from syncscope.kernels.generate import run
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
@@ -88,8 +88,13 @@ def attention(
     """What queries see of values, and probabilities, which the backward pass takes in the place of a logarithm."""
     if dropout_p or query.dim() != 4 or not floating(query.dtype):
         raise NotNative
+    factor = _factor(query, scale)
+    given = flash.Given(query, key, value, attn_bias, is_causal, factor)
+    if given.fits():
+        out, logs = flash.forward(given)
+        return out, logs, None, None, query.shape[2], key.shape[2], None, None, None
     scores, length = _scores(query, key, computed(query.dtype)), key.shape[2]
-    _multiply(query, key.transpose(2, 3), scores[..., :length], _factor(query, scale))
+    _multiply(query, key.transpose(2, 3), scores[..., :length], factor)
     seen = scores if scores.dtype is query.dtype else _scores(query, key, query.dtype)
     bias = query if attn_bias is None else attn_bias.expand(*query.shape[:3], length)
     kind = 0 if attn_bias is None else 2 if bias.dtype is torch.bool else 1
@@ -124,7 +129,12 @@ def attention_backward(
     *,
     scale: float | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-    """Gradients of query, key and value; `logsumexp` are the probabilities, in rows that end in zeros."""
+    """Gradients of query, key and value; `logsumexp` are the probabilities, in rows that end in zeros, but for `flash`."""
+    if out is not None and logsumexp.dim() == 3:
+        given = flash.Given(query, key, value, attn_bias, is_causal, _factor(query, scale))
+        made = flash.backward(given, grad_out, out, logsumexp, keys_too=any(grad_input_mask[1:3]))
+        to_query, to_key, to_value = (x if asked else None for x, asked in zip(made, grad_input_mask, strict=False))
+        return to_query, to_key, to_value, None
     seen, factor, length = logsumexp, _factor(query, scale), key.shape[2]
     to_query = to_key = to_value = None
     if grad_input_mask[2]:
