@@ -274,7 +274,8 @@ def _source(
     names = "".join(f"#define {name} {name}_\n" for name in (*op.tensors, *op.numbers))
     head = f"__kernel void {kernel_name(op, compute)}({', '.join(parameters)}) {{"
     floating = int(compute.is_floating_point)
-    macros = f"#define T {t}\n#define FLOATING {floating}\n{HELPERS}\n{names}"
+    narrow = "#define OF_HALVES\n" if all(x in programs.HALVES for x in types) else ""
+    macros = f"#define T {t}\n#define FLOATING {floating}\n{narrow}{HELPERS}\n{names}"
     if wide > 1:
         return f"{macros}{head}\n{_four(op, t, types, walk)}}}\n"
     body = "\n".join(

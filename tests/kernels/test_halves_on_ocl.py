@@ -174,6 +174,28 @@ def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
     plans.forget()
 
 
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_of_every_half_by_a_gpus_own_exponentials_is_rounded_as_the_exact_one(approximate, monkeypatch):
+    as_on_a_gpu = elementwise.HELPERS.replace("erfc(", "no_such(").replace("tanh(gelu_inner", "no_such(gelu_inner")
+    monkeypatch.setattr(elementwise, "HELPERS", f"#undef ON_GPU\n#define ON_GPU 1\n{as_on_a_gpu}")
+    monkeypatch.setattr(elementwise, "_plans", {})
+    elementwise._source.cache_clear()
+    plans.forget()
+    fallback.counts.clear()
+    every = torch.arange(1 << 16).to(torch.int16).view(torch.float16)
+    every = every[every.isfinite()]
+    exact, ours = every.double().requires_grad_(), every.to("ocl").requires_grad_()
+    expected, found = (F.gelu(x, approximate=approximate) for x in (exact, ours))
+    expected.sum().backward()
+    found.backward(torch.ones_like(found))
+    assert not fallback.counts
+    for wanted, got in ((expected.detach(), found.detach()), (exact.grad, ours.grad)):
+        step = wanted.abs().clamp_min(2**-14).log2().floor().exp2() * 2**-10  # from one half to the next
+        assert ((got.cpu().double() - wanted).abs() <= 0.51 * step + 2e-6 * (wanted is exact.grad)).all()
+    elementwise._source.cache_clear()
+    plans.forget()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("inner", [4, 8, 3])
 def test_gradients_of_parts_lie_amid_zeros(inner, dtype):

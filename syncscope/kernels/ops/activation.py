@@ -13,7 +13,7 @@ from syncscope.kernels.walks import result_shape
 
 _GELU = {
     "none": Pointwise("gelu", "self * normal_cdf(self)", ("self",), kind="floating"),
-    "tanh": Pointwise("gelu_tanh", "(T)0.5 * self * (1 + tanh(gelu_inner(self)))", ("self",), kind="floating"),
+    "tanh": Pointwise("gelu_tanh", "gelu_tanh(self)", ("self",), kind="floating"),
 }
 _GELU_BACKWARD = {
     "none": Pointwise("gelu_backward", "g * gelu_slope(self)", ("g", "self"), kind="floating"),
