@@ -67,6 +67,21 @@ def test_layer_norm_agrees_with_the_cpu(shape, size):
     assert agrees(lambda x, w, b: F.layer_norm(x, size[-1:], w, b), torch.randn(size) + 3, *torch.randn(2, size[-1]))
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1, 3)])
+def test_layer_norm_reads_rows_wherever_they_lie(shape, order):
+    """As modules leave them that put the sequence before the batch; its result is row-major all the same."""
+    torch.manual_seed(0)
+    x, slope = (torch.randn(*(3, 4, 5)[: len(order) - 1], 33) for _ in range(2))
+    weight, bias = torch.randn(2, 33)
+
+    def through(x, weight, bias):
+        made = F.layer_norm(x.permute(order), (33,), weight, bias)
+        assert made.is_contiguous()
+        return made.permute([order.index(i) for i in range(len(order))]) * slope.to(x.device)
+
+    assert agrees(through, x, weight, bias)
+
+
 @pytest.mark.parametrize("size", [(3, 4, 5, 7), pytest.param((2, 6, 40), marks=pytest.mark.slow), (3, 8)])
 def test_group_norm_agrees_with_the_cpu(shape, size):
     torch.manual_seed(0)

@@ -1,7 +1,13 @@
 // Layer and group normalization: rows of `columns` neighbouring elements; a team takes a row. In a group norm a row is a group of
 // channels of one image with `pixels` elements each, and weights are by channel. Of rows that are short enough each item keeps its
-// HELD elements, which are of the same columns in every row; else, with HELD 0, they are read again.
+// HELD elements, which are of the same columns in every row; else, with HELD 0, they are read again, and lie row by row. Rows that
+// are kept are read from wherever they lie: `run` of them `near` apart, and such runs `far`.
 #include "rows.cl"
+#if HELD
+#define START(x, row) ((row) / x##_run * x##_far + (row) % x##_run * x##_near)
+#else
+#define START(x, row) ((long)(row) * columns)
+#endif
 
 #define EACH_HELD(...) _Pragma("unroll") for (int e = 0; e < HELD; e++) { const uint column = LANE + e * LANES; __VA_ARGS__ }
 
@@ -11,8 +17,8 @@
 #define PLACE (i - base)
 #endif
 
-__kernel void row_norm_forward(__global const S *restrict in, long at, __global const T *restrict weight, long weight_at,
-                               int has_weight, __global const T *restrict bias, long bias_at, int has_bias,
+__kernel void row_norm_forward(__global const S *restrict in, long at, uint in_run, long in_far, long in_near,
+                               __global const T *restrict weight, long weight_at, int has_weight, __global const T *restrict bias, long bias_at, int has_bias,
                                __global O *restrict out, __global T *means, __global T *scales, uint rows, uint columns,
                                uint groups, uint pixels, T eps) {
     __local T all[GROUP];
@@ -21,11 +27,12 @@ __kernel void row_norm_forward(__global const S *restrict in, long at, __global 
     in += at;
     weight += weight_at;
     bias += bias_at;
-    const T shift = row < rows ? LOAD(in, base) : 0;
+    const long from = row < rows ? START(in, row) : 0;
+    const T shift = row < rows ? LOAD(in, from) : 0;
     SUMS(sums) SUMS(squares)
 #if HELD
     T x[HELD];
-    EACH_HELD(x[e] = base + column < end ? LOAD(in, base + column) : shift; sums[0] += x[e] - shift;)
+    EACH_HELD(x[e] = base + column < end ? LOAD(in, from + column) : shift; sums[0] += x[e] - shift;)
 #else
     EACH_IN_PARTS(KEEP(sums), base, end, sums[j] += LOAD(in, i) - shift;)
 #endif
@@ -50,7 +57,8 @@ __kernel void row_norm_forward(__global const S *restrict in, long at, __global 
 }
 
 // A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][teams][columns].
-__kernel void layer_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
+__kernel void layer_norm_backward(__global const S *restrict grad, long grad_at, uint grad_run, long grad_far, long grad_near,
+                                  __global const S *restrict in, long at, uint in_run, long in_far, long in_near,
                                   __global const T *means, long means_at, __global const T *scales, long scales_at,
                                   __global const T *restrict weight, long weight_at, int has_weight,
                                   __global O *restrict to_input, int has_input, __global T *parts, int has_parts, uint rows,
@@ -69,9 +77,10 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
         const uint row = turn * teams + team;
         const long base = (long)row * columns, end = row < rows ? base + columns : base;
         const T mean = row < rows ? means[means_at + row] : 0, scale = row < rows ? scales[scales_at + row] : 0;
+        const long of_grad = START(grad, row), from = START(in, row);
         T g[HELD], centred[HELD], plain = 0, projected = 0;
-        EACH_HELD(const int there = base + column < end; g[e] = there ? LOAD(grad, base + column) : 0;
-                  centred[e] = there ? LOAD(in, base + column) - mean : 0;)
+        EACH_HELD(const int there = base + column < end; g[e] = there ? LOAD(grad, of_grad + column) : 0;
+                  centred[e] = there ? LOAD(in, from + column) - mean : 0;)
         EACH_HELD(plain += g[e] * w[e]; projected += g[e] * w[e] * centred[e];)
         const T level = team_sum(plain, all) / columns, tilt = team_sum(projected, all) * scale * scale / columns;
         EACH_HELD(if (has_input && base + column < end)

@@ -16,6 +16,7 @@ from syncscope.kernels.device import device
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import computed, floating, rows_kernel
+from syncscope.kernels.walks import collapse
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 _CHUNK = 4096 if programs.GROUP > 1 else 512  # neighbouring elements of an image that are one unit of work
@@ -181,11 +182,23 @@ def _rows(
     queue.launch(program, (programs.GROUP * (groups or -(-rows // teams)),), (programs.GROUP,), *arguments)
 
 
+def _lying(x: Tensor, last: int, rows: int) -> tuple[Tensor, tuple[int, int, int]]:
+    """A tensor whose `last` dimensions are a row, copied where kernels cannot read it as it lies; and how its rows lie: so many
+    in a run, the step from one run to the next, and from row to row."""
+    columns = math.prod(x.shape[-last:])
+    if rows and columns and floating(x.dtype) and _teams(rows, columns)[1]:
+        sizes, (steps,) = collapse(tuple(x.shape[:-last]), [x.stride()[:-last]], sort=False)
+        whole = x.stride()[-last:] == tuple(storage.contiguous_stride(x.shape[-last:]))
+        if whole and len(sizes) <= 2 and not x.is_contiguous():
+            return x, (sizes[1] if len(sizes) == 2 else 1, steps[0], steps[-1])
+    return _dense(x), (1, columns, 0)
+
+
 def _normalized(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float, groups: int = 0
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float, groups: int = 0, last: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows without their mean and deviation, and these; the weights are by channel where there are groups of them."""
-    x = _dense(input)
+    x, lying = _lying(input, last, rows) if last else (_dense(input), (1, input.numel() // max(rows, 1), 0))
     weight, bias = (
         _like(x, weight),
         _like(x, bias),
@@ -196,7 +209,7 @@ def _normalized(
         columns = x.numel() // rows
         pixels = math.prod(x.shape[2:]) if groups else 1
         _rows(
-            "row_norm_forward", x, rows, columns, *_at(x), *_optional(weight, x), *_optional(bias, x),
+            "row_norm_forward", x, rows, columns, *_at(x), *lying, *_optional(weight, x), *_optional(bias, x),
             storage.buffer(made), storage.buffer(mean), storage.buffer(scale), rows, columns, groups, pixels, eps,
             BY_CHANNEL=int(bool(groups)),
         )  # fmt: skip
@@ -209,7 +222,7 @@ def layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes the last dimensions by their own mean and variance; gives the mean and 1 / deviation."""
     outer = input.shape[: input.dim() - len(normalized_shape)]
-    made, mean, scale = _normalized(input, weight, bias, math.prod(outer), eps)
+    made, mean, scale = _normalized(input, weight, bias, math.prod(outer), eps, last=len(normalized_shape))
     kept = [*outer, *[1] * len(normalized_shape)]
     return made, mean.view(kept), scale.view(kept)
 
@@ -226,12 +239,11 @@ def layer_norm_backward(
     output_mask: Sequence[bool],
 ) -> Gradients:
     """Gradients of input, weight and bias."""
-    x, grad = _dense(input), _dense(grad_out)
+    columns, rows = math.prod(normalized_shape), mean.numel()
+    (x, lying), (grad, grad_lying) = (_lying(one, len(normalized_shape), rows) for one in (input, grad_out))
     mean, scale, wide = _like(x, mean), _like(x, rstd), _like(x, weight)
     if grad.dtype != x.dtype or mean is None or scale is None:
         raise NotNative
-    columns = math.prod(normalized_shape)
-    rows = mean.numel()
     wanted = (output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None)
     to_input = storage.empty(x.shape if wanted[0] else [0], x.dtype)
     sums = [storage.empty(normalized_shape, computed(x.dtype)) for _ in range(2)]
@@ -242,9 +254,9 @@ def layer_norm_backward(
         groups = min(-(-rows // teams), max(_LINES // teams, 1), device.max_compute_units * 8)
         parts = storage.empty([2, groups * teams, columns if any(wanted[1:]) else 0], computed(x.dtype))
         _rows(
-            "layer_norm_backward", x, rows, columns, *_at(grad), *_at(x), *_at(mean), *_at(scale), *_optional(wide, x),
-            storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])), rows, columns,
-            groups=groups,
+            "layer_norm_backward", x, rows, columns, *_at(grad), *grad_lying, *_at(x), *lying, *_at(mean), *_at(scale),
+            *_optional(wide, x), storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])),
+            rows, columns, groups=groups,
         )  # fmt: skip
         if any(wanted[1:]):
             program = rows_kernel("layer_norm", "layer_norm_sums", x.dtype, rows, columns, BY_CHANNEL=0, HELD=0)
