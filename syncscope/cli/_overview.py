@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 WHOLE = 3  # so many are also shown each by itself; of more there is the table alone
-NAME, ROOM = 36, 36  # columns at most for the name; at least for the name and the place, or figures are left out
+NAME, ROOM = 36, 30  # columns at most for the name; at least for the name and the place, or figures are left out
 COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between")
 
 

@@ -116,6 +116,7 @@ def command(
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
+    syncscope report runs/                                      all below a folder: a row for each
     syncscope report run.json.gz --source ~/project             recorded elsewhere, the code is here
     syncscope report run.json.gz --format json | jq .verdict    for programs
     syncscope report run.json.gz -o report.html                 one file to send around

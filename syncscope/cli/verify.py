@@ -112,12 +112,14 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     syncscope verify --line train.py:95 --rule host-read -m pkg.train
     syncscope verify before.py after.py            two versions of one's own
     syncscope verify --device ocl train.py         without a GPU
+    syncscope verify --budget 2m train.py          two minutes: enough where a run takes seconds
     syncscope verify --stale train.py              no rewrite: what if the syncs did not wait?
 
-    The fixes are made to a copy. The program is run as written and rewritten, in turns and in processes of their own, with the
-    same seeds and for the same first steps, without a profiler; steps that still warm up do not count. Parameters, losses and
-    all values that both read are compared; the program against itself is the yardstick. Each fix is tried by itself and all
-    together, and what changes values beyond its text, or gives nothing, is left out: the rest is shown as a patch.
+    The fixes are made to a copy. The program is run as written and rewritten, in turns: in one process where that can be, or
+    in one for each. All have the same seeds and make the same first steps, without a profiler; steps that still warm up do
+    not count. Parameters, losses and all values that both read are compared; the program against itself is the yardstick.
+    Each fix is tried by itself and all together, and what changes values beyond its text, or gives nothing, is left out: the
+    rest is shown as a patch.
 
     What a run writes (checkpoints, logs) is taken back when it is over. Options stand before the program, what follows it is
     the program's; but a .py file as first argument of SCRIPT is another version of it if they share a fifth of their lines (not

@@ -12,8 +12,9 @@ from syncscope.model.trace import Kind
 
 
 @pytest.fixture
-def many(folder: Path) -> Path:
+def many(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Five recordings: of two ranks of a job, of two programs, and one that nobody can judge."""
+    monkeypatch.setenv("COLUMNS", "80")
     runs = folder / "runs"
     whole = recording("train.py")
     kineto.save(replace(whole, meta=whole.meta | {"rank": 1, "world_size": 2}), runs / "job" / "rank1.json.gz")
