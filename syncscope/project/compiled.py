@@ -9,24 +9,14 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
-from syncscope.files import regular
 from syncscope.model.source import line_starts
-from syncscope.project.folders import located, root_of
-from syncscope.project.references import (
-    LARGEST,
-    Alias,
-    Function,
-    Import,
-    Names,
-    Sources,
-    Symbol,
-    names_of,
-    root,
-    sources_of,
-)
+from syncscope.project.bindings import Definition, FunctionNode, Scopes
+from syncscope.project.folders import LARGEST, content, located, root_of, sources
+from syncscope.project.modules import Module, ProjectFiles
+from syncscope.project.names import Symbol, attributes, definitions, root
 from syncscope.project.syntax import expressions, walk
 
 MENTIONS = (  # each begins with a word that is searched for by itself, in a tenth of the time that a pattern takes
@@ -42,7 +32,7 @@ def is_scripted(name: str, path: str, code: bytes) -> bool:
     path = located(path)
     known = compiled_in(path, code)
     while name and known:
-        if Symbol(path, name) in known:
+        if (path, name) in known:
             return True
         name = name.rpartition(".")[0]
     return False
@@ -60,83 +50,84 @@ def says_it_is_scripted(function: ast.AST | None, code: bytes) -> bool:
 
 
 @lru_cache(maxsize=4)
-def compiled_in(path: str, code: bytes) -> frozenset[Symbol]:
-    """What is compiled whole in the project of a file, and in the file as it is now."""
+def compiled_in(path: str, code: bytes) -> frozenset[tuple[str, str]]:
+    """What is compiled whole in the project of a file, and in the file as it is now: files, and names in them."""
     root = root_of(os.path.dirname(path)) if os.path.exists(path) else ""
     known = of_project(root)
     if not speaks_of_compiler(code):
         return known
-    sources = sources_of(root)
-    return known | compiled(replace(sources, names={**sources.names, path: names_of(path, code)}), [path])
+    project = files_of(root)
+    try:
+        return known | compiled([Module(project.parsed(path, code), path, project)])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return known
 
 
 @lru_cache(maxsize=8)
-def of_project(root: str) -> frozenset[Symbol]:
+def of_project(root: str) -> frozenset[tuple[str, str]]:
     """The functions and methods of a project that are compiled whole."""
-    sources = sources_of(root)
-    return compiled(sources, (path for known in sources.modules.values() for _, path in known if mentions(path)))
+    project = files_of(root)
+    mentioning = (path for path in sources(root) if speaks_of_compiler(content(path)))
+    return compiled(filter(None, map(project.at, mentioning)))
 
 
-def compiled(sources: Sources, paths: Iterable[str]) -> frozenset[Symbol]:
+@lru_cache(maxsize=8)
+def files_of(root: str) -> ProjectFiles:
+    """The files of a project, of which any may import any package of it; by itself a file imports nothing."""
+    packages = {os.path.dirname(path) for path in sources(root) if os.path.basename(path) == "__init__.py"}
+    above = {os.path.dirname(folder) for folder in packages} - packages
+    return ProjectFiles(tuple(map(Path, sorted(above))), alone=not root, largest=LARGEST)
+
+
+def compiled(modules: Iterable[Module]) -> frozenset[tuple[str, str]]:
     """What these files hand to such a compiler, and what that calls: functions and methods."""
     todo: list[tuple[Symbol, Symbol | None]] = []  # and the class that `self` is of
-    for path in paths:
-        names = sources.named(path)
-        for scope, name in handed(names):
-            todo += [(symbol, None) for symbol in sources.resolve(path, scope, name, set())]
-        for name in decorated(names):
-            todo.append((Symbol(path, name), None))
-            methods = [s.name for c in names.classes(name) for s in c.body if isinstance(s, Function)]
-            todo += [(Symbol(path, f"{name}.{method}"), None) for method in methods]
+    for module in modules:
+        for scope, name in handed(module.scopes):
+            todo += [(symbol, None) for symbol in definitions(module, scope, name, set())]
+        for node, name in decorated(module.scopes):
+            todo.append((Symbol(module, name), None))
+            methods = node.body if isinstance(node, ast.ClassDef) else []
+            todo += [(Symbol(module, f"{name}.{m.name}"), None) for m in methods if isinstance(m, FunctionNode)]
     done: set[tuple[Symbol, Symbol | None]] = set()
     while todo:
         each = todo.pop()
         if each not in done:
             done.add(each)
-            todo += called(sources, *each)
-    return frozenset(symbol for symbol, _ in done if not sources.is_class(symbol))
+            todo += called(*each)
+    return frozenset((symbol.module.path, symbol.name) for symbol, _ in done if not symbol.is_class())
 
 
-def handed(names: Names) -> Iterator[Alias]:
-    """What is handed to a compiler that takes it whole."""
-    for node, scope in names.scopes:
+def handed(scopes: Scopes) -> Iterator[tuple[str, str]]:
+    """What is handed to a compiler that takes it whole: where that is said, and a dotted name."""
+    for node, scope in scopes.statements:
         calls = (each for each in expressions(node) if isinstance(each, ast.Call))
-        yield from (Alias(scope, of) for call in calls if (of := given(call)))
+        yield from ((scope, of) for call in calls if (of := given(call)))
 
 
-def decorated(names: Names) -> Iterator[str]:
-    """What a decorator hands to one: functions and classes."""
-    for node, name in names.scopes:
-        if isinstance(node, (*Function, ast.ClassDef)) and any(map(is_compiler, node.decorator_list)):
-            yield name
+def decorated(scopes: Scopes) -> Iterator[tuple[Definition, str]]:
+    """What a decorator hands to one: functions and classes, and their names."""
+    for node, name in scopes.statements:
+        if isinstance(node, Definition) and any(map(is_compiler, node.decorator_list)):
+            yield node, name
 
 
-def called(sources: Sources, symbol: Symbol, owner: Symbol | None) -> Iterator[tuple[Symbol, Symbol | None]]:
+def called(symbol: Symbol, owner: Symbol | None) -> Iterator[tuple[Symbol, Symbol | None]]:
     """What is compiled with a function, or with a module of a class: its `forward`, and the layers that it makes."""
-    path, scope = symbol
-    names = sources.named(path)
-    for meant in names.meant.get(scope, ()):
-        if isinstance(meant, ast.ClassDef):
-            yield from ((method, symbol) for method in sources.member(symbol, "forward", set()))
-            for made in sources.member(symbol, "__init__", set()):
-                if not sources.is_class(made):
-                    yield from ((layer, None) for layer, _ in called(sources, made, symbol) if sources.is_class(layer))
-        elif not isinstance(meant, (Import, Alias)):
-            owner = owner or Symbol(path, names.around(scope))
-            for name in {root(n.func) for n in walk(meant) if isinstance(n, ast.Call)}:
+    module, scope = symbol
+    for node in symbol.nodes():
+        if isinstance(node, ast.ClassDef):
+            yield from ((method, symbol) for method in attributes(symbol, "forward", set()))
+            for made in attributes(symbol, "__init__", set()):
+                if not made.is_class():
+                    yield from ((layer, None) for layer, _ in called(made, symbol) if layer.is_class())
+        else:
+            owner = owner or Symbol(module, module.scopes.class_around(scope))
+            for name in {root(each.func) for each in walk(node) if isinstance(each, ast.Call)}:
                 if name.startswith("self."):
-                    yield from ((method, owner) for method in sources.member(owner, name[5:], set()))
+                    yield from ((method, owner) for method in attributes(owner, name[5:], set()))
                 else:
-                    yield from ((other, None) for other in sources.resolve(path, scope, name, set()))
-
-
-def mentions(path: str) -> bool:
-    """Whether a file speaks of such a compiler."""
-    try:
-        code = regular(path, LARGEST)
-    except OSError:
-        return False
-    return speaks_of_compiler(code)
+                    yield from ((other, None) for other in definitions(module, scope, name, set()))
 
 
 def speaks_of_compiler(code: bytes) -> bool:

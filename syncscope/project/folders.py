@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+
+from syncscope.files import regular
 
 NEVER = frozenset(
     """
@@ -15,6 +17,7 @@ NEVER = frozenset(
 )
 """Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+LARGEST, _MOST_SOURCES = 500_000, 4000  # bytes of a file, and files of a project, that are looked through for a word
 _INSTALLED = "site-packages"
 _PASSED_BY = frozenset((_INSTALLED, "node_modules", "__pycache__"))
 _MOST, _MOST_FILES = (
@@ -120,8 +123,23 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def sources(root: str) -> Iterator[str]:
-    """Its files of Python, none in a folder of `NEVER`."""
+@lru_cache(maxsize=8)
+def sources(root: str) -> tuple[str, ...]:
+    """The files of Python of a project that begins here, none in a folder of `NEVER`; none of one that is installed."""
+    if not root or _INSTALLED in Path(root).parts:
+        return ()
+    found: list[str] = []
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in NEVER and not f.startswith("."))
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py"))
+        found += (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py"))
+        if len(found) >= _MOST_SOURCES:
+            break
+    return tuple(found[:_MOST_SOURCES])
+
+
+def content(path: str) -> bytes:
+    """What one of them holds; nothing where it cannot be read, or is too large to be looked through."""
+    try:
+        return regular(path, LARGEST)
+    except OSError:
+        return b""

@@ -14,12 +14,11 @@ from syncscope.files import regular
 from syncscope.model.fact import Emitted, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
+from syncscope.project.bindings import Bound, Definition, FunctionNode, Scopes, collect
 from syncscope.project.folders import located
 from syncscope.project.imports import Imports
 from syncscope.project.parsed import Parsed, ParsedFiles
 from syncscope.project.syntax import name_of
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +182,7 @@ class Module:
     __slots__ = (
         "announced",
         "asked",
+        "bound",
         "defined",
         "facts",
         "functions",
@@ -191,7 +191,7 @@ class Module:
         "parsed",
         "path",
         "project",
-        "symbols",
+        "scopes_known",
         "top",
     )
 
@@ -199,7 +199,7 @@ class Module:
         self.parsed = parsed
         self.path = path
         self.project = project
-        self.symbols: dict[str, ast.AST] = {}
+        self.bound: Bound = {}  # what binds the names at its top level
         self.facts: dict[str, Fact] = {}
         self.announced: dict[str | tuple[ast.expr, str], Fact] = {}  # what annotations mean, and why that is a tensor
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
@@ -208,7 +208,8 @@ class Module:
         self.defined: list[ProjectFunction | Class] = []
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.imports.package_of(path)
-        _collect(self.tree.body, self.symbols)
+        self.scopes_known: Scopes | None = None
+        collect(self.tree.body, self.bound)
 
     @property
     def source(self) -> bytes:
@@ -220,60 +221,29 @@ class Module:
         """Its tree."""
         return self.parsed.tree
 
+    @property
+    def scopes(self) -> Scopes:
+        """What binds the names of all its scopes, found when it is first asked for."""
+        if self.scopes_known is None:
+            self.scopes_known = Scopes(self.tree, self.bound)
+        return self.scopes_known
+
+    def binds(self, node: Definition) -> bool:
+        """Whether this definition is what its name means at the top level."""
+        bound = self.bound.get(node.name)
+        return bound is not None and bound[0] is node
+
     def release(self) -> None:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
         for each in self.defined:
             each.release()
-        for names in (self.defined, self.facts, self.announced, self.symbols, self.functions, self.top):
+        for names in (self.defined, self.facts, self.announced, self.bound, self.functions, self.top):
             names.clear()
+        self.scopes_known = None
         del self.parsed  # functions are remembered here and there for a while, and would hold the tree
 
 
-def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
-    """Names bound at the top level, also under `if` and `try`; of several bindings the first definition counts."""
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            before = symbols.get(statement.name)
-            if before is None or isinstance(before, FunctionNode):  # the last one counts: those before are overloads
-                symbols[statement.name] = statement
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for alias in statement.names:
-                name = alias.asname or (
-                    alias.name if isinstance(statement, ast.ImportFrom) else alias.name.partition(".")[0]
-                )
-                symbols.setdefault(name, statement)
-        elif isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                if isinstance(target, ast.Name):
-                    symbols.setdefault(target.id, statement)
-        elif isinstance(statement, ast.AnnAssign):
-            if isinstance(statement.target, ast.Name):
-                symbols.setdefault(statement.target.id, statement)
-        elif isinstance(statement, ast.If):
-            _collect(statement.body, symbols)
-            _collect(statement.orelse, symbols)
-        elif isinstance(statement, ast.Try):
-            _collect(statement.body, symbols)
-            for handler in statement.handlers:
-                _collect(handler.body, symbols)
-                symbols.update(_from_torch(handler.body))  # what stands in for it: the same, and known
-            _collect(statement.orelse, symbols)
-        elif isinstance(statement, (ast.With, ast.For, ast.While)):
-            _collect(statement.body, symbols)
-
-
-def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
-    """Names that are imported from torch."""
-    found: dict[str, ast.AST] = {}
-    for statement in body:
-        if isinstance(statement, ast.Import):
-            found.update((a.asname, statement) for a in statement.names if a.asname and a.name.startswith("torch."))
-        elif isinstance(statement, ast.ImportFrom) and (statement.module or "").partition(".")[0] == "torch":
-            found.update((a.asname or a.name, statement) for a in statement.names)
-    return found
-
-
-_LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
+LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
 IMPORTED, _LINTED = 7_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
 
 
@@ -285,10 +255,13 @@ class ProjectFiles:
 
     interpreter: Interpreter
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = IMPORTED, alone: bool = False) -> None:
+    def __init__(
+        self, roots: tuple[Path, ...] = (), limit: int = IMPORTED, alone: bool = False, largest: int = LARGEST
+    ) -> None:
         self.alone = alone  # no imports are followed
         self.imports = Imports(roots)
         self.limit = limit
+        self.largest = largest
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
         self.circles = 0  # times that a name was asked for while it was being resolved
@@ -349,15 +322,16 @@ class ProjectFiles:
         if self.alone:
             return None
         file = self.imports.file(importer.package, name, level)
-        return self._open(file) if file is not None else None
+        return self.at(file) if file is not None else None
 
-    def _open(self, file: str) -> Module | None:
+    def at(self, file: str) -> Module | None:
+        """The module of a file; None where it cannot be read, is too large, or has nothing to do with torch."""
         if file not in self._modules:
             self._modules[file] = None
             try:
                 source = regular(file)
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
-                if len(source) <= _LARGEST and _MENTIONS.search(source):
+                if len(source) <= self.largest and _MENTIONS.search(source):
                     parsed = self.parsed(file, source)
                     self._linted.pop(parsed.path)
                     self._imported.put(parsed)

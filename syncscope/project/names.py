@@ -1,14 +1,18 @@
-"""Names of a module and members of what they stand for."""
+"""What a name means: what it stands for at the top level of a file, and in any scope which functions and classes it may be."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Device, Fact, Value
 from syncscope.project import conventions
+from syncscope.project.bindings import Definition, joined
 from syncscope.project.modules import Class, Module, ProjectFunction
 
+_FARTHEST = 200  # names that are asked for on the way to what one means
 _BUILTINS = frozenset(dir(builtins))
 _EXTERNAL = frozenset("torch numpy math time logging typing collections functools itertools os sys re".split())
 
@@ -42,9 +46,10 @@ def lookup(module: Module, name: str) -> Fact:
 
 
 def _resolve(module: Module, name: str) -> Fact:
-    symbol = module.symbols.get(name)
+    bound = module.bound.get(name)
+    symbol = bound[0] if bound is not None else None
     if symbol is None:
-        if "*" in module.symbols:
+        if "*" in module.bound:
             found = _by_star(module, name)
             if found is not None:
                 return found
@@ -53,13 +58,7 @@ def _resolve(module: Module, name: str) -> Fact:
         return Fact(Value.OTHER, confidence=3, ref=ProjectFunction(symbol, module))
     if isinstance(symbol, ast.ClassDef):
         return Fact(Value.OTHER, confidence=3, ref=Class(symbol, module))
-    if isinstance(symbol, ast.Import):
-        for alias in symbol.names:
-            if alias.asname == name or (alias.asname is None and alias.name.partition(".")[0] == name):
-                dotted = alias.name if alias.asname else name
-                return _project_module(module, dotted, 0) or named(dotted)
-        return UNKNOWN
-    if isinstance(symbol, ast.ImportFrom):
+    if isinstance(symbol, (ast.Import, ast.ImportFrom)):
         return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
         fact = module.project.interpreter.value(module, symbol.value)
@@ -73,7 +72,7 @@ def _by_star(module: Module, name: str) -> Fact | None:
         if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
             source = statement.module or ""
             found = module.project.module(module, source, statement.level) if source not in _EXTERNAL else None
-            if found is not None and (name in found.symbols or "*" in found.symbols):
+            if found is not None and (name in found.bound or "*" in found.bound):
                 fact = lookup(found, name)
                 if fact.kind is not UNKNOWN.kind and not (
                     isinstance(fact.ref, str) and fact.ref.startswith("builtins.")
@@ -82,35 +81,49 @@ def _by_star(module: Module, name: str) -> Fact | None:
     return named(conventions.BY_STAR[name]) if name in conventions.BY_STAR else None
 
 
-def imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
+def imported(module: Module, symbol: ast.Import | ast.ImportFrom, name: str) -> Fact:
     """What a name stands for that is imported from somewhere."""
+    whole, places = _behind(symbol, name)
+    known = False
+    for source, level, inner in places:
+        found = module.project.module(module, source, level)
+        if found is None:
+            continue
+        if not inner:
+            return Fact(Value.OTHER, confidence=3, ref=found)
+        if inner in found.bound:
+            return lookup(found, inner)
+        brought = _by_star(found, inner) if "*" in found.bound else None
+        if brought is not None:
+            return brought
+        known = True
+    return UNKNOWN if known or not whole else named(whole)
+
+
+def _behind(symbol: ast.Import | ast.ImportFrom, name: str) -> tuple[str, list[tuple[str, int, str]]]:
+    """What is behind a name that an import binds, or an attribute of it, `package.ops.f`: its dotted name outside of the
+    project, and where in the project to look for it: modules, how many folders up, and its name in each, "" for all of it.
+    """
+    head, _, rest = name.partition(".")
+    whole, places = "", []
     for alias in symbol.names:
-        if (alias.asname or alias.name) == name:
-            source = symbol.module or ""
-            if source.partition(".")[0] not in _EXTERNAL:
-                found = module.project.module(module, source, symbol.level)
-                if found is not None:
-                    if alias.name in found.symbols:
-                        return lookup(found, alias.name)
-                    brought = _by_star(found, alias.name) if "*" in found.symbols else None
-                    if brought is not None:
-                        return brought
-                    inner = module.project.module(
-                        module, f"{source}.{alias.name}" if source else alias.name, symbol.level
-                    )
-                    return Fact(Value.OTHER, confidence=3, ref=inner) if inner is not None else UNKNOWN
-                inner = module.project.module(module, f"{source}.{alias.name}" if source else alias.name, symbol.level)
-                if inner is not None:
-                    return Fact(Value.OTHER, confidence=3, ref=inner)
-            return named(f"{'.' * symbol.level}{source}.{alias.name}")
-    return UNKNOWN
-
-
-def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
-    if dotted.partition(".")[0] in _EXTERNAL:
-        return None
-    found = module.project.module(module, dotted, level)
-    return Fact(Value.OTHER, confidence=3, ref=found) if found is not None else None
+        if isinstance(symbol, ast.ImportFrom):
+            source, level = symbol.module or "", symbol.level
+            ours = source.partition(".")[0] not in _EXTERNAL
+            if ours and alias.name == "*":
+                places.append((source, level, name))
+            elif head == (alias.asname or alias.name):
+                whole = f"{'.' * level}{source}.{alias.name}"
+                if ours:
+                    places.append((source, level, f"{alias.name}.{rest}" if rest else alias.name))
+                    places.append((f"{source}.{alias.name}" if source else alias.name, level, rest))
+        elif head == (alias.asname or alias.name.partition(".")[0]):
+            whole = alias.name if alias.asname else head
+            if whole.partition(".")[0] not in _EXTERNAL:
+                if rest and f"{name}.".startswith(f"{alias.name}."):
+                    places.append((alias.name, 0, name[len(alias.name) + 1 :]))
+                places.append((whole, 0, rest))
+    return whole, places
 
 
 def member(of: Fact, name: str) -> Fact:
@@ -119,7 +132,7 @@ def member(of: Fact, name: str) -> Fact:
     if isinstance(ref, str):
         return named(f"{ref}.{name}")
     if isinstance(ref, Module):
-        if name in ref.symbols:
+        if name in ref.bound:
             return lookup(ref, name)
         return UNKNOWN
     if isinstance(ref, Class):
@@ -175,3 +188,94 @@ def find_method(cls: Class, name: str) -> ProjectFunction | None:
         if method is not None:
             return method
     return None
+
+
+class Symbol(NamedTuple):
+    """A function or a class: its file, and its name there as `__qualname__` has it but for `<locals>`."""
+
+    module: Module
+    name: str
+
+    def nodes(self) -> list[Definition]:
+        """Its definitions, of which a file may have several of one name."""
+        return self.module.scopes.definitions.get(self.name, [])
+
+    def is_class(self) -> bool:
+        """Whether it is a class, not a function."""
+        return self.name in self.module.scopes.classes
+
+
+Seen = set[tuple[object, ...]]  # what was asked on the way, so that no circle is run
+
+
+def definitions(module: Module, scope: str, name: str, seen: Seen) -> Iterator[Symbol]:
+    """What a dotted name means in a scope of a file, by all that binds it: through assignments, imports and bases.
+
+    What only a value could tell is not known.
+    """
+    if (module, scope, name) in seen or len(seen) > _FARTHEST:
+        return
+    seen.add((module, scope, name))
+    scopes = module.scopes
+    head, _, rest = name.partition(".")
+    if head == "self":
+        if cls := scopes.class_around(scope):
+            yield from attributes(Symbol(module, cls), rest, seen)
+        return
+    while scope and head not in scopes.bound[scope]:
+        scope = scope.rpartition(".")[0]
+        while scope in scopes.classes:  # a method does not see the names of its class
+            scope = scope.rpartition(".")[0]
+    bound = scopes.bound[scope]
+    if head in bound:
+        for statement in bound[head]:
+            yield from _bound(module, scope, head, statement, rest, seen)
+    else:
+        for star in bound.get("*", ()):
+            yield from _bound(module, scope, head, star, rest, seen)
+
+
+def _bound(module: Module, scope: str, name: str, statement: ast.AST, rest: str, seen: Seen) -> Iterator[Symbol]:
+    """What a name, and the attribute `rest` of it, means that a statement of a scope binds."""
+    if (statement, name) in seen:  # `x = x.exp()`
+        return
+    seen.add((statement, name))
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        for source, level, inner in _behind(statement, joined(name, rest))[1]:
+            found = module.project.module(module, source, level)
+            if found is not None and (meant := list(definitions(found, "", inner, seen)) if inner else []):
+                yield from meant
+                return
+    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        if of := root(statement.value):
+            yield from definitions(module, scope, joined(of, rest), seen)
+    else:
+        symbol = Symbol(module, joined(scope, name))
+        inside = list(attributes(symbol, rest, seen)) if rest else []
+        yield from inside or [symbol]
+
+
+def attributes(cls: Symbol, name: str, seen: Seen) -> Iterator[Symbol]:
+    """What an attribute of a class, or of one of its bases, means."""
+    head, _, rest = name.partition(".")
+    scopes = cls.module.scopes
+    if own := scopes.attribute(cls.name, head):
+        for statement, scope in own:
+            yield from _bound(cls.module, scope, head, statement, rest, seen)
+        return
+    for base in (base for node in scopes.classes.get(cls.name, ()) for base in node.bases):
+        for above in definitions(cls.module, cls.name.rpartition(".")[0], root(base), seen):
+            if above.is_class():
+                yield from attributes(above, name, seen)
+
+
+def root(node: ast.expr | None) -> str:
+    """`a.b.c` as text, also for what a call of it makes, `m.to` for `m(...).to(...)`; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        else:
+            node = node.func
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

@@ -7,8 +7,7 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.project.folders import located, root_of
-from syncscope.project.references import contents
+from syncscope.project.folders import content, located, root_of, sources
 from syncscope.project.syntax import name_of, statements
 
 MOVES = re.compile(rb"def to\(")
@@ -24,7 +23,8 @@ def moves_its_own(path: str) -> bool:
 def in_project(root: str) -> bool:
     """Whether the files of a project hold such a class."""
     return any(
-        MOVES.search(code) and (tree := parsed(code)) is not None and has_own_move(tree) for code in contents(root)
+        MOVES.search(code) and (tree := parsed(code)) is not None and has_own_move(tree)
+        for code in map(content, sources(root))
     )
 
 

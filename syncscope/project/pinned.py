@@ -6,8 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-from syncscope.project.folders import located, root_of
-from syncscope.project.references import contents
+from syncscope.project.folders import content, located, root_of, sources
 
 PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_available|(?:\w+\.)*use_cuda)""")
 
@@ -21,4 +20,4 @@ def pins_memory(path: str) -> bool:
 @lru_cache(maxsize=8)
 def in_project(root: str) -> bool:
     """Whether a file of a project says so."""
-    return any(PINS.search(code) for code in contents(root))
+    return any(PINS.search(code) for code in map(content, sources(root)))

@@ -207,7 +207,7 @@ def asserted(frame: Frame, node: ast.Assert) -> None:
 
 def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     """A function: run at the end of the block it stands in, or when it is called."""
-    if frame.function is None and frame.outer is None and frame.module.symbols.get(node.name) is node:
+    if frame.function is None and frame.outer is None and frame.module.binds(node):
         fact = lookup(frame.module, node.name)
         function = fact.ref
     else:
@@ -222,7 +222,7 @@ def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 def define_class(frame: Frame, node: ast.ClassDef) -> None:
     """A class: its body now, its methods like functions."""
-    if frame.function is None and frame.module.symbols.get(node.name) is node:
+    if frame.function is None and frame.module.binds(node):
         fact = lookup(frame.module, node.name)
     else:
         fact = Fact(OTHER, confidence=3, ref=Class(node, frame.module))
