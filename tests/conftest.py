@@ -45,6 +45,12 @@ WAS = "SYNCSCOPE_TESTS_CUDA_VISIBLE_DEVICES"  # xdist's workers inherit what the
 if WAS not in os.environ and "SYNCSCOPE_OCL_DEVICE" not in os.environ:  # whoever names a device may mean a GPU's OpenCL
     os.environ |= {WAS: os.environ.get("CUDA_VISIBLE_DEVICES", ""), "CUDA_VISIBLE_DEVICES": ""}
 
+# PoCL builds kernels in a fifth of the time where it does not optimise them, those written for GPUs above all. `make fuzz` has
+# them optimised; and as users have them, in processes of their own, the training and the self-test of kernels/, always.
+BUILD = "PYOPENCL_BUILD_OPTIONS"
+if EFFORT == 1 and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
+    os.environ.setdefault(BUILD, "-cl-opt-disable")
+
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 
 

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fallback, in_c, plans
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 FORMS = {
     "plain": {},
     "causal": {"is_causal": True},

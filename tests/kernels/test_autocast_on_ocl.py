@@ -12,8 +12,6 @@ from torch import nn
 
 from syncscope.kernels import autocast, casts, fallback, queue
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
 HALVES = {torch.float16: 5e-3, torch.bfloat16: 4e-2}
 PLAIN = """
     add div exp sum mean amax where cat clone bmm addmm softmax cumsum gather index_select index_add var_mean

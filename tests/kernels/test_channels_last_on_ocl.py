@@ -12,7 +12,7 @@ from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import simplified
 from syncscope.kernels.tuning import search
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "gpu_shape", "cores")
+pytestmark = pytest.mark.usefixtures("gpu_shape", "cores")
 
 # shape of the images, channels made, taps, stride, padding, dilation, groups
 WINDOWS = {

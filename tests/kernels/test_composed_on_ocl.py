@@ -9,8 +9,6 @@ from torch.nn import functional as F
 
 from syncscope.kernels import fallback
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
 LAYERS = {
     "glu": lambda x: F.glu(x, 1),
     "glu of the last": lambda x: F.glu(x[..., :6]),

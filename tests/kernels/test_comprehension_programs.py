@@ -15,7 +15,6 @@ from syncscope.kernels.comprehensions.functions import FUNCTIONS
 from syncscope.kernels.comprehensions.notation import parse
 from syncscope.kernels.comprehensions.statements import show_function
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 # Each kernel that is met takes PoCL a tenth of a second.
 FEW = settings(max_examples=4 * EFFORT, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=40 * EFFORT, suppress_health_check=list(HealthCheck))

@@ -9,7 +9,6 @@ from syncscope.kernels import comprehension, queue
 from syncscope.kernels.comprehensions.products import Product
 from syncscope.kernels.comprehensions.words import NotationError
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = [name for name, *_ in CASES + OTHERS]
 # What runs on the device each time: each shape of kernel once.
 KERNELS = (

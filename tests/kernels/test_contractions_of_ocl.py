@@ -21,7 +21,7 @@ from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.tuning import search, store
 from syncscope.kernels.tuning.problems import Problem, problems, product
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "gpu_shape")
+pytestmark = pytest.mark.usefixtures("gpu_shape")
 
 ON_A_CPU = pytest.mark.skipif(
     is_gpu, reason="a GPU's compiler has no vectors at any address, as the CPU's kernels need"

@@ -10,8 +10,6 @@ from torch.nn import functional as F
 from syncscope.kernels import elementwise, fallback, plans, queue
 from syncscope.kernels.generate import run
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
 HALVES = (torch.float16, torch.bfloat16)
 WORK = {
     "product": ((33, 70), (70, 40), lambda a, b: a @ b),

@@ -6,7 +6,6 @@ from torch import nn
 
 from syncscope.kernels import fallback, operators, queue
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 FOREACH = sorted(name for name in operators.native if name.startswith("_foreach_") and "norm" not in name)
 SIZES = [(3,), (5000,), (2, 3, 4), (), (0,), *[(k, 7) for k in range(1, 40)]]
 

@@ -7,7 +7,6 @@ from torch import nn
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fallback, queue
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 FORMS = {
     "plain": {},
     "batch first": {"batch_first": True},

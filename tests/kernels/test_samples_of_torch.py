@@ -12,7 +12,6 @@ from known_gaps import GAPS
 
 from syncscope.kernels import generator, plans, queue
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 CASES = sweep.chosen()
 
 

@@ -7,8 +7,6 @@ from torch.nn import functional as F
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fold, plans, programs, queue
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
 
 @pytest.fixture(params=[(1, 8), (64, 4)], ids=["for CPUs", "for GPUs"])
 def shape(request, monkeypatch):
