@@ -16,8 +16,12 @@ TORCH ?= torch==2.13.0
 demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
 
-test: check
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder $(PYTEST)
+# mypy is a test of the tests: it would need one processor alone, for half a minute. By its own name pytest does not look for
+# plugins in this folder, where the package is one: it would rewrite the asserts of all of it, in each process.
+test: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder $(PYTEST)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -27,7 +31,7 @@ check: $(VENV)/ready
 # What takes long and finds little: on demand, for as long as you like. First all tests, the slow ones too, with more random
 # examples, then damaged sources and recordings.
 fuzz: $(VENV)/ready
-	SYNCSCOPE_EFFORT=$(or $(EFFORT),5) $(BIN)/python -m pytest -n 2 -m '' --timeout 7200 $(PYTEST)
+	SYNCSCOPE_EFFORT=$(or $(EFFORT),5) $(BIN)/pytest -n 2 -m '' --timeout 7200 $(PYTEST)
 	$(BIN)/python tests/fuzz_lint.py --seconds $(or $(SECONDS),600)
 	$(BIN)/python tests/fuzz_traces.py --seconds $(or $(SECONDS),600)
 

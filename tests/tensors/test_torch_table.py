@@ -1,6 +1,8 @@
 """The table of torch's callables is torch's own, and no operator that torch says waits is unknown to us."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from syncscope.model.ops import Op
 from syncscope.tensors.torch.signatures import Gives, function, method, table
 
 torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools import generate_torch_table  # noqa: E402  # needs torch
 
 # operator -> the op under which a site of it is reported, or why it needs none
