@@ -24,3 +24,23 @@ def test_a_report_shows_itself_as_its_page_in_a_notebook(tmp_path):
     assert len(output.data["text/plain"]) < 1000
     assert output.data["text/plain"].startswith("<Report of ")
     assert "text/plain" in output.data, "where the page cannot be shown, there is a line"
+
+
+def test_a_cell_that_reports_its_own_recording_shows_the_page_once_and_no_table(tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel", reason="pip install ipykernel")
+    recorded = (
+        "import syncscope\n"
+        f"with syncscope.trace({str(tmp_path / 'run.json')!r}) as trace:\n"
+        "    for _ in syncscope.steps(range(3)):\n"
+        "        pass\n"
+    )
+    cells = [nbformat.v4.new_code_cell(recorded + end) for end in ("trace.report()", "trace.report()\nprint('then')")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    for cell in notebook.cells:
+        pages = [one for one in cell.outputs if "text/html" in one.get("data", {})]
+        printed = "".join(one.text for one in cell.outputs if one.output_type == "stream" and one.name == "stdout")
+        assert len(pages) == 1, [one.output_type for one in cell.outputs]
+        assert pages[0].data["text/html"].startswith("<iframe srcdoc=")
+        assert printed in ("", "then\n"), "the table is for terminals"

@@ -19,6 +19,7 @@ class Budget:
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
         self._turning = 0.0
+        self._named = 0  # minutes that were named already
         self.least = 3 + 3 * timing.FEWEST  # runs by which something can be decided
 
     def spent(self) -> float:
@@ -51,7 +52,7 @@ class Budget:
             return f"{spent} and a run {each:.1f} s; {self._halves()}"
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
-            f"least that decides: --budget {self.minutes(self.least)}m may hold them"
+            f"least that decides: --budget {self.enough()}m may hold them"
         )
 
     def _halves(self) -> str:
@@ -65,7 +66,7 @@ class Budget:
             return ""
         return (
             f"the first run took {first:.0f} s, and {max(0.0, left):.0f} s are left: too few, likely, to decide whether a "
-            f"step is shorter. --budget {self.minutes(self.least)}m may do; Ctrl-C ends this and shows what is known"
+            f"step is shorter. --budget {self.enough()}m may do; Ctrl-C ends this and shows what is known"
         )
 
     def forewarning_of_turns(self) -> str:
@@ -75,8 +76,13 @@ class Budget:
             return ""
         return (
             f"each version has a process of its own here: {needed} runs more are the least that decides, and what is left "
-            f"holds about {holds}. --budget {self.minutes(self.least)}m may do"
+            f"holds about {holds}. --budget {self.enough()}m may do"
         )
+
+    def enough(self) -> int:
+        """The budget that may hold the least number of runs, in minutes: never less than was said before."""
+        self._named = max(self._named, self.minutes(self.least))
+        return self._named
 
     def minutes(self, runs: int) -> int:
         """The budget that may hold so many runs."""
