@@ -75,7 +75,7 @@ class Delivery:
             _written(text, Path(self._output))
         elif self._listed and self._output is None:
             echo(text)
-        if self._rows is not None and len(self._rows) > 1:
+        if self._rows and (self._in_short or len(self._rows) > 1):
             _overview.show(self._rows, self._in_short)
 
     def _show(self, report: Report) -> None:

@@ -88,3 +88,8 @@ def test_a_recording_that_cannot_be_read_hides_none_of_the_others(many: Path) ->
     code, out, _ = outcome("runs", "--max-syncs-per-step", "0.5")
     assert code == 2, "what cannot be judged is no pass"
     assert len(rows(out)) == 6
+    for name in ("a/run", "b/run", "job/rank1", "quiet.pt.trace"):
+        Path(f"runs/{name}.json.gz").write_bytes(b"\x1f\x8b broken")
+    code, out, _ = outcome(*sorted(map(str, Path("runs").rglob("*.gz"))))
+    assert code == 2
+    assert list(rows(out)) == ["recording", "torn"], "the only one that can be read"
