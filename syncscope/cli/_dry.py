@@ -18,6 +18,7 @@ def tell(trace: Trace, command: str) -> None:
 
     There was no device, so there are no times to tell.
     """
+    from syncscope.cli._places import here
     from syncscope.model.trace import Kind
     from syncscope.tracers.places import USER, kind_of_file
 
@@ -28,7 +29,7 @@ def tell(trace: Trace, command: str) -> None:
     echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
     for (place, column, op), count in found.most_common():
         often = f"{count / steps:.3g} per step" if steps else f"{count} {'time' if count == 1 else 'times'}"
-        echo(f"  {place}:{column}  {op}  {often}", err=True)
+        echo(f"  {here(place) if place else 'no line known'}:{column}  {op}  {often}", err=True)
     for note in trace.meta.get("notes", []):
         echo(f"note: {note}", err=True)
     if not number:

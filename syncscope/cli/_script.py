@@ -30,6 +30,8 @@ def script(path: str, command: str) -> str:
         raise UserError(f"{path} is a directory", f"give a script, or a module: syncscope {command} -m package.train")
     if not os.path.isfile(path):
         raise UserError(f"{path}: no such script", "give the script as you give it to python")
+    if path.endswith((".json", ".json.gz", ".records")):
+        raise UserError(f"{path} is a recording, and {command} takes the program", f"syncscope {command} train.py")
     if path.endswith(".ipynb"):
         raise UserError(f"{path} is a notebook, and Python runs scripts", f"jupyter nbconvert --to script {path}")
     return path

@@ -53,6 +53,16 @@ def no_trace(folder: str, hint: str = "traces end in .json or .json.gz") -> User
     return UserError(f"{visible(folder)} holds no trace", hint)
 
 
+def refuse_program(path: str) -> None:
+    """That a recording is wanted, where a program is named.
+
+    Raises:
+        UserError: it is one.
+    """
+    if path.endswith(".py") and os.path.isfile(path):
+        raise UserError(f"{path} is a program, and no recording of one", f"`syncscope run {path}` makes one")
+
+
 def newest(name: str) -> str:
     """The file, and in place of a folder the newest of the traces in it, which is said where there are several.
 
@@ -60,6 +70,7 @@ def newest(name: str) -> str:
         UserError: there is none in it, or they are the ranks of one job.
     """
     if not os.path.isdir(name):
+        refuse_program(name)
         return name
     found, _ = below(name)
     if not found:

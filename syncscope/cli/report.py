@@ -259,6 +259,7 @@ def read(
         if os.path.isdir(os.path.join(path, "graph")):
             raise _traces.no_trace(path, f"its tables are for `syncscope ranks {path}`")
         raise _traces.no_trace(path)
+    _traces.refuse_program(path)
     if path == "-":
         return api.report(
             sys.stdin.buffer,

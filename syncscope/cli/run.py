@@ -372,7 +372,13 @@ def _show(trace: Trace, made: _Made) -> None:
             lent = f"syncscope run --device {made.device} {made.command} --device cuda"
             echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
         else:
-            echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
+            echo(
+                f" hint: `syncscope run --device ocl {made.command}` lends it one that runs on the processor;", err=True
+            )
+            echo(
+                f"       `syncscope run --device cpu {made.command}` counts the lines that would wait, at once",
+                err=True,
+            )
     elif (why := trace.meta.get("ended_early")) and not (trace.kind == Kind.STEP).any():
         echo(
             f"syncscope: the recording ended before the first step did, so nothing is said of what one costs: {why}",

@@ -303,3 +303,13 @@ def test_a_folder_with_what_a_killed_program_left_says_how_that_is_read(folder):
     code, _, err = outcome("left")
     assert code == 2
     assert "`syncscope report left/syncscope-1-a.records`" in err
+
+
+def test_a_program_in_the_place_of_its_recording_is_told_how_that_is_made(folder):
+    code, out, err = outcome("project/train.py", "run.pt.trace.json.gz")
+    assert code == 2
+    assert (
+        "project/train.py is a program, and no recording of one\n hint: `syncscope run project/train.py` makes one"
+        in err
+    )
+    assert "5 of 10.0 ms" in out, "and hides no other"

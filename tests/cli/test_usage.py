@@ -51,6 +51,8 @@ def test_every_command_has_help(name):
         (("ranks", "nowhere"), "there is no 'nowhere'"),
         (("diff", "nowhere", "nowhere"), "nowhere: no such file"),
         (("roofline", "."), ". is a directory"),
+        (("diff", "project/train.py", "nowhere"), "`syncscope run project/train.py` makes one"),
+        (("verify", "run.pt.trace.json.gz"), "run.pt.trace.json.gz is a recording, and verify takes the program"),
     ],
     ids=str,
 )
