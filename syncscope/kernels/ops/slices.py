@@ -26,12 +26,15 @@ def _amid_zeros(grad: Tensor, sizes: Sequence[int], dim: int, start: int, step: 
         ] = grad
         return made
     words, made = dense(words), storage.empty(sizes, grad.dtype)
-    inner, at, kind = math.prod(sizes[dim + 1 :]), words.storage_offset(), words.dtype
-    together = 8 // kind.itemsize  # words that are moved as one of eight bytes
-    if inner % together == at % together == 0:
-        total, inner, at, kind = total // together, inner // together, at // together, torch.int64
+    inner, at, moved = math.prod(sizes[dim + 1 :]), words.storage_offset(), C_TYPE[words.dtype]
+    # To find where something belongs takes longer than to move it: words are moved together.
+    for wide, size in (("long2", 16), ("long", 8)):
+        together = size // words.dtype.itemsize
+        if inner % together == at % together == 0:
+            total, inner, at, moved = total // together, inner // together, at // together, wide
+            break
     queue.launch(
-        kernel("placed", "amid_zeros", T=C_TYPE[kind]), (-(-total // _GROUP) * _GROUP,), (_GROUP,),
+        kernel("placed", "amid_zeros", T=moved), (-(-total // _GROUP) * _GROUP,), (_GROUP,),
         storage.buffer(words), at, storage.buffer(made), total, inner, sizes[dim], start, step, count,
     )  # fmt: skip
     return made
