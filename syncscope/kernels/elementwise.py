@@ -151,9 +151,12 @@ def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Operand], dtype: t
     ]
     flat = not sizes or (len(sizes) == 1 and all(s[0] == 1 for s in strides))
     rank = 0 if flat else next(r for r in _RANKS if r >= len(sizes))
-    together = flat or _in_fours(sizes, strides)
-    wide = WIDE if together and all(t is None or t.is_floating_point for t in types) else 1
-    source = _source(op, compute, tuple(types), rank, wide)
+    floats = all(t is None or t.is_floating_point for t in types)
+    wide = WIDE if floats and (flat or _in_step(sizes, strides, WIDE)) else 1
+    word = 16 // out.dtype.itemsize  # what moves as it is moves sixteen bytes at a time
+    moves = wide > 1 and op is COPY and types[0] == types[1] and (flat or _in_step(sizes, strides, word))
+    wide = word if moves else wide
+    source = _source(op, compute, tuple(types), rank, wide, moves)
     kernel = programs.build(source, kernel_name(op, compute))
     count = out.numel()
     tail: list[int] = [count]
@@ -165,9 +168,9 @@ def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Operand], dtype: t
     return Plan(kernel, (-(-count // (wide * GROUP[0])) * GROUP[0],), tuple(tail), convert)
 
 
-def _in_fours(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> bool:
-    """Whether any four neighbours that begin at a multiple of four lie together in all tensors, at such multiples of theirs."""
-    return sizes[-1] % 4 == 0 and all(s[-1] == 1 and not any(step % 4 for step in s[:-1]) for s in strides)
+def _in_step(sizes: Sequence[int], strides: Sequence[Sequence[int]], wide: int) -> bool:
+    """Whether `wide` neighbours that begin at a multiple of that lie together in all tensors, at such multiples of theirs."""
+    return sizes[-1] % wide == 0 and all(s[-1] == 1 and not any(step % wide for step in s[:-1]) for s in strides)
 
 
 def _float32(value: Number) -> float:
@@ -240,9 +243,10 @@ def c_storage(dtype: torch.dtype) -> str:
 
 @functools.cache
 def _source(
-    op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None, ...], rank: int, wide: int = 1
-) -> str:
-    """The kernel's C: `types` are the output's and the inputs', None for a number."""
+    op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None, ...], rank: int, wide: int = 1,
+    moves: bool = False,
+) -> str:  # fmt: skip
+    """The kernel's C: `types` are the output's and the inputs', None for a number. An item makes or moves `wide` neighbours."""
     t = programs.C_TYPE[compute]
     parameters = [f"__global {c_storage(types[0])} *out", "long out_at"]
     loads = []
@@ -277,7 +281,7 @@ def _source(
     narrow = "#define OF_HALVES\n" if all(x in programs.HALVES for x in types) else ""
     macros = f"#define T {t}\n#define FLOATING {floating}\n{narrow}{HELPERS}\n{names}"
     if wide > 1:
-        return f"{macros}{head}\n{_four(op, t, types, walk)}}}\n"
+        return f"{macros}{head}\n{_moved(wide, walk) if moves else _four(op, t, types, walk)}}}\n"
     body = "\n".join(
         [
             head,
@@ -314,6 +318,20 @@ def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...], walk: li
     }}
     if (whole) {{ {_store4(types[0], f"out + {at['out']}", "vload4(0, made)")} }}
     else for (int j = 0; j < count; j++) {store(types[0], "out", f"{at['out']} + j", "made[j]")}
+"""
+
+
+def _moved(wide: int, walk: list[str]) -> str:
+    """What an item does with so many neighbours that are not changed: one word where they lie so, else one by one."""
+    return f"""
+    const uint i = get_global_id(0) * {wide};
+    if (i >= total) return;
+    {" ".join(walk)}
+    const uint count = min({wide}u, total - i);
+    const ulong to = out_at + {"out_i" if walk else "i"}, from = self_at + {"self_i" if walk else "i"};
+    if (count == {wide} && !((to | from) & {wide - 1}))
+        *(__global uint4 *)(out + to) = *(__global const uint4 *)(self_p + from);
+    else for (uint j = 0; j < count; j++) out[to + j] = self_p[from + j];
 """
 
 

@@ -164,7 +164,12 @@ def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
         for turn in (lambda x: x, lambda x: x.transpose(0, 1)):
             ours, theirs = ([turn(x[cut]) for x in both] for both in ((a.to("ocl"), b.to("ocl")), (a, b)))
             torch.testing.assert_close((ours[0] * ours[1]).cpu(), theirs[0] * theirs[1])
-            torch.testing.assert_close(ours[0].contiguous().float().cpu(), theirs[0].contiguous().float())
+            assert torch.equal(ours[0].contiguous().cpu(), theirs[0].contiguous())
+            assert torch.equal(ours[0].contiguous().float().cpu(), theirs[0].contiguous().float())
+    c = torch.randn(3, 5, 24).to(dtype)
+    for first in (0, 8, 3):  # sixteen bytes at once, and one by one
+        cut = (slice(None), slice(1, 4), slice(first, first + 16))
+        assert torch.equal(c.to("ocl")[cut].transpose(0, 1).contiguous().cpu(), c[cut].transpose(0, 1))
     whole, filled = a.to("ocl"), a.clone()
     whole[:, 1:3, 4:8] += whole[:, 2:4, 8:12] * 2
     filled[:, 1:3, 4:8] += filled[:, 2:4, 8:12] * 2
