@@ -7,7 +7,7 @@ from torch.nn import functional as F
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fallback, flash, plans
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "cores")
+pytestmark = pytest.mark.usefixtures("cores")
 FORMS = {
     "plain": {},
     "causal": {"is_causal": True},
