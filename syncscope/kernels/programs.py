@@ -53,6 +53,8 @@ _NUMPY = {
 # Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
 # may insist on alignment.
 _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
+if is_gpu and "NVIDIA" in device.platform.name:
+    _PRELUDE += (CL / "nvidia.cl").read_text()
 _HEADER = pocl_header.path(WHEEL) if is_of_wheel(device) else None
 
 

@@ -1,13 +1,14 @@
 """Tensors in half precision: the kernels of float32 read, widen, compute, round and write them, in as many launches."""
 
 import itertools
+import re
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from syncscope.kernels import elementwise, fallback, plans, queue
+from syncscope.kernels import elementwise, fallback, plans, programs, queue
 from syncscope.kernels.generate import run
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -116,6 +117,13 @@ def test_floats_are_rounded_as_on_the_cpu(dtype):
     x = torch.randint(-(2**31), 2**31 - 1, (1 << 16,), dtype=torch.int32).view(torch.float32)
     x = torch.cat([x[~x.isnan()], torch.randn(1 << 14) * 1e-6, torch.randn(1 << 14) * 65520])
     assert torch.equal(x.to("ocl").to(dtype).cpu().view(torch.int16), x.to(dtype).view(torch.int16))
+
+
+def test_nvidias_gpus_convert_halves_themselves_wherever_a_gpus_kernel_does():
+    prelude, own = ((programs.CL / f"{name}.cl").read_text() for name in ("prelude", "nvidia"))
+    # Eight at once are for CPUs.
+    of_gpus = {name for name in re.findall(r"#define (\w+_half)\(", prelude) if "8" not in name}
+    assert of_gpus == set(re.findall(r"#undef (\w+)", own)) == set(re.findall(r"#define (\w+)\(", own))
 
 
 @pytest.mark.parametrize(("kind", "fused", "dtype"), every_other([torch.optim.SGD, torch.optim.AdamW], [None, True]))
