@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
-from syncscope.kernels import winograd
+from syncscope.kernels import channels_last, winograd
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, tensor_cores
 from syncscope.kernels.generate.block import Schedule
@@ -323,10 +323,11 @@ def test_a_damaged_line_costs_one_class_its_schedule(monkeypatch, tmp_path):
 def test_what_ships_is_legal_somewhere(cores):
     keys = {}
     for one in problems():
-        c = simplified(one.c)
-        c = gpu.packed(c) or c
-        for tf32 in (False, True):
-            keys.setdefault(space.problem(c, search.ALIGNED, torch.float32, tf32), []).append(c)
+        copies = [] if one.channels_last is None else [channels_last.rounded(one.channels_last)]
+        for c in map(simplified, (one.c, *copies)):
+            c = gpu.packed(c) or c
+            for tf32 in (False, True):
+                keys.setdefault(space.problem(c, search.ALIGNED, torch.float32, tf32), []).append(c)
     for path in store.SHIPPED.glob("*.jsonl"):
         for problem, schedule in store.read(path, gpu.Schedule):
             assert any(space.legal(c, schedule, search.ALIGNED, torch.float32) for c in keys[problem]), problem
