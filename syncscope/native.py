@@ -53,12 +53,25 @@ def built(source: Path, *flags: str) -> Path:
     return target
 
 
+def _module(source: Path) -> Path:
+    return built(source, f"-I{sysconfig.get_path('include')}")
+
+
+def why_not(source: Path) -> str:
+    """Why there is no Python module of a C file, in words; "" where there is."""
+    try:
+        _module(source)
+    except (OSError, UserError) as error:
+        return str(error)
+    return ""
+
+
 @functools.cache
 def module(source: Path) -> Any:
     """The Python module that a C file is, or None where it cannot be compiled."""
     name = f"_{source.stem}"
     try:
-        path = built(source, f"-I{sysconfig.get_path('include')}")
+        path = _module(source)
     except (OSError, UserError):
         return None
     spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))

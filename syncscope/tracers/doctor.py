@@ -8,6 +8,8 @@ import platform
 import sys
 from collections.abc import Iterator
 
+from syncscope import native
+from syncscope.tracers.hooks import methods
 from syncscope.tracers.lines import library as lines
 from syncscope.tracers.process_recording import known_sources
 from syncscope.tracers.sources import GOOD, WARN, Item
@@ -18,7 +20,13 @@ def survey() -> Iterator[Item]:
     yield Item("python", GOOD, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     for source in known_sources().values():
         yield from source.describe()
+    in_part = native.why_not(methods.SOURCE)
     hint = "install a C compiler and Python's headers (python3-dev), and run again"
+    if in_part:
+        lost = "`x[mask] = y` has no name of its own, and a dry run hears no nonzero, mask or `torch.equal`"
+        yield Item("torch's operators", WARN, f"heard in part, {lost}: {in_part}", hint)
+    else:
+        yield Item("torch's operators", GOOD, "heard in C")
     why = lines.why_not()
     yield Item("lines of launches", WARN, f"none: {why}", hint) if why else Item("lines of launches", GOOD, "read in C")
     yield from _viewers()

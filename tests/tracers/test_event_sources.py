@@ -12,6 +12,7 @@ import pytest
 
 from syncscope.model.trace import Kind
 from syncscope.tracers import doctor, process_recording, recovery, sources
+from syncscope.tracers.hooks import methods
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.session import Session
 
@@ -88,3 +89,19 @@ def test_nothing_is_left_of_one_whose_start_fails_half_way(
     assert gc.callbacks == before
     assert not process_recording.running()
     assert set(Path(tempfile.gettempdir()).glob("syncscope-*")) <= files
+
+
+def test_the_doctor_says_what_is_not_heard_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On a machine without a compiler or Python's headers it said that lines were missing, and not that syncs were."""
+
+    def found() -> sources.Item:
+        return next(item for item in doctor.survey() if item.what == "torch's operators")
+
+    assert (found().state, found().said) == (sources.GOOD, "heard in C")
+    broken = tmp_path / "broken.c"
+    broken.write_text("#error no headers are here\n")
+    monkeypatch.setattr(methods, "SOURCE", broken)
+    assert found().state == sources.WARN
+    assert "a dry run hears no nonzero" in found().said
+    assert found().said.endswith("no headers are here")
+    assert "compiler" in found().hint
