@@ -1,5 +1,6 @@
 """An option of ours behind the program: it goes there, and who wrote it is told."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +25,10 @@ def test_who_writes_an_option_behind_the_program_is_told(
     command: str, argument: str, told: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "torch.py").write_text("raise ImportError")  # it needs none, and to import it takes longer than all else
     started = [sys.executable, "-m", "syncscope", command, "train.py", argument]
-    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    own = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(started, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert f"error: unrecognized arguments: {argument}" in done.stderr
     said = "--device=cpu went to the program: options of syncscope stand before it"

@@ -34,6 +34,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return put_device(folder)
 
 
+@pytest.fixture
+def no_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For programs that need none: the processes of `verify` import it, and that takes longer than all else here."""
+    (tmp_path / "no-torch").mkdir()
+    (tmp_path / "no-torch" / "torch.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "no-torch"))
+
+
 def import_once(patch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """From now on runs are forked from a process that imported torch for the tests before, too."""
     if sys.platform != "linux":

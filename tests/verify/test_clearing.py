@@ -158,6 +158,7 @@ def test_nothing_is_left_where_what_clears_up_comes_late(project: Path) -> None:
 
 
 @linux
+@pytest.mark.usefixtures("no_torch")
 def test_whoever_waits_for_a_turn_that_nobody_can_give_ends(project: Path, tmp_path: Path) -> None:
     (project / "train.py").write_text(f"open({str(tmp_path)!r} + '/began', 'w'); import time; time.sleep(1000)")
     requests = []

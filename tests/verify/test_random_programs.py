@@ -15,6 +15,7 @@ import pytest
 from effort import EFFORT
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from verify.conftest import import_once
 from verify.test_undo import kernel_tells, tree
 
 from syncscope.verify import processes
@@ -175,6 +176,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         patch.setattr(processes, "undo", undone)
         patch.chdir(folder)
         patch.setenv(HEARD_BY, request.param)
+        import_once(patch, request)
         with Processes(time.monotonic() + 3600 * 5) as runs:
 
             def run(text: str) -> None:

@@ -264,6 +264,7 @@ def test_caches_below_the_folder_where_it_runs_keep_it_too(
     assert made(project, before) == {".triton", ".triton/cache", ".triton/cache/kernel"}
 
 
+@pytest.mark.usefixtures("no_torch")
 def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
