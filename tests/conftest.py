@@ -159,7 +159,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """A file stays in one worker, which makes what its tests share once; and so do all that are forked from one process."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            group = "runs of a program" if "forked" in getattr(item, "fixturenames", ()) else item.path.stem
+            forks = {"forked", "imported_once"} & set(getattr(item, "fixturenames", ()))
+            group = "runs of a program" if forks else item.path.stem
             item.add_marker(pytest.mark.xdist_group(group))
     if hasattr(config, "workerinput"):
         items.sort(key=_is_short)

@@ -86,7 +86,6 @@ def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None
 
 
 @linux
-@pytest.mark.xdist_group("runs of a program")
 @pytest.mark.usefixtures("imported_once")
 def test_what_a_loaders_workers_keep_in_the_temporary_folder_goes_with_the_run(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from verify.conftest import import_once
 
 from syncscope.verify.processes import Processes, RunFailedError
 from syncscope.verify.request import Program, Request
@@ -27,8 +28,8 @@ LEAVES = TRAIN + "print('all done', flush=True)\nos._exit(0)\n"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Runs in a folder of programs, which is the working folder: one import of torch for all of them."""
+def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Processes]:
+    """Runs in a folder of programs, which is the working folder."""
     project = tmp_path_factory.mktemp("project")
     for name in ("elsewhere", "pkg"):
         (project / name).mkdir()
@@ -36,6 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         (project / "pkg" / f"{name}.py").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
+        import_once(patch, request)
         with Processes(time.monotonic() + 500) as runs:
             yield runs
 
