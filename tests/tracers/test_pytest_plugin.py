@@ -1,9 +1,10 @@
 import re
+from pathlib import Path
 
 import pytest
+from warm import Python
 
 pytest.importorskip("torch")
-pytest_plugins = ["pytester"]
 
 TESTS = """
 import pytest
@@ -58,13 +59,15 @@ def test_prints_the_lines(sync_trace):
 """
 
 
-def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(TESTS)
+def test_marks_and_the_fixture(forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_marks_and_the_fixture.py").write_text(TESTS.lstrip())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     # by its module, whether or not the package in use is installed with its entry point
-    plugin = ("-p", "no:syncscope", "-p", "syncscope.pytest_plugin")
-    done = pytester.runpytest_subprocess(*plugin, "--strict-markers", "-p", "no:cacheprovider")
-    done.assert_outcomes(passed=4, failed=4, warnings=1)
-    text = done.stdout.str()
+    plugin = ["-p", "no:syncscope", "-p", "syncscope.pytest_plugin", "--strict-markers", "-p", "no:cacheprovider"]
+    done = forked("-c", f"import pytest, sys; sys.exit(pytest.main({plugin}))")
+    text = done.stdout
+    assert re.search("4 failed, 4 passed, 1 warning", text), done.stderr
     assert "3 syncs, at most 1 is allowed:" in text
     (beyond,) = set(
         re.findall(r"test_marks_and_the_fixture.py:15: item, 3 times.*\n(.*)", text)
