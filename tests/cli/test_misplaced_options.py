@@ -25,7 +25,9 @@ def test_who_writes_an_option_behind_the_program_is_told(
     command: str, argument: str, told: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    (tmp_path / "torch.py").write_text("raise ImportError")  # it needs none, and to import it takes longer than all else
+    (tmp_path / "torch.py").write_text(
+        "raise ImportError"
+    )  # it needs none, and to import it takes longer than all else
     started = [sys.executable, "-m", "syncscope", command, "train.py", argument]
     own = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(started, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300, check=False)

@@ -6,22 +6,23 @@ table below only says which of PyTorch's sample sets to run, and an operator tha
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from counts import summary, unreached
 from known_gaps import GAPS
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.common_utils import SEED
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from syncscope.kernels import generator, operators, queue
+
+if TYPE_CHECKING:  # PyTorch's tables take three seconds, which who only collects tests does not have
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 SAMPLES = 4  # of each set; the first ones are PyTorch's plainest, and cover scalars, broadcasting and strides
 TOLERANCE = 1e-4
@@ -119,20 +120,33 @@ def _swept() -> set[str]:
     return {name for name in heard - ELSEWHERE if not name.startswith("_foreach_")}
 
 
+def bases() -> set[str]:
+    """Names by which a sample set is chosen: its operator's, with its module or without, or that of what it is made of."""
+    return {name.strip("_") for name in native_names()} | set(OTHERS.split())
+
+
 def chosen() -> list[tuple[OpInfo, torch.dtype]]:
     """The sample sets to run, with the dtype to run them in."""
-    bases = {n.strip("_") for n in native_names()} | set(OTHERS.split())
-    cases: list[tuple[OpInfo, torch.dtype]] = []
-    integers = INTEGERS.split()
+    return [case for cases in by_base().values() for case in cases]
+
+
+@functools.cache
+def by_base() -> dict[str, list[tuple[OpInfo, torch.dtype]]]:
+    """The same by the first of `bases` that they have. PyTorch has no samples of some."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    known, integers = bases(), INTEGERS.split()
+    cases: dict[str, list[tuple[OpInfo, torch.dtype]]] = {}
     for info in op_db:
-        last = info.name.rpartition(".")[2]
-        if info.name in SKIPPED or not ({info.name, last, info.aten_name} & bases):
+        names = (info.name, info.name.rpartition(".")[2], info.aten_name)
+        base = next((one for one in names if one in known), None)
+        if base is None or info.name in SKIPPED:
             continue
         on_cpu = info.supported_dtypes("cpu")
         dtypes = [torch.float32] if torch.float32 in on_cpu else []
         if torch.int64 in on_cpu and (not dtypes or info.name in integers):
             dtypes.append(torch.int64)
-        cases += [(info, dtype) for dtype in dtypes]
+        cases.setdefault(base, []).extend((info, dtype) for dtype in dtypes)
     return cases
 
 
@@ -167,6 +181,8 @@ def seed(number: int) -> None:
 
 def samples(info: OpInfo, dtype: torch.dtype, most: int) -> list[SampleInput]:
     """The first of a set, as `info.sample_inputs` gives them; it looks for a unittest in the whole stack, for longer."""
+    from torch.testing._internal.common_utils import SEED
+
     grad = dtype.is_floating_point and info.supports_autograd
     seed(0)
     made = iter(info.sample_inputs_func(info, "cpu", dtype, grad))

@@ -12,9 +12,7 @@ from known_gaps import GAPS
 
 from syncscope.kernels import generator, plans, queue
 
-CASES = sweep.chosen()
-
-
+pytestmark = pytest.mark.xdist_group("samples")  # with those in halves: PyTorch's tables are read once
 DOCUMENTS = Path(__file__).parents[2]
 
 
@@ -28,19 +26,18 @@ def numbers_of_the_cpu():
     plans.forget()
 
 
-def _id(case):
-    return f"{sweep.name(case[0])}-{str(case[1]).removeprefix('torch.')}"
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if (sweep.name(c[0]), c[1]) not in GAPS], ids=_id)
-def test_agrees_with_the_cpu(case):
-    few = EFFORT == 1 and sweep.name(case[0]) in sweep.REPEATS.split()
-    sweep.sweep(*case, sweep.COUNT, 1 if few else sweep.SAMPLES)
+@pytest.mark.parametrize("base", sorted(sweep.bases()))
+def test_agrees_with_the_cpu(base):
+    for info, dtype in sweep.by_base().get(base, ()):
+        name = sweep.name(info)
+        if (name, dtype) not in GAPS:
+            few = EFFORT == 1 and name in sweep.REPEATS.split()
+            sweep.sweep(info, dtype, sweep.COUNT, 1 if few else sweep.SAMPLES)
 
 
 @pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap[0])
 def test_a_declared_gap_is_still_one(gap):
-    case = next(c for c in CASES if (sweep.name(c[0]), c[1]) == gap)
+    case = next(c for c in sweep.chosen() if (sweep.name(c[0]), c[1]) == gap)
     with pytest.raises(AssertionError):
         sweep.sweep(*case, sweep.Count())
 
