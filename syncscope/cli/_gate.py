@@ -38,7 +38,7 @@ def broken(
         )
     own = [line for line in report.lines if not line.fallback]
     if most_reads is not None and (reads := sum(line.count for line in own)) > most_reads:
-        yield f"{reads:.3g} syncs per step are more than the {most_reads:.3g} allowed:"
+        yield f"{syncs(reads)} more than the {most_reads:.3g} allowed:"
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
         from syncscope.analysis.verdict import without_savings
@@ -117,6 +117,12 @@ def as_findings(report: Report, path: str, told: Sequence[str], unjudged: UserEr
 def _sentence(told: Sequence[str]) -> str:
     """The lines of `broken` as one."""
     return f"{told[0]} {'; '.join(line.strip() for line in told[1:])}".strip()
+
+
+def syncs(count: float) -> str:
+    """`1 sync per step is`, `2.5 syncs per step are`."""
+    said = f"{count:.3g}"
+    return f"{said} sync per step is" if said == "1" else f"{said} syncs per step are"
 
 
 def where(line: Line) -> str:

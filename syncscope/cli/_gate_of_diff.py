@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from syncscope.cli._gate import where
+from syncscope.cli._gate import syncs, where
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:
         )
     lines = list(_more(found))
     if (total := sum(more for _, more in lines)) > most:
-        yield f"{total:.3g} syncs per step are new, more than the {most:.3g} allowed:"
+        yield f"{syncs(total)} new, more than the {most:.3g} allowed:"
         yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
 
 

@@ -178,7 +178,7 @@ def test_a_limit_is_told_in_formats_that_show_findings(lacking, format_):
     path, why = lacking
     broken = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5", "--format", format_)
     assert broken[0] == 1
-    assert "1 syncs per step are more than the 0.5 allowed" in broken[1]
+    assert "1 sync per step is more than the 0.5 allowed" in broken[1]
     unjudged = outcome(path, *CALM, "--format", format_)
     assert unjudged[0] == 2
     assert why in unjudged[1].replace("%2C", ",")

@@ -18,7 +18,7 @@ def test_the_gate_names_the_lines(folder):
     assert code == 1
     assert json.loads(out)
     assert err == (
-        "1 syncs per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
+        "1 sync per step is more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
     )
     assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
 

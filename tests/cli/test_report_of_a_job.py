@@ -34,7 +34,7 @@ def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
     code, _, err = outcome("job", "--max-syncs-per-step", "0.5")
     assert code == 1
     for rank in range(2):
-        assert f"job/worker{rank}.pt.trace.json: 1 syncs per step are more than the 0.5 allowed:" in err
+        assert f"job/worker{rank}.pt.trace.json: 1 sync per step is more than the 0.5 allowed:" in err
 
 
 def test_a_job_beside_other_traces_is_pointed_to(folder):
