@@ -1,5 +1,6 @@
 """The samples do what they say: real data, the same values from both losses, and no wait left in the fixed one."""
 
+import importlib.util
 import runpy
 import sys
 from pathlib import Path
@@ -8,10 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("sklearn"), reason="the photographs are scikit-learn's")
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-segmentation = SimpleNamespace(**runpy.run_path(str(SAMPLES / "segmentation.py")))
+
+
+@pytest.fixture(scope="module")
+def segmentation() -> SimpleNamespace:
+    """The sample; it imports scikit-learn, for longer than torch takes."""
+    return SimpleNamespace(**runpy.run_path(str(SAMPLES / "segmentation.py")))
 
 
 def labels(what: str) -> "torch.Tensor":
@@ -32,7 +38,7 @@ def labels(what: str) -> "torch.Tensor":
     "what",
     ["mixed", "nothing ignored", "everything ignored", "only background", "one class", "one class and ignored"],
 )
-def test_both_losses_are_one_loss(what: str) -> None:
+def test_both_losses_are_one_loss(what: str, segmentation: SimpleNamespace) -> None:
     target = labels(what)
     values, gradients = [], []
     for loss_of in (segmentation.loss_as_written, segmentation.loss_in_fixed_shapes):
@@ -47,7 +53,7 @@ def test_both_losses_are_one_loss(what: str) -> None:
     assert bool(values[0] > 0) == learns  # with one label or none, both are exactly zero
 
 
-def test_the_crops_are_photographs_with_every_label() -> None:
+def test_the_crops_are_photographs_with_every_label(segmentation: SimpleNamespace) -> None:
     images, target = segmentation.crops(24, 64).tensors
     assert images.shape == (24, 3, 64, 64)
     assert 0 <= images.min() < 0.1 < 0.9 < images.max() <= 1
@@ -55,7 +61,9 @@ def test_the_crops_are_photographs_with_every_label() -> None:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(0, False), (427, True), (428, False)])
-def test_a_crop_larger_than_the_photographs_is_an_error_of_usage(size: int, fits: bool, capsys) -> None:
+def test_a_crop_larger_than_the_photographs_is_an_error_of_usage(
+    size: int, fits: bool, capsys: pytest.CaptureFixture[str], segmentation: SimpleNamespace
+) -> None:
     if fits:
         (image,) = segmentation.crops(1, segmentation.arguments([f"--size={size}"]).size).tensors[0]
         assert image.shape == (3, size, size)
@@ -66,13 +74,13 @@ def test_a_crop_larger_than_the_photographs_is_an_error_of_usage(size: int, fits
 
 
 @pytest.mark.parametrize("fixed", [False, True], ids=["as written", "fixed"])
-def test_training_on_the_cpu_lowers_the_loss(fixed: bool) -> None:
+def test_training_on_the_cpu_lowers_the_loss(fixed: bool, segmentation: SimpleNamespace) -> None:
     options = segmentation.arguments(["--device=cpu", "--size=32", "--steps=30", *["--fixed"] * fixed])
     history = segmentation.train(options)
     assert sum(history[-5:]) < sum(history[:5])
 
 
-def test_both_losses_train_alike() -> None:
+def test_both_losses_train_alike(segmentation: SimpleNamespace) -> None:
     histories = [
         segmentation.train(segmentation.arguments(["--device=cpu", "--size=32", "--steps=8", *["--fixed"] * fixed]))
         for fixed in (False, True)
