@@ -92,13 +92,13 @@ def test_streams_that_are_not_there(here, shell, code):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("args", [("lint", "."), ("lnit",)], ids=" ".join)
-def test_no_colours_where_they_are_not_wanted(here, env, args):
-    forced = run(*args, FORCE_COLOR="1", TERM="xterm", NO_COLOR="")
+def test_no_colours_where_they_are_not_wanted(here, args):
+    asked = {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": ""}
+    forced, *plain = (run(*args, **asked | env) for env in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}))
     assert b"\x1b[" in forced.stdout + forced.stderr
-    done = run(*args, **{"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "", **env})
-    assert b"\x1b[" not in done.stdout + done.stderr
+    for done in plain:
+        assert b"\x1b[" not in done.stdout + done.stderr
 
 
 def test_a_folder_that_is_gone(here, monkeypatch):
