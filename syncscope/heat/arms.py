@@ -27,6 +27,8 @@ def of_test(node: ast.expr, number: Callable[[ast.expr], int | None] = lambda _:
                 reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM
                 return reason(ast.unparse(node), str(steps))
             continue
+        if _is_for_host(part):
+            return Reason.WHEN(ast.unparse(part))
         if _moved(part):
             return Reason.WHEN_MOVED(ast.unparse(part))
         name = name_of(inner)
@@ -52,6 +54,14 @@ def _evaluates(node: ast.expr) -> bool:
             texts
         ):
             return all(conventions.asks_for(name_of(left), getattr(each, "value", None), False) for each in texts)
+    return False
+
+
+def _is_for_host(test: ast.expr) -> bool:
+    """Whether a test is true where there is no device, or none is to be used: `mode == "cpu"`, `x.device.type == "cpu"`."""
+    match test:
+        case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value="cpu")]):
+            return True
     return False
 
 

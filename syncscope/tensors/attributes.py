@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
 from syncscope.project.modules import Class
@@ -75,12 +77,14 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
     """
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN and not conventions.are_names(name):
+        here = fact.kind is TENSOR and fact.device is HOST
+        if owner.kind is MODULE:  # which leaves behind what is no buffer, where that was made and not given
+            here = here and isinstance(fact.provenance, ast.Call)
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         elif fact.kind is MODULE and fact.device is HOST:
             fact = fact.but(device=SOMEWHERE)  # so with an object that holds a module
         if _sets_up(frame, ref.cls):
-            here = fact.kind is TENSOR and fact.device is HOST and owner.kind is not MODULE
             kept = ref.cls.made_on_host
             kept.add(name) if here else kept.discard(name)
         elif not ref.cls.module.linted:

@@ -27,6 +27,11 @@ class Expert(torch.nn.Module):
         else:
             self.i = x.prod().item()  # hot
 
+        if mode == "cpu":
+            self.l = x.mean().item()  # cold
+        if mode != "cpu":
+            self.m = x.sum().item()  # hot
+
         if not self.initialized:
             self.j = x.std().item()  # cold
         if self.initialized:

@@ -49,6 +49,35 @@ CASES = {
             def step(self, x):
                 print(self.net(x))  # waits: format
     """,
+    "what a module makes and no buffer is, it leaves behind": """
+        class Weighted(torch.nn.Module):
+            def __init__(self, n: int, given: torch.Tensor):
+                super().__init__()
+                self.sizes = torch.tensor([1.0, 2.0])
+                self.steps = torch.arange(n)
+                self.given = given
+                self.kept = torch.arange(n)
+                self.register_buffer("held", torch.arange(n))
+                self.register_buffer("later", None)
+                self.later = torch.arange(n)
+
+            def forward(self, x: torch.Tensor):
+                self.kept = self.kept.to(x.device)
+                x = x * self.sizes.to(x.device) + self.steps.type_as(x)  # waits: to_device
+                return x + self.held.to(x.device) + self.later.to(x.device) + self.given.to(x.device)
+
+        class Moving(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.sizes = torch.tensor([1.0, 2.0])
+
+            def _apply(self, fn):
+                self.sizes = fn(self.sizes)
+                return super()._apply(fn)
+
+            def forward(self, x: torch.Tensor):
+                return x * self.sizes.to(x.device)
+    """,
     "a type that is the device's where there is one": """
         Floats = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
         Other = torch.cuda.LongTensor if torch.cuda.is_available() else torch.Tensor

@@ -74,6 +74,12 @@ CASES = {
             strengths, signed = space[name]
             return strengths[2].item()
     """,
+    "a table whose columns are asked by name": """
+        def chunk(self, start, end, known, values):
+            rows = self.prepared["rows"][self.prepared["rows"]["file"] == known]
+            rows = rows[(rows["start"] < end) & (rows["end"] > start)]
+            return rows, values[values > known]  # waits: mask_read
+    """,
     "proved to be no tensor": """
         class Metric(nn.Module):
             def __init__(self):

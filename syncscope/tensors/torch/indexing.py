@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
-from syncscope.project.syntax import dotted, each_of, last_word, name_of
+from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -193,7 +193,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         elif fact is NONE:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
-            if mask is None:
+            if mask is None and (istensor or not _is_table(node.value, part)):
                 confidence = 2 if istensor or frame.alone else 1
                 why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
                 mask = tensor(BOOL, base.device, confidence, why)
@@ -225,6 +225,18 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     if base.kind is NOTHING_KNOWN and any(evaluate(frame, part).kind is ARRAY for part in parts if name_of(part)):
         return Indexed(None, None, PICKED)
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _is_table(base: ast.expr, mask: ast.expr) -> bool:
+    """Whether a mask asks a column of what it selects from, by its name: `rows[rows["end"] > start]` is no tensor."""
+    text = ast.unparse(base)
+    return any(
+        isinstance(each, ast.Subscript)
+        and isinstance(each.slice, ast.Constant)
+        and isinstance(each.slice.value, str)
+        and ast.unparse(each.value) == text
+        for each in walk(mask)
+    )
 
 
 def _numbers(fact: Fact) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.model.source import line_starts
+from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
 from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call, device_meant, dtype_meant
@@ -23,6 +26,7 @@ from syncscope.tensors.facts import (
     Tag,
     device_of,
 )
+from syncscope.tensors.instances import is_module
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -130,11 +134,34 @@ def _place_named(call: Call) -> bool:
 
 
 def _set_up_on_host(call: Call) -> bool:
-    """Whether its object keeps it where `__init__` made it, on the host, until it is asked to send it elsewhere."""
+    """Whether its object keeps it where `__init__` made it, on the host, until it is asked to send it elsewhere.
+
+    So does a module with what is no buffer.
+    """
     at, cls = call.at, call.frame.cls
     if cls is None or not isinstance(at, ast.Attribute) or name_of(at.value) != "self":
         return False
-    return any(at.attr in each.made_on_host for each in ancestry(cls))
+    kin = ancestry(cls)
+    if not any(at.attr in each.made_on_host for each in kin):
+        return False
+    return not is_module(cls) or not any(_moves_along(each, at.attr) for each in kin)
+
+
+_MOVING = frozenset(("_apply", "to", "cuda"))
+
+
+def _moves_along(cls: Class, name: str) -> bool:
+    """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
+    if not _MOVING.isdisjoint(cls.methods):
+        return True
+    source, node = cls.module.source, cls.node
+    starts = line_starts(source)
+    end = node.end_lineno or node.lineno
+    text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
+    word = re.escape(name.encode())
+    if re.search(rb"register_buffer\(\s*[\"']" + word + rb"[\"']", text) is not None:
+        return True
+    return re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text) is not None
 
 
 def _made_here(node: ast.AST | None) -> bool:
@@ -178,7 +205,7 @@ def like_another(call: Call) -> Fact:
     owner, other = call.receiver, call.first
     if other.kind is not TENSOR:
         return call.result(dtype=ANY_DTYPE)
-    if owner.device is HOST and other.device is not HOST:
+    if other.device is not HOST and (owner.device is HOST or owner.device is SOMEWHERE):
         _copied(call, other.device, beside=True)
     return call.result(dtype=other.dtype, device=device_of(owner, other))
 
