@@ -360,7 +360,8 @@ CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
     r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"
-    r"\w+(?<!from)_numpy|_?(?!to_)\w+_(on_)?cpu|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?))$"
+    r"\w+(?<!from)_numpy|_?(?!to_)\w+_(on_)?cpu|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?|"
+    r"csv|yaml|pil|xarray|rdmol|smiles|trimesh|networkx|networkit|igraph))$"
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.

@@ -29,6 +29,8 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "lora_init",
         "benchmark",
         "_expand_probe_data",
+        "to_rdmol",
+        "to_trimesh",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:
