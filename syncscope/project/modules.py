@@ -14,7 +14,7 @@ from syncscope.files import regular
 from syncscope.model.fact import Emitted, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
-from syncscope.project.bindings import Bound, Definition, FunctionNode, Scopes, collect
+from syncscope.project.bindings import Bound, FunctionNode, Scopes, collect
 from syncscope.project.folders import located
 from syncscope.project.imports import Imports
 from syncscope.project.parsed import Parsed, ParsedFiles
@@ -228,10 +228,9 @@ class Module:
             self.scopes_known = Scopes(self.tree, self.bound)
         return self.scopes_known
 
-    def binds(self, node: Definition) -> bool:
-        """Whether this definition is what its name means at the top level."""
-        bound = self.bound.get(node.name)
-        return bound is not None and bound[0] is node
+    def is_package(self) -> bool:
+        """Whether it stands for a folder of modules."""
+        return self.path.endswith("__init__.py")
 
     def release(self) -> None:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""

@@ -87,7 +87,7 @@ def imported(module: Module, symbol: ast.Import | ast.ImportFrom, name: str) -> 
     known = False
     for source, level, inner in places:
         found = module.project.module(module, source, level)
-        if found is None:
+        if found is None or (found is module and inner):  # `from . import ops` in the package itself: the file below it
             continue
         if not inner:
             return Fact(Value.OTHER, confidence=3, ref=found)
@@ -134,7 +134,9 @@ def member(of: Fact, name: str) -> Fact:
     if isinstance(ref, Module):
         if name in ref.bound:
             return lookup(ref, name)
-        return UNKNOWN
+        brought = _by_star(ref, name) if "*" in ref.bound else None
+        below = ref.project.module(ref, name, 1) if brought is None and ref.is_package() else None
+        return brought or (Fact(Value.OTHER, confidence=3, ref=below) if below is not None else UNKNOWN)
     if isinstance(ref, Class):
         method = find_method(ref, name)
         return Fact(Value.OTHER, confidence=3, ref=method) if method is not None else UNKNOWN

@@ -11,7 +11,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
-from syncscope.project.names import imported, lookup, named
+from syncscope.project.names import imported, lookup
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
@@ -33,6 +33,8 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
+
+_UNBOUND = (None,)
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -207,7 +209,7 @@ def asserted(frame: Frame, node: ast.Assert) -> None:
 
 def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     """A function: run at the end of the block it stands in, or when it is called."""
-    if frame.function is None and frame.outer is None and frame.module.binds(node):
+    if frame.function is None and frame.outer is None and frame.module.bound.get(node.name, _UNBOUND)[0] is node:
         fact = lookup(frame.module, node.name)
         function = fact.ref
     else:
@@ -222,7 +224,7 @@ def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 def define_class(frame: Frame, node: ast.ClassDef) -> None:
     """A class: its body now, its methods like functions."""
-    if frame.function is None and frame.module.binds(node):
+    if frame.function is None and frame.module.bound.get(node.name, _UNBOUND)[0] is node:
         fact = lookup(frame.module, node.name)
     else:
         fact = Fact(OTHER, confidence=3, ref=Class(node, frame.module))
@@ -246,13 +248,8 @@ def inner_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
     if frame.function is None:
         return
     for alias in node.names:
-        if isinstance(node, ast.Import):
-            frame.env[alias.asname or alias.name.partition(".")[0]] = named(
-                alias.name if alias.asname else alias.name.partition(".")[0]
-            )
-        else:
-            name = alias.asname or alias.name
-            frame.env[name] = imported(frame.module, node, name)
+        name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.partition(".")[0])
+        frame.env[name] = imported(frame.module, node, name)
 
 
 def matched(frame: Frame, node: ast.Match) -> None:

@@ -161,7 +161,10 @@ def _moves_along(cls: Class, name: str) -> bool:
     word = re.escape(name.encode())
     if re.search(rb"register_buffer\(\s*[\"']" + word + rb"[\"']", text) is not None:
         return True
-    return re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text) is not None
+    return (
+        re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text)
+        is not None
+    )
 
 
 def _made_here(node: ast.AST | None) -> bool:
