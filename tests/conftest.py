@@ -52,6 +52,10 @@ BUILD = "PYOPENCL_BUILD_OPTIONS"
 if EFFORT == 1 and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
     os.environ.setdefault(BUILD, "-cl-opt-disable")
 
+# Whether its compiler computes rightly is asked once (`kernels/test_start_of_ocl.py`), and not by the first process of each
+# folder of caches, nor by all workers at the same time.
+os.environ.setdefault("SYNCSCOPE_OCL_SELFTEST", "off")
+
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 
 
