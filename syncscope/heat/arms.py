@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.syntax import dotted, name_of
@@ -12,14 +13,20 @@ from syncscope.project.syntax import dotted, name_of
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
 
-def of_test(node: ast.expr, number: Callable[[ast.expr], int | None] = lambda _: None) -> Heat | None:
-    """Cold inside `if step % n == 0` and the like; `number` is what is known of an n."""
+def of_test(
+    node: ast.expr,
+    number: Callable[[ast.expr], int | None] = lambda _: None,
+    counted: Callable[[ast.expr], bool] = counts,
+) -> Heat | None:
+    """Cold inside `if step % n == 0` and the like; `number` says what is known of an n, `counted` what counts."""
     if _evaluates(node):
         return Reason.WHEN(ast.unparse(node))
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
         if _is_remainder(inner):
+            if not counted(inner.left):  # type: ignore[attr-defined]  # of a BinOp
+                continue
             steps = number(inner.right)  # type: ignore[attr-defined]  # of a BinOp
             if steps is None:
                 return Reason.WHEN(ast.unparse(node))
@@ -94,7 +101,7 @@ def _asks_seldom(test: ast.expr) -> bool:
     return conventions.seldom(name_of(test.func if isinstance(test, ast.Call) else test))
 
 
-def of_rest(test: ast.expr) -> Heat | None:
+def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Heat | None:
     """Cold behind `if step % n: return`, `if not should_log: return` and the like."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]:
         left: ast.expr = part
@@ -107,6 +114,7 @@ def of_rest(test: ast.expr) -> Heat | None:
             and bound == 0
             and isinstance(op, (ast.NotEq, ast.Gt))
             and "accum" not in ast.unparse(left)
+            and counted(left.left)  # type: ignore[attr-defined]  # of a BinOp
         ):
             return Reason.WHEN_NOT(ast.unparse(part))
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from syncscope.heat import arms, loops
+from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.syntax import statements
 
@@ -15,18 +17,19 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
     """What the blocks around a call say; None where nothing speaks against it. `source` is the text of the function's file."""
     heat: Heat | None = None
     trained = False
+    counted = partial(counts, function=function, source=source)
     body = function.body
     while (found := _holding(body, call)) is not None:
         index, statement = found
         for before in body[:index]:
             if isinstance(before, ast.If) and _leaves(before.body) and not before.orelse:
-                heat = _colder(heat, arms.of_rest(before.test))
+                heat = _colder(heat, arms.of_rest(before.test, counted))
         inner = _part(statement, call)
         if isinstance(statement, ast.If):
             said = None
             if inner is statement.body:
                 said = (
-                    arms.of_test(statement.test)
+                    arms.of_test(statement.test, counted=counted)
                     or arms.of_arm(statement.body)
                     or arms.of_first(statement)
                     or arms.of_nothing(statement)

@@ -6,6 +6,7 @@ import ast
 from functools import lru_cache, partial
 
 from syncscope.heat import arms
+from syncscope.heat.counters import counts
 from syncscope.model.fact import Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
@@ -32,15 +33,26 @@ class Asked:
 
 def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     """What a test says of what runs where it holds."""
-    said = arms.of_test(test, partial(_number, frame))
+    said = arms.of_test(test, partial(_number, frame), partial(_counts, frame))
     return said or (Reason.WHEN(ast.unparse(test)) if _is_off(frame, test) else None)
+
+
+def of_rest(frame: Frame, test: ast.expr) -> Heat | None:
+    """What a test says of what stands behind what it ends."""
+    return arms.of_rest(test, partial(_counts, frame))
+
+
+def _counts(frame: Frame, node: ast.expr) -> bool:
+    """Whether an expression counts steps."""
+    scope = frame.function.node if frame.function is not None else frame.module.tree
+    return counts(node, scope, frame.cls.node if frame.cls is not None else None, frame.module.source)
 
 
 def behind(frame: Frame, operand: ast.expr, op: ast.boolop) -> Around:
     """What an operand of `and` or `or` says of those behind it, as the test of an `if` around them would."""
     before, asked = frame.around, named(frame, operand)
     if isinstance(op, ast.Or):
-        return Later(lambda: arms.of_rest(asked) or heat_of(before))
+        return Later(lambda: of_rest(frame, asked) or heat_of(before))
     return Later(lambda: of_test(frame, asked) or heat_of(before))
 
 

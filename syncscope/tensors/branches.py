@@ -7,7 +7,7 @@ import ast
 from syncscope.heat import arms, blocks
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors.asked import named, of_test
+from syncscope.tensors.asked import named, of_rest, of_test
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, Tag, join
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
@@ -81,7 +81,7 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.around = before
         frame.guarded = guarded
     if left_dead and not node.orelse:
-        frame.around = Later(lambda: _of_rest(asked, heat_of(before)))
+        frame.around = Later(lambda: _of_rest(frame, asked, heat_of(before)))
     if not (left_dead or frame.dead):
         if when or otherwise:
             _forget((when, otherwise), start, left, frame.env)
@@ -136,9 +136,9 @@ def _of_last(frame: Frame, node: ast.If) -> Heat | None:
     return blocks.of_last(scope, node, function.name if function is not None else "", module.source)
 
 
-def _of_rest(asked: ast.expr, before: Heat | None) -> Heat | None:
+def _of_rest(frame: Frame, asked: ast.expr, before: Heat | None) -> Heat | None:
     """What is said of what stands behind an `if` that ends its block, and was said so before it."""
-    return (arms.of_rest(asked) or before) if before is None or before.hot else before
+    return (of_rest(frame, asked) or before) if before is None or before.hot else before
 
 
 def _main_guard(test: ast.expr) -> bool:
