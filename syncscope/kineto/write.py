@@ -8,12 +8,12 @@ it, so that reading gives back exactly the trace that was written.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -55,15 +55,15 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     """
     with files.whole(path) as file:
         if os.fspath(path).endswith(".gz"):
-            with gzip.GzipFile("", "wb", 5, file, mtime=0) as packed:
-                _put(trace, packed)
+            # Not gzip.GzipFile: where the disk is full, Python 3.12 and later write their buffer once more when they forget it,
+            # and say on standard error that this failed.
+            packer = zlib.compressobj(5, wbits=zlib.MAX_WBITS | 16)
+            for chunk in chunks(trace):
+                file.write(packer.compress(chunk))
+            file.write(packer.flush())
         else:
-            _put(trace, file)
-
-
-def _put(trace: Trace, file: IO[bytes] | gzip.GzipFile) -> None:
-    for chunk in chunks(trace):
-        file.write(chunk)
+            for chunk in chunks(trace):
+                file.write(chunk)
 
 
 def chunks(trace: Trace) -> Iterator[bytes]:

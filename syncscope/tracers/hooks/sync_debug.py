@@ -115,6 +115,11 @@ class _Filters(list[Any]):
     def __setitem__(self, index: Any, items: Any) -> None:
         super().__setitem__(index, _Filters(items) if isinstance(index, slice) else items)
 
+    def __delitem__(self, index: Any) -> None:
+        """As `warnings.resetwarnings` empties them from Python 3.14 on."""
+        super().__delitem__(index)
+        self[:] = self[:]
+
 
 @functools.cache
 def _showing(original: Callable[[Any], None]) -> Callable[[Any], None]:
