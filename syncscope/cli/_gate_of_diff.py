@@ -9,16 +9,18 @@ from syncscope.cli._gate import syncs, where
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
-    from syncscope.analysis.compare import Comparison
+    from syncscope.analysis.comparison import Comparison
     from syncscope.model.report import Line
 
 SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
+ROOM = 0.1  # of a step: a gate that may miss more than that above its limit judges nothing
 
 
 def broken(found: Comparison, most_slower: float | None, most_new: float | None) -> Iterator[str]:
     """What to print where a limit is broken, with the lines that break it; nothing where all is well.
 
-    `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed;
+    `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed, nor the
+    upper end by more than `ROOM`, from where nobody can judge;
     `most_new` how many syncs of a step may have come, over all lines that have more. What the device's fallbacks read is no
     sync of the user's.
 
@@ -40,7 +42,8 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
             "`syncscope run --active 24` records more",
         )
     low, likely, high = found.change
-    said = f"a step is {100 * likely:.1f} % longer ({100 * low:.1f} to {100 * high:.1f} %)"
+    said = f"a step is {100 * abs(likely):.1f} % {'longer' if likely >= 0 else 'shorter'}"
+    said += f" ({100 * low:.1f} to {100 * high:.1f} %)"
     if likely > most and found.incomparable:
         raise UserError(
             f"{SLOWER} cannot be judged: {said}, and {found.incomparable}", "record both while nothing else runs"
@@ -51,6 +54,13 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
         yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
         if not lines:
             yield "  no line has more syncs: it is other work, of the host or of the device"
+    elif high > most + ROOM:
+        every = f", and every counted step is {found.every_step}" if found.every_step else ""
+        raise UserError(
+            f"{SLOWER} cannot be judged: {said}{every}: that may be over {100 * (most + ROOM):.2g} %, "
+            f"and it may be none, for {found.widest}",
+            "record both on one machine while nothing else runs, with more steps: `syncscope run --active 24`",
+        )
 
 
 def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:

@@ -13,12 +13,12 @@ from syncscope.cli._traces import max_size, newest
 from syncscope.model.durations import in_ms, ms
 
 if TYPE_CHECKING:
-    from syncscope.analysis.compare import Comparison
+    from syncscope.analysis.comparison import Comparison
     from syncscope.model.report import Line, Report
 
 
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
-VAGUE = 1.0  # of a step, from which what a change lies between is not shown
+VAGUE = 1.0  # of a step, from which what a change lies between needs no digits
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
 
 
@@ -32,7 +32,8 @@ CHANGED = 0.03  # part by which the work of two recordings of the same loop does
     "--max-slowdown",
     "most_slower",
     type=Share(),
-    help="Exit 1 when a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%.",
+    help="Exit 1 when a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%. Exit 2 when it "
+    "may be 10 % of a step above that: such steps vary too much to judge.",
 )
 @click.option(
     "--max-new-syncs",
@@ -114,6 +115,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "change": found.change and found.change[1],
         "change_range": found.change and [found.change[0], found.change[2]],
         "within_noise": found.within_noise,
+        "every_step": found.every_step or None,
         "not_comparable": found.incomparable or None,
         "host_pace": found.pace,
         "drift": found.drift,
@@ -188,7 +190,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
     one, other = found.before, found.after
-    apart = ", not comparable" if found.incomparable else ", within noise" if found.within_noise else ""
+    within = ", not surely" if found.every_step else ", within noise"
+    apart = ", not comparable" if found.incomparable else within if found.within_noise else ""
     change = _change(one.step, other.step) + apart
     if bool(one.steps) != bool(other.steps):
         change = ""
@@ -209,6 +212,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     out.print(totals)
     if found.as_recorded:
         out.print(found.as_recorded, style="dim")
+    if found.within_noise and found.every_step:
+        out.print(_every_step(found))
     if found.timed[0] != found.timed[1]:
         which, other_one = ("first", "second") if found.timed[0] else ("second", "first")
         said = f"A step of the {which} is as timed without a recording, for no replay fits it; of the {other_one}, as replayed."
@@ -238,6 +243,15 @@ def show(found: Comparison, before: str, after: str) -> None:
     out.print(lines if rows else "neither waits for the device")
     out.print()
     out.print(sentence(found))
+
+
+def _every_step(found: Comparison) -> str:
+    """That no step of one is as long as any of the other, where that is not enough to be sure."""
+    one, other = ([t / 1e6 for t in lengths] for lengths in found.lengths)
+    return (
+        f"Every counted step of the second is {found.every_step}, {min(other):.1f} to {max(other):.1f} ms beside "
+        f"{min(one):.1f} to {max(one):.1f}; that is not sure yet, for {found.widest}."
+    )
 
 
 def sentence(found: Comparison) -> str:
@@ -336,9 +350,11 @@ def _number(value: float | None, unit: float) -> str:
 
 
 def _between(found: Comparison) -> str:
-    """What the change lies between; "" where that may be anything."""
-    if found.change is None or found.change[2] - found.change[0] > VAGUE:
+    """What the change lies between; "" where nobody knows."""
+    if found.change is None:
         return ""
+    if found.change[2] - found.change[0] > VAGUE:
+        return f"{100 * found.change[0]:+.0f} to {100 * found.change[2]:+.0f} %"
     return f"{100 * found.change[0]:+.1f} to {100 * found.change[2]:+.1f} %"
 
 

@@ -11,7 +11,7 @@ from syncscope import kineto
 from syncscope.cli.diff import command
 from syncscope.errors import UserError
 from syncscope.model.source import Place
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Flag, Kind, Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
@@ -204,13 +204,45 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     assert gated(tmp_path, unmarked, slow, "--max-slowdown", "5%")[0] == 2
 
 
-def test_within_noise_no_gate_fails(tmp_path):
-    """Steps of 5 to 15 ms, and of 7 to 17: the lower end of what they are longer by is below 0."""
+def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
+    """Steps of 5 to 15 ms, and of 7 to 17: the lower end of what they are longer by is below 0, the upper far above 1 %."""
     uneven = [[("launch", 0, (5 + n * 7 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
     longer = [[("launch", 0, (7 + n * 5 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
     before, after = Device().run(uneven)[0], Device().run(longer)[0]
-    assert gated(tmp_path, before, after, "--max-slowdown", "1%") == (0, "")
+    code, told = gated(tmp_path, before, after, "--max-slowdown", "1%")
+    assert code == 2
+    assert re.search(r"cannot be judged: .* may be over 11 %.* recording's steps is known to \d+% only$", told), told
     _, said = compared(tmp_path, before, after)
     assert re.search(
         r"\+\d+\.\d%, within noise give or take, ms \(95 %\) [\d.]+ [\d.]+ -\d+\.\d to \+\d+\.\d %", said
     ), said
+
+
+def test_steps_that_vary_a_little_pass_a_gate(tmp_path):
+    """By 2 % of a step, without being longer: that is no reason not to judge."""
+    steps = [[("launch", 0, 10_000_000 + n * 7 % 11 * 20_000), ("read", 57, 0)] for n in range(9)]
+    others = [[("launch", 0, 10_000_000 + n * 5 % 11 * 20_000), ("read", 57, 0)] for n in range(9)]
+    assert gated(tmp_path, Device().run(steps)[0], Device().run(others)[0], "--max-slowdown", "5%") == (0, "")
+
+
+def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_another(tmp_path):
+    """Calls of the driver take 0.4 times as long, and each step is longer all the same."""
+    steps = [[("launch", 0, 10_000_000), ("read", 57, 0)] for _ in range(12)]
+    longer = [[("launch", 0, 13_000_000), ("read", 57, 0)] for _ in range(12)]
+    before, after = Device().run(steps)[0], Device().run(longer)[0]
+    before, after = (
+        Trace.of(
+            replace(e, duration=length) if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING else e for e in trace
+        )
+        for trace, length in ((before, 10_000), (after, 4_000))
+    )
+    _, said = compared(tmp_path, before, after)
+    assert "within noise" not in said
+    assert "not surely" in said
+    assert re.search(
+        r"Every counted step of the second is longer, 13\.\d to 13\.\d ms beside 10\.\d to 10\.\d", said
+    ), said
+    code, told = gated(tmp_path, before, after, "--max-slowdown", "5%")
+    assert code == 2
+    assert "every counted step is longer" in told
+    assert "times as long in the second, so the machine was not as fast in both" in told

@@ -12,7 +12,7 @@ export function comparison(model) {
   const box = section("comparison", "Before and after", `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
   const signed = part => `${part < 0 ? "−" : "+"}${percent(Math.abs(part))}`;
   const between = found.change_range && found.change_range[1] - found.change_range[0] <= 1 ? found.change_range.map(signed).join(" to ") : "";
-  const verdict = found.not_comparable ? ", not comparable" : found.within_noise ? ", within noise" : "";
+  const verdict = found.not_comparable ? ", not comparable" : found.within_noise ? found.every_step ? `, every counted step ${found.every_step}, yet not surely` : ", within noise" : "";
   const rows = [["step", "step_ms", msTime], ["give or take (95 %)", null, null], ["device busy", "device_busy", percent], ["syncs a step", "reads_per_step", three], ["host blocked, a step", "blocked_ms", msTime], ["steps", "steps", String]]
     .map(([name, key, words]) => key ? {name, a: words(before[key]), b: words(after[key]), change: key === "steps" || !before[key] ? "" : `${after[key] >= before[key] ? "+" : "−"}${percent(Math.abs(after[key] - before[key]) / before[key])}${key === "step_ms" ? verdict : ""}`} : found.spread_ms && {name, a: msTime(found.spread_ms[0]), b: msTime(found.spread_ms[1]), change: between}).filter(Boolean);
   const work = [["device work, a step", found.device_work_ms, msTime], ["pieces of it", found.device_work_pieces, three], ["launches", found.launches, three]].filter(([, pair]) => pair).map(([name, [a, b], words]) => ({name, a: words(a), b: words(b), change: ""}));

@@ -1,0 +1,178 @@
+"""What is known of two recordings of one loop side by side: how far apart their steps are, and what equal ones may be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from syncscope.analysis.experience import BUSY
+from syncscope.analysis.fidelity import came_true
+from syncscope.analysis.steps import counted_time
+from syncscope.model.report import Line, Report
+from syncscope.model.source import Place
+
+SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
+FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
+FEWEST = 4  # steps of either, which by chance are all longer in one of seventy
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A line before and after; None where it is not."""
+
+    before: Line | None
+    after: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed from one recording to another. Times are ns per step.
+
+    Their steps are those without a recording where both runs were also timed so, else those that were recorded.
+
+    `spread` is half the 95 % interval of the step of either, by the spread of its steps; None with too few of them.
+    `drift` is how far apart their recorded steps and the others of the same runs are on the change, in parts of a step.
+    `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
+    `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
+    relative; None where no read went, the first cannot be replayed, or what runs over all rows then may be anything
+    (`unforeseen`), or where reads may only stand in a file of another name (`renamed`). `work` is how long the device works in
+    a step, `pieces` on how many kernels, copies and fills, `calls` how many of them the host launches: in the first, without
+    the reads of the prediction, and in the second. What differs there is what else was changed, which no replay can know.
+    """
+
+    before: Report
+    after: Report
+    gone: tuple[Line, ...]
+    new: tuple[Line, ...]
+    changed: tuple[Change, ...]
+    same: tuple[Change, ...]
+    predicted: float | None
+    error: float | None
+    predicted_range: tuple[float, float] | None = None
+    work: tuple[float, float] = (0.0, 0.0)
+    pieces: tuple[float, float] = (0.0, 0.0)
+    calls: tuple[float, float] = (0.0, 0.0)
+    spread: tuple[float, float] | None = None
+    refusal: str = ""  # why the first recording has no prices
+    vague: str = ""  # why what a replay gives without these reads is too wide to be measured against
+    pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
+    drift: float = 0.0  # of a step
+    unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
+    renamed: tuple[Place, Place] | None = (
+        None  # a read in a file of the first alone, and such a one in a file of the second alone
+    )
+    devices: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # the names of those of either
+    strangers: bool = False  # no kernel and no line that waits is in both
+    timed: tuple[bool, bool] = (
+        False,
+        False,
+    )  # whether the step of either is as timed without a recording, for no replay fits
+    as_recorded: str = ""  # why a step is another here than in the report of one of them
+
+    @property
+    def of_others(self) -> str:
+        """Why what differs is no change of one program: other devices, or other programs; "" where it may be one."""
+        one, other = self.devices
+        if one and other and set(one) != set(other):
+            named = f"{' and '.join(one)} and {' and '.join(other)}"
+            return f"two different machines, {named}: what differs is no change of the program alone"
+        if self.strangers:
+            return "no kernel and no line that waits is in both, so they seem to be of two programs"
+        return ""
+
+    @property
+    def noise(self) -> float | None:
+        """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, by a machine that got faster
+        or slower within a run (`drift`), and by a host that is not as fast, which steps feel up to `FELT` times as much as the
+        calls by which it is known."""
+        if self._noise is None or self.after.step is None:
+            return None
+        return self._noise * self.after.step
+
+    @property
+    def _noise(self) -> float | None:
+        """The same as a part of a step, alike whichever of both is the first."""
+        if (spreads := self._spreads) is None:
+            return None
+        return math.hypot(*spreads, self.drift, FELT * math.log(self.pace))
+
+    @property
+    def _spreads(self) -> tuple[float, float] | None:
+        """The spread of either, as a part of its own step."""
+        if self.spread is None or not self.before.step or not self.after.step:
+            return None
+        return self.spread[0] / self.before.step, self.spread[1] / self.after.step
+
+    @property
+    def _apart(self) -> float:
+        """How far apart the two steps are, as a part of a step; the same whichever is the first."""
+        return abs(math.log(self.after.step / self.before.step)) if self.after.step and self.before.step else 0.0
+
+    @property
+    def change(self) -> tuple[float, float, float] | None:
+        """By what part of the first step the second is longer: at least, likely, and at most; None where nobody knows."""
+        if self._noise is None or not self.after.step or not self.before.step:
+            return None
+        apart = math.log(self.after.step / self.before.step)
+        return math.expm1(apart - self._noise), math.expm1(apart), math.expm1(apart + self._noise)
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether the two steps may be the same; None where nobody knows."""
+        return None if self._noise is None else self._apart <= self._noise
+
+    @property
+    def every_step(self) -> str:
+        """What every counted step of the second recording is, beside every one of the first: "longer" or "shorter"; "" where
+        neither, and where fewer than four of either make that chance."""
+        one, other = self.lengths
+        if min(len(one), len(other)) < FEWEST:
+            return ""
+        return "longer" if min(other) > max(one) else "shorter" if max(other) < min(one) else ""
+
+    @property
+    def lengths(self) -> tuple[list[float], list[float]]:
+        """How long each counted step of either was recorded to take, ns."""
+        one, other = (
+            [t for t in counted_time(report.steps)[-1] if t is not None] if report.steps else []
+            for report in (self.before, self.after)
+        )
+        return one, other
+
+    @property
+    def widest(self) -> str:
+        """What makes `noise` as wide as it is, in words: the most of what goes into it."""
+        spreads = self._spreads or (0.0, 0.0)
+        felt = abs(FELT * math.log(self.pace))
+        if felt > max(*spreads, self.drift):
+            return f"the host's calls took {self.pace:.2f} times as long in the second, so the machine was not as fast in both"
+        if self.drift > max(spreads):
+            return "the machine got faster or slower within a run"
+        which = spreads.index(max(spreads))
+        return f"the middle of the {('first', 'second')[which]} recording's steps is known to {spreads[which]:.0%} only"
+
+    @property
+    def incomparable(self) -> str:
+        """Why two steps that are further apart than the spread of either tell nothing of what was changed: the machine was
+        another in both; "" where it is not so."""
+        if not self.within_noise or self._spreads is None or self._apart <= math.hypot(*self._spreads):
+            return ""
+        others = [float(one.trace.meta.get("others") or 0.0) if one.trace else 0.0 for one in (self.before, self.after)]
+        if max(others) > BUSY:
+            return (
+                f"other programs had the processors, which are the device, for {others[0]:.0%} of its time in the first and "
+                f"{others[1]:.0%} in the second"
+            )
+        return "the machine was not as fast in both"
+
+    @property
+    def came_true(self) -> bool | None:
+        """Whether the measured step lies in what was predicted; None without a prediction, or where that is too vague to tell.
+
+        Give or take the noise, and what is worth nothing anyway.
+        """
+        if self.predicted_range is None or self.predicted is None or self.after.step is None:
+            return None
+        step = self.after.step
+        give = max(self.noise or 0.0, SLIGHT * step)
+        return came_true(self.predicted, self.predicted_range, (step - give, step + give), self.before.step or math.inf)
