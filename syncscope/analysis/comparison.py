@@ -131,12 +131,9 @@ class Comparison:
         return "longer" if min(other) > max(one) else "shorter" if max(other) < min(one) else ""
 
     @property
-    def lengths(self) -> tuple[list[float], list[float]]:
+    def lengths(self) -> tuple[list[int], list[int]]:
         """How long each counted step of either was recorded to take, ns."""
-        one, other = (
-            [t for t in counted_time(report.steps)[-1] if t is not None] if report.steps else []
-            for report in (self.before, self.after)
-        )
+        one, other = (counted_time(report.steps)[-1] if report.steps else [] for report in (self.before, self.after))
         return one, other
 
     @property
