@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from syncscope import discover, exporters
+from syncscope import discover, exporters, files
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 ALIASES = {"text": "terminal"}
@@ -52,3 +53,35 @@ def named(name: str, has: set[str], own: Sequence[str] = ()) -> tuple[ModuleType
 def ends(output: str | None, suffix: str) -> bool:
     """Whether a name ends so; a format that is a folder has no suffix."""
     return bool(suffix) and (output or "").endswith(suffix)
+
+
+PLAIN = ["terminal", "json", "html"]  # formats of a command that compares or joins recordings
+
+
+def plain(name: str | None, output: str | None) -> str:
+    """Which of `PLAIN` is wanted: by its name, else by the ending of the output, else the terminal.
+
+    Raises:
+        UserError: the output does not say which, or the format cannot go there.
+    """
+    if name is None and output is not None:
+        name = next((known for known in ("json", "html") if ends(output, f".{known}")), None)
+        if name is None:
+            said = f"{output} does not say which format is wanted, of those that there are here"
+            raise UserError(said, "end it with .html, a page, or .json, for programs; or add --format")
+    if name == "html" and output is None:
+        raise UserError("--format html needs a place to write to", "add -o and the name of a file")
+    if name == "terminal" and output is not None:
+        raise UserError(
+            f"--format terminal is printed, and not written to {output}", "leave out one of both, or use > FILE"
+        )
+    return name or "terminal"
+
+
+def written(text: str, output: str | None) -> None:
+    """Print it, or write it there, and say so."""
+    if output is None:
+        echo(text)
+        return
+    files.write(output, f"{text}\n".encode())
+    echo(f"wrote {output}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli import _formats
 from syncscope.cli._console import echo
 from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size, newest
@@ -26,8 +27,13 @@ CHANGED = 0.03  # part by which the work of two recordings of the same loop does
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @max_size
-@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option("-o", "--output", metavar="OUT.html", help="Write the page of AFTER there, with both side by side.")
+@click.option("--format", "format_", type=click.Choice(_formats.PLAIN), help="terminal, if nothing else is said.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write the page of AFTER there, with both; JSON where it ends with .json.",
+)
 @click.option(
     "--max-slowdown",
     "most_slower",
@@ -46,7 +52,7 @@ def command(
     before: str,
     after: str,
     most: int,
-    format_: str,
+    format_: str | None,
     output: str | None,
     most_slower: float | None,
     most_new: float | None,
@@ -69,12 +75,13 @@ def command(
     from syncscope.analysis.compare import compare
     from syncscope.cli import _gate_of_diff
 
+    format_ = _formats.plain(format_, output)
     before, after = newest(before), newest(after)
     found = compare(kineto.read(before, most), kineto.read(after, most))
-    if output is not None:
+    if format_ == "html" and output is not None:
         keep(found, before, after, most, output)
     elif format_ == "json":
-        echo(json.dumps(as_object(found), indent=2))
+        _formats.written(json.dumps(as_object(found), indent=2), output)
     else:
         show(found, before, after)
     if unlike(found):

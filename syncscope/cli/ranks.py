@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli import _formats
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
 from syncscope.cli._traces import max_size, no_trace, traces
@@ -32,14 +33,14 @@ SHOWN = 12  # ranks and collectives in a table
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
 @max_size
-@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("--format", "format_", type=click.Choice(_formats.PLAIN), help="terminal, if nothing else is said.")
 @click.option(
     "-o",
     "--output",
-    metavar="OUT.html",
-    help="Write a page there: heat maps of steps by ranks, and who waited for whom.",
+    metavar="OUT",
+    help="Write a page there: heat maps of steps by ranks, and who waited for whom; JSON where it ends with .json.",
 )
-def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str, output: str | None) -> int:
+def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str | None, output: str | None) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
     FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
@@ -51,6 +52,7 @@ def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str
     syncscope ranks traces/ -o job.html           a page, with heat maps of steps by ranks
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     """
+    format_ = _formats.plain(format_, output)
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
 
@@ -72,7 +74,7 @@ def show_job(
     output: str | None = None,
     heading: str = "",
 ) -> int:
-    """Print what these traces say as one job, of each at most so many bytes, unpacked; the exit code.
+    """Print what these traces say as one job, of each at most so many bytes, unpacked, or write it; the exit code.
 
     Raises:
         UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
@@ -114,10 +116,11 @@ def _told(
     from syncscope.cli._console import complain
 
     found = job(ranks)
-    if output is not None:
+    if format_ == "html" and output is not None:
         keep(found, ranks, name, output)
     elif format_ == "json":
-        echo(json.dumps({"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
+        told = {"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}
+        _formats.written(json.dumps(told, indent=2), output)
     else:
         if heading:
             echo(heading)

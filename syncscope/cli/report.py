@@ -219,7 +219,7 @@ def _job(paths: list[str], ranks: int, most: int, output: str | None) -> int | N
 
     heading = f"{ranks} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n"
     try:
-        return show_job(paths, most, output=output, heading=heading)
+        return show_job(paths, most, format_="html" if output else "terminal", output=output, heading=heading)
     except NotOneJobError as error:
         echo(f"each alone, for {error.message}\n", err=True)
         return None

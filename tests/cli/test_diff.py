@@ -247,3 +247,25 @@ def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_an
     assert code == 2
     assert "every counted step is longer" in told
     assert "times as long in the second, so the machine was not as fast in both" in told
+
+
+def test_the_ending_of_the_output_says_the_format_of_a_diff(tmp_path):
+    """As that of `report`: a program that asks for JSON gets no page."""
+    pair = recorded(tmp_path)
+
+    def into(name, *more):
+        return CliRunner().invoke(command, [*pair, "-o", str(tmp_path / name), *more], standalone_mode=False)
+
+    assert into("x.json").exception is None
+    assert json.loads((tmp_path / "x.json").read_bytes())["gone"]
+    assert into("x.html").exception is None
+    assert (tmp_path / "x.html").read_bytes().startswith(b"<!doctype html>")
+    assert into("x.txt", "--format", "json").exception is None
+    assert json.loads((tmp_path / "x.txt").read_bytes())["gone"]
+    assert into("y.json", "--format", "html").exception is None
+    assert (tmp_path / "y.json").read_bytes().startswith(b"<!doctype html>")
+    refused = into("x.md").exception
+    assert isinstance(refused, UserError)
+    assert "x.md does not say which format is wanted" in refused.message
+    assert ".json" in refused.hint
+    assert not (tmp_path / "x.md").exists()

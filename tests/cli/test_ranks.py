@@ -122,3 +122,17 @@ def test_what_a_rank_is_blocked_for_is_of_a_step_as_in_its_own_report(folder):
     assert rank["blocked"] / 1e6 == pytest.approx(sum(line["blocked_ms"] for line in told["lines"]))
     assert rank["blocked"] / 1e6 < told["step_ms"]
     assert rank["symptom"] <= rank["blocked"]
+
+
+def test_the_ending_of_the_output_says_the_format_of_a_job(folder):
+    ranks(folder / "job")
+    assert run("job", "-o", "x.json").return_value == 0
+    assert len(json.loads((folder / "x.json").read_bytes())["ranks"]) == 2
+    assert run("job", "-o", "y.txt", "--format", "json").return_value == 0
+    assert len(json.loads((folder / "y.txt").read_bytes())["ranks"]) == 2
+    assert run("job", "-o", "x.html").return_value == 0
+    assert (folder / "x.html").read_bytes().startswith(b"<!doctype html>")
+    refused = run("job", "-o", "x.md").exception
+    assert isinstance(refused, UserError)
+    assert "x.md does not say which format is wanted" in refused.message
+    assert not (folder / "x.md").exists()
