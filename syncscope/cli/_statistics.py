@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def statistics(linted: Linted) -> str:
     """A count for each rule, by confidence, and how many have a fix; what each rewrite did, and its time; then their share."""
     told = by_fix(Counter(map(best, (finding for _, finding in linted.presented))))
-    return f"{by_rule(linted)}{by_rewrite(linted)}" + (f"\n{told}\n" if linted.presented else "")
+    return f"{by_rule(linted)}{by_rewrite(linted)}{by_comment(linted)}" + (f"\n{told}\n" if linted.presented else "")
 
 
 def best(finding: Finding) -> Safety | None:
@@ -49,6 +49,13 @@ def by_rewrite(linted: Linted) -> str:
         safe, unsafe, suggest = counts
         lines.append(f"{count:>6} {safe:>6} {unsafe:>6} {suggest:>7} {seconds * 1000:>7.1f}  {name}")
     return "".join(line + "\n" for line in lines)
+
+
+def by_comment(linted: Linted) -> str:
+    """Where a comment lets a finding stand, and of which rule."""
+    silenced = sorted({(f.place.path, f.place.line, f.rule) for one in linted.done for f in one.checked.silenced})
+    lines = [f"{path}:{line}: {rule}" for path, line, rule in silenced]
+    return "\nallowed by comments:\n" + "".join(line + "\n" for line in lines) if lines else ""
 
 
 def by_rule(linted: Linted) -> str:

@@ -24,6 +24,7 @@ class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
     `also` are those that wait in a step, too, and that nobody gains by reading more of than a line.
+    `silenced` are those that a comment lets stand.
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
     why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took;
     `failed`, which rules of the user's own raised what, and at which line of this file.
@@ -35,5 +36,6 @@ class Checked:
     hidden: Hidden = Hidden()
     relied: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    silenced: tuple[Finding, ...] = ()
     asked: dict[str, tuple[int, float]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

@@ -202,6 +202,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         findings=tuple(findings),
         also=tuple(also),
         hidden=hidden,
+        silenced=tuple(silent),
         asked=dict(ASKED),
         failed=dict(own_rules.FAILED),
     )

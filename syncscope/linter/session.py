@@ -216,7 +216,7 @@ class Linted:
         reasons = [
             (hidden.cold, "in cold code (--all)"),
             (hidden.unsure, "less sure (--min-confidence low)"),
-            (hidden.allowed, "allowed by comments"),
+            (hidden.allowed, "allowed by comments (--statistics lists them)"),
             (self.known, "known to the baseline"),
             (self.without_fix, "without a fix"),
         ]

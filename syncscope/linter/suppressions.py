@@ -2,7 +2,8 @@
 
 A comment at the end of a line speaks of the logical line that it belongs to (a statement over all its lines, the head of a
 compound one); on a line of its own, of the next.
-`# noqa` silences all rules, `# noqa: item-read` one; both as other linters read them. Unused `allow` comments are reported.
+`# noqa: item-read` silences one rule; `# noqa` all of them, but only where it begins the comment or stands behind words for
+other tools: prose that ends in one is meant for them. Unused `allow` comments are reported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from syncscope.model.source import Span
 
 ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
 NOQA = re.compile(r"#\s*noqa(?P<rules>[ \t]*:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
+FOR_TOOLS = re.compile(  # what may stand before a bare `noqa` in its comment
+    r"(#\s*(type:|noqa|pylint:|pragma:|pyright:|mypy:|ruff:|fmt:|isort:|nosec|syncscope:)[^#]*)*", re.IGNORECASE
+)
 WRITTEN = re.compile(rb"\S")
 HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")
@@ -62,6 +66,8 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
             for match in pattern.finditer(text):
                 start += len(text[before : match.start()].encode())
                 before = match.start()
+                if not ours and not match["rules"] and not FOR_TOOLS.fullmatch(text, 0, before):
+                    continue
                 end = start + len(match[0].rstrip().encode())
                 first, last = lines[number] if number < len(lines) else (line, line)
                 found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours))

@@ -37,11 +37,24 @@ def test_a_comment_lets_a_finding_stand(door, comment):
 
 @pytest.mark.parametrize(
     "comment",
-    ["# syncscope: allow[nonzero]", "# noqa: E501", "# synscope: allow", "# noqa:E501", "# NoQA : E501", "# nonoqa"],
+    [
+        "# syncscope: allow[nonzero]",
+        "# noqa: E501",
+        "# synscope: allow",
+        "# noqa:E501",
+        "# NoQA : E501",
+        "# nonoqa",
+        "# against cancellation  # NoQA",
+    ],
 )
 def test_a_comment_about_something_else_does_not(door, comment):
     door.write("train.py", commented(comment))
     assert ("train.py", 11, "host-read") in door("lint").lines
+
+
+def test_statistics_list_what_comments_let_stand(door):
+    door.write("train.py", commented("# noqa"))
+    assert "allowed by comments:\ntrain.py:11: host-read\n" in door("lint", "--statistics").out
 
 
 def test_words_in_a_string_are_no_comment(door):
