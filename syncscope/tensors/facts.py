@@ -31,6 +31,7 @@ class Tag(StrEnum):
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
+    EMPTY = "empty"  # a tensor that is made with no elements: there is nothing to copy
     PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 

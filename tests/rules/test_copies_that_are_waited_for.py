@@ -104,3 +104,23 @@ def test_what_is_filled_with_numbers_is_made_on_the_device(write: str, said: str
     )
     (found,) = findings(code, "blocking-upload")
     assert said in found.message
+
+
+EMPTY = (
+    "torch.Tensor()", "torch.Tensor([])", "torch.tensor([])", "torch.empty(0)", "torch.zeros(0, 3)", "torch.zeros((0, 3))",
+    "torch.ones(size=(0,))", "torch.full((2, 0), 1.0)", "torch.LongTensor()", "torch.arange(0)", "torch.empty(0).long()",
+)  # fmt: skip
+FULL = "torch.Tensor([0])", "torch.tensor([0])", "torch.zeros(3)", "torch.full((2,), 0.0)", "torch.arange(0, 3)"
+
+
+@pytest.mark.parametrize("made", [*EMPTY, *FULL])
+def test_a_tensor_with_no_elements_is_copied_by_nobody(made: str) -> None:
+    at_once = f"def f(x: torch.Tensor):\n    return torch.cat((x, {made}.to(x.device)))\n"
+    named = f"def f(x: torch.Tensor):\n    y = {made}\n    y = y.to(x.device)\n    return torch.cat((x, y))\n"
+    for code in (at_once, named):
+        assert bool(findings(HEAD + code, "created-on-host", "blocking-upload")) == (made in FULL)
+
+
+def test_what_is_empty_on_one_path_only_is_copied() -> None:
+    code = "def f(x: torch.Tensor, n: int):\n    y = torch.zeros(n) if n else torch.zeros(0)\n    return x + y.to(x.device)\n"
+    assert findings(HEAD + code, "created-on-host", "blocking-upload")

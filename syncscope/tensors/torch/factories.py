@@ -65,7 +65,30 @@ def factory(call: Call) -> Fact:
             fact = call.given(position, name)
             if fact.kind is TENSOR:
                 call.emit(Op.SCALAR_SLOT, call.node_of(position, name), fact)
-    return tensor(_dtype(call), device, 3, call.node, None, DYNAMIC if sized else ANY_SHAPE, _ndim(call))
+    made = tensor(_dtype(call), device, 3, call.node, None, DYNAMIC if sized else ANY_SHAPE, _ndim(call))
+    made.ref = Tag.EMPTY if _without_elements(call) else None
+    return made
+
+
+def _without_elements(call: Call) -> bool:
+    """Whether a size that is written out has a 0 in it, or there is none: `torch.zeros(0, 3)`, `torch.Tensor()`."""
+    word, nodes = call.word, list(call.nodes)
+    if call.starred:
+        return False
+    if word.endswith("Tensor"):
+        return not call.node.keywords and (not nodes or _empty(nodes[0]) or any(map(_zero, nodes)))
+    if word in ("arange", "eye", "randperm"):
+        return len(nodes) == 1 and _zero(nodes[0])
+    size = next((k.value for k in call.node.keywords if k.arg == "size"), None)
+    if size is None and word in (*_SIZED, "full"):
+        size = nodes[0] if nodes else None
+        if word != "full" and any(map(_zero, nodes)):
+            return True
+    return isinstance(size, (ast.Tuple, ast.List)) and any(map(_zero, size.elts))
+
+
+def _zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and isinstance(node.value, int)
 
 
 def _filled_with(call: Call) -> None:
@@ -108,7 +131,9 @@ def _of_values(call: Call) -> Fact:
     if first.kind is SEQUENCE and ndim is None and isinstance(call.first_node, ast.List):
         ndim = _depth(call.first_node)
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
-    return tensor(dtype, device, 3, call.node, held, shape, ndim)
+    made = tensor(dtype, device, 3, call.node, held, shape, ndim)
+    made.ref = Tag.EMPTY if _empty(call.first_node) else None
+    return made
 
 
 def _depth(node: ast.expr) -> int | None:

@@ -101,6 +101,8 @@ def _is_dtype(fact: Fact) -> bool:
 
 def _copied(call: Call, target: Device | None, beside: bool) -> None:
     owner, at = call.receiver, call.at
+    if _has_no_elements(owner):
+        return
     lost = owner.device is SOMEWHERE and not beside
     of_batch = _of_a_batch(owner)
     if target is HOST:
@@ -119,6 +121,18 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
+
+
+def _has_no_elements(fact: Fact | None) -> bool:
+    """Whether a tensor was made with none, and perhaps converted or shaped: nothing is copied, and nobody waits."""
+    while fact is not None and fact.kind is TENSOR:
+        if fact.ref is Tag.EMPTY:
+            return True
+        said = fact.provenance
+        if not (isinstance(said, ast.Call) and name_of(said.func) in CONVERTING | SHAPING):
+            return False
+        fact = fact.source
+    return False
 
 
 def _place_named(call: Call) -> bool:
