@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import prod
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -10,6 +11,11 @@ from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.project.syntax import each_of
+
+MANY = (
+    2**20
+)  # values, from which on bincount is faster: it counts within a block first, and index_add_ adds each by itself
 
 EXAMPLES = (
     Example(
@@ -55,6 +61,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     size = op.argument(1, "minlength")
     if size is None or op.argument(0, "weights") is not None or not function.pure(op.base) or not function.pure(size):
         return None
+    if _many(function, op.base):
+        return None
     draft = Draft(function)
     values = draft.named(op.base, "values")
     converted = seen(function, op.base, "{x}.long()", "{x}.to(torch.long)")
@@ -69,5 +77,17 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "count in as many bins as were asked for",
         Safety.UNSAFE,
-        "a value as large as minlength is an error, no further bin, and values must be int64",
+        "a value as large as minlength is no further bin but an assertion on the device, after which CUDA can only be started "
+        "anew; values must be int64; for few values: from about a million on it takes several times as long as bincount",
     )
+
+
+def _many(function: Function, values: ast.expr) -> bool:
+    """Whether values are known to be so many that ones which are added up one by one cost more than the wait."""
+    made = function.value(values)
+    if not isinstance(made, ast.Call):
+        return False
+    size = next((k.value for k in made.keywords if k.arg == "size"), made.args[-1] if made.args else None)
+    numbers = [function.constant(each) for each in each_of(size)] if size is not None else []
+    counts = [each for each in numbers if isinstance(each, int)]
+    return len(counts) == len(numbers) and prod(counts) >= MANY
