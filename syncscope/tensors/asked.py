@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from syncscope.heat import arms
 from syncscope.heat.counters import counts
-from syncscope.model.fact import Fact
+from syncscope.model.fact import Device, Fact, Value
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, Module
@@ -34,6 +34,8 @@ class Asked:
 def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     """What a test says of what runs where it holds."""
     said = arms.of_test(test, partial(_number, frame), partial(_counts, frame))
+    if said is not None and said.reason is Reason.WHEN_MOVED and _is_made_each_time(frame, test):
+        return None
     return said or (Reason.WHEN(ast.unparse(test)) if _is_off(frame, test) else None)
 
 
@@ -46,6 +48,18 @@ def _counts(frame: Frame, node: ast.expr) -> bool:
     """Whether an expression counts steps."""
     scope = frame.function.node if frame.function is not None else frame.module.tree
     return counts(node, scope, frame.cls.node if frame.cls is not None else None, frame.module.source)
+
+
+def _is_made_each_time(frame: Frame, test: ast.expr) -> bool:
+    """Whether a test of two devices asks for what this function makes on the host, which is moved whenever it runs."""
+    for each in walk(test):
+        if isinstance(each, ast.Attribute) and each.attr == "device" and isinstance(each.value, ast.Name):
+            name = each.value.id
+            fact = frame.env.get(name)
+            given = frame.function is None or name in frame.function.names
+            if fact is not None and fact.kind is Value.TENSOR and fact.device is Device.HOST and not given:
+                return True
+    return False
 
 
 def behind(frame: Frame, operand: ast.expr, op: ast.boolop) -> Around:

@@ -2,6 +2,8 @@
 
 from heat.hot_lines import heat
 
+from syncscope.tensors.interpret import sites
+
 SOURCE = b"""
 import torch
 from elsewhere import singleton
@@ -66,3 +68,22 @@ def test_each_line_is_as_it_is_marked() -> None:
     lines = enumerate(SOURCE.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(SOURCE, "expert.py") == marks
+
+
+def test_what_is_made_on_the_host_in_each_call_is_moved_in_each() -> None:
+    code = b"""
+import torch
+
+class Focal(torch.nn.Module):
+    def forward(self, x: torch.Tensor, given: torch.Tensor):
+        weight = torch.ones(4)
+        if weight.device != x.device:
+            weight = weight.to(x.device)
+        if given.device != x.device:
+            given = given.to(x.device)
+        return x * weight * given
+"""
+    found = sites(code, "focal.py")
+    assert [(site.place.line, site.whole) for site in found if site.confidence > 1 or site.place.line == 8] == [
+        (8, True)
+    ]

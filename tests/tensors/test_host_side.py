@@ -78,6 +78,12 @@ CASES = {
             def forward(self, x: torch.Tensor):
                 return x * self.sizes.to(x.device)
     """,
+    "what torch.tensor is given is no tensor of the device, where it may be a number": """
+        def logged(loss: torch.Tensor, more: bool, found: int):
+            extra = loss.mean() if more else 0.0
+            extra = torch.tensor(extra).unsqueeze(0).to(loss.device)  # waits: to_device
+            return torch.stack([extra, torch.tensor(loss.detach()).to(loss.device)])
+    """,
     "a type that is the device's where there is one": """
         Floats = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
         Other = torch.cuda.LongTensor if torch.cuda.is_available() else torch.Tensor

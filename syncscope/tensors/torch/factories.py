@@ -106,8 +106,8 @@ def _of_values(call: Call) -> Fact:
     held = holds_tensor(first)
     given = call.device_given is not None
     device = call.where_made(HOST)
-    if not given and first.kind is TENSOR and first.confidence >= 2:
-        device = first.device
+    if not given and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
+        device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
     elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
         device = SOMEWHERE
     dtype = call.dtype_given()
