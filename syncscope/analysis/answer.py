@@ -4,7 +4,7 @@
 | --- | --- |
 | *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it |
 | *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
-| *try* | anything between, and all that would be *fix* where others have the device: to measure it settles it |
+| *try* | anything between, and all that would be *fix* where others have the device, or one rank waits for others |
 | *unknown* | no figure: the recording says nothing of it |
 """
 
@@ -32,6 +32,7 @@ SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
 FAR = 0.4  # of a step: so much less is saved where each number's place is taken by some launches. There 2 of 5 saved nothing
 MUCH = 0.2  # on a busy processor, too, is worth a change: of 138 recordings there all gained whose rewrite adds no work
+EXCHANGED = 0.1  # of a step, with other ranks: what one rank saves may be waited for them instead
 OFTEN = 0.5  # of what passes at once save besides the waits, that which fixes by hand were seen to save, in the median
 
 
@@ -271,6 +272,23 @@ def beside_others(found: Answer, others: float) -> Answer:
         "them, too, and a step may become longer; measure it"
     )
     return replace(found, decision=Decision.TRY, why=why)
+
+
+def of_one_rank(report: Report) -> Report:
+    """The report with no `fix` where its recording is of one rank, which spends much of a step with others: what it saves it
+    may wait for them instead, as only all recordings together tell."""
+    part = report.exchanged or 0.0
+    if part < EXCHANGED:
+        return report
+    why = f"{part:.0%} of a step is exchange with other ranks, or waiting for them: `syncscope ranks` says what the job gains"
+
+    def of(found: Answer | None) -> Answer | None:
+        if found is None or found.decision is not Decision.FIX:
+            return found
+        return replace(found, decision=Decision.TRY, why=why)
+
+    lines = tuple(replace(line, answer=of(line.answer)) for line in report.lines)
+    return replace(report, answer=of(report.answer), of_waits=of(report.of_waits), lines=lines)
 
 
 def _not_left(found: Answer, waits: float) -> Answer:

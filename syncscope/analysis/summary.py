@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.answer import clears, without_figure
+from syncscope.analysis.answer import clears, of_one_rank, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
@@ -149,7 +149,7 @@ def summarize(
         if report.uses is not None:
             words = led_into(report.uses.words, found_ifs, report.saving_step or report.uses.step)
             report = replace(report, uses=replace(report.uses, words=words))
-    report = _sorted(report)
+    report = _sorted(of_one_rank(report))
     return replace(report, verdict=verdict(report))
 
 

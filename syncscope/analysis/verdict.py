@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from syncscope.analysis.answer import EXCHANGED
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
@@ -40,7 +41,8 @@ def verdict(report: Report) -> str:
     """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
     per = "step" if report.steps else "recording"
     most = f"{report.bound.words(per, report.device_busy)} " if report.bound and report.lines else ""
-    return most + _decision(report, per)
+    job = f" This is {report.of_a_job}." if report.of_a_job else ""
+    return most + _decision(report, per) + job
 
 
 def _decision(report: Report, per: str) -> str:
@@ -115,6 +117,8 @@ def _instead(report: Report) -> str:
 
 def _settles(report: Report) -> str:
     """What settles whether to fix the first line that is to be tried, and how long that takes."""
+    if (report.exchanged or 0.0) >= EXCHANGED:  # no rank alone settles it
+        return ""
     whole = report.answer is not None and report.answer.decision is Decision.TRY
     planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
     lines = [line for line in (*report.lines, *planned) if _tried(line) or line in planned]

@@ -63,6 +63,8 @@ def broken(
             priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
             for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
                 yield f"  {where(line)}: {known.told('of a step')}"
+            if report.of_a_job:
+                yield f"  {report.of_a_job}"
 
 
 def _by_recording(report: Report, pinned: float | None) -> Report:

@@ -83,6 +83,8 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         [("answer", answer(report.answer, per, beyond(report)))] if report.answer is not None and report.lines else []
     )
     yield from first + of_waits if _what_if.helps_more(report) else of_waits + first
+    if report.of_a_job:
+        yield "rank", Text(report.of_a_job, "yellow")
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
     if report.coverage is not None:

@@ -13,6 +13,7 @@ from syncscope.model.bound import SavingBound
 from syncscope.model.coverage import Coverage
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
+from syncscope.model.uses import StepUses, Use
 from syncscope.model.words import all_visible
 
 if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace needs numpy
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace ne
     from syncscope.model.line_use import LineUses
     from syncscope.model.memory import MemoryUse
     from syncscope.model.trace import Trace
-    from syncscope.model.uses import StepUses
     from syncscope.model.what_if import WhatIf
     from syncscope.model.work import Work
 
@@ -244,6 +244,29 @@ class Report:
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
     coverage: Coverage | None = None
     limits: tuple[Limit, ...] = field(default=(), repr=False)
+
+    @property
+    def exchanged(self) -> float | None:
+        """The part of a step in which the device only exchanges with other ranks or waits for them, where this is the recording
+        of one rank of several; else None."""
+        spent = self.uses.spent if self.uses is not None else ()
+        alone = sum(one.time for one in spent if one.use is Use.COLLECTIVE)
+        world = self.trace.meta.get("world_size") if self.trace is not None else None
+        if not alone and not (isinstance(world, int) and world > 1):
+            return None
+        return alone / self.uses.step if self.uses is not None and self.uses.step else 0.0
+
+    @property
+    def of_a_job(self) -> str:
+        """What a saving in the recording of one rank of several is not, and what tells more; "" of any other recording."""
+        if self.exchanged is None or not (self.lines or self.what_if):
+            return ""
+        world = self.trace.meta.get("world_size") if self.trace is not None else None
+        of = f"one of {world} ranks" if isinstance(world, int) and world > 1 else "one rank of several"
+        return (
+            f"{of}: what it saves is not the job's, which may wait for the others instead; "
+            "`syncscope ranks FOLDER`, over the traces of all, says what the job gains"
+        )
 
     def __repr__(self) -> str:
         """A line for a person: a report holds a whole recording."""

@@ -1,10 +1,12 @@
 """`syncscope report` of several ranks: those of one job are reported as the job."""
 
 import json
+from dataclasses import replace
 
 from cli.recorded import outcome, ranks, recording, report
 
 from syncscope import kineto
+from syncscope.model.trace import Trace
 
 
 def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
@@ -56,3 +58,30 @@ def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
     ranks(folder / "two" / "again", (0,))
     assert "one job" not in report("two", "--no-savings").stdout
     assert "one job" not in report("two/worker0.pt.trace.json", "--no-savings").stdout
+
+
+def test_one_rank_alone_promises_nothing_for_the_job(folder):
+    """What it saves it may wait for the others instead: it is no `fix` where it spends much of a step with them."""
+    ranks(folder / "job")
+    one = "job/worker0.pt.trace.json"
+    told = "one of 2 ranks: what it saves is not the job's, which may wait for the others instead"
+    code, out, _ = outcome(one)
+    assert code == 0
+    assert told in " ".join(out.split())
+    assert "`syncscope ranks FOLDER`" in out
+    found = json.loads(report(one, "--format", "json").stdout)
+    assert found["answer"]["decision"] == "fix", "of a rank that never exchanges"
+    assert told in found["verdict"]
+    code, _, err = outcome(one, "--max-saving", "1%")
+    assert code == 1
+    assert told in err
+
+    alone = kineto.read(folder / one)
+    meets = Trace.of(replace(e, name="ncclDevKernel_AllReduce") if e.name == "mean" else e for e in alone)
+    kineto.save(replace(meets, meta=alone.meta), folder / one)
+    found = json.loads(report(one, "--format", "json").stdout)
+    assert found["answer"]["decision"] == "try"
+    assert {line["answer"]["decision"] for line in found["lines"]} == {"try"}
+    assert "is exchange with other ranks" in found["answer"]["why"]
+    kineto.save(recording("train.py"), folder / "single.json")
+    assert "ranks" not in report("single.json").stdout
