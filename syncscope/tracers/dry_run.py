@@ -1,8 +1,12 @@
 """Dry runs: on the CPU, tensors that come from parameters and batches count as tensors of a device.
 
 A tensor counts if it is a parameter, needs a gradient, was marked, or was computed from one that counts. Batches of a
-DataLoader and of `syncscope.steps` are marked, and what is sent to a device by `.to(device)`. What `.cpu()`, `.numpy()` or
-`.item()` gave back is the host's. torch.compile runs the code as it was written: compiled code has no lines.
+DataLoader and of `syncscope.steps` are marked, and what is sent to a device or made there: `.to(device)`, `device=`, a default
+device. What `.cpu()`, `.numpy()` or `.item()` gave back is the host's. torch.compile runs the code as it was written: compiled
+code has no lines.
+
+The CPU is then two places under one name. One object of torch.device is kept for each: the device of a tensor is the one of its
+place. Any other is the device's, unless the program was lent a device by name (`redirect`): then it said which is which.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "_
 MASKED = {"__getitem__": Op.MASK_READ, "__setitem__": Op.MASK_WRITE, "masked_select": Op.MASKED_SELECT}
 _users = 0
 _asked = [0]  # how often a tensor was found to count
+_devices: dict[str, Any] = {}  # the one torch.device of each place
+_lent = False  # whether the program asked for a device by name, and got the CPU
 
 
 class _Mark(weakref.ref[Any]):
@@ -72,6 +78,25 @@ def counts(tensor: Any) -> bool:
     return found
 
 
+def lend() -> Any:
+    """The torch.device that a program gets which asks for a device by its name."""
+    global _lent
+    _lent = True
+    return _place(True)
+
+
+def is_lent(device: Any) -> bool:
+    """Whether this means the device: what was lent, or a tensor that counts."""
+    return device is _devices.get("device") or (_is_tensor(device) and counts(device))
+
+
+def _place(on_device: bool) -> Any:
+    name = "device" if on_device else "host"
+    if name not in _devices:
+        _devices[name] = sys.modules["torch"].device("cpu")
+    return _devices[name]
+
+
 def counted() -> int:
     """How often so far a tensor of the CPU was treated as one of a device: where it stays the same, nothing was checked."""
     return _asked[0]
@@ -88,7 +113,7 @@ def _needs_gradient(tensor: Any) -> bool:
 @contextlib.contextmanager
 def mode() -> Iterator[None]:
     """Inside, this thread's tensors are followed; works before torch is imported."""
-    global _users
+    global _users, _lent
     _users += 1
     stack = contextlib.ExitStack()
     listeners.pretend = counts
@@ -106,6 +131,7 @@ def mode() -> Iterator[None]:
         _users -= 1
         if not _users:
             listeners.pretend = None
+            _lent = False
             _marks.clear()
 
 
@@ -130,12 +156,39 @@ def _follower(torch: Any) -> Any:
                 reads.noted(MASKED[name], sys._getframe(1), int, (), {})  # who hears it asks only the tensor
             if name in HOST:
                 return _on_host(function, args[0], result) if name == "cpu" else result
-            if _any_counts(args) or (kwargs and _any_counts(kwargs.values())):
+            if name == "__get__" and isinstance(result, torch.device):
+                return _place(counts(args[0])) if result.type == "cpu" else result
+            if _any_counts(args) or (kwargs and _any_counts(kwargs.values())) or _sent(function, name, args, kwargs):
                 mark(result)
             return result
 
     methods.following(Follower)
     return Follower
+
+
+def _sent(function: Any, name: str, args: Any, kwargs: Any) -> bool:
+    """Whether a call says that its result is on the device: by `.to(device)`, `device=`, or a default device."""
+    device = (kwargs or {}).get("device")
+    if device is None and name == "to":
+        device = args[1] if len(args) > 1 else None
+    elif device is None:
+        defaults = sys.modules.get("torch.utils._device")
+        device = getattr(defaults, "CURRENT_DEVICE", None)
+        if device is None or function not in defaults._device_constructors():  # type: ignore[union-attr]
+            return False
+    if isinstance(device, str):
+        return not _lent and device.partition(":")[0] == "cpu" and not _written_out(sys._getframe(2))
+    if not isinstance(device, sys.modules["torch"].device) or device.type != "cpu":
+        return False
+    return device is _devices.get("device") or not (_lent or device is _devices.get("host"))
+
+
+def _written_out(frame: Any) -> bool:
+    """Whether "cpu" is written where the call is, with no other choice beside it: that means the host."""
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("syncscope.tracers."):
+        frame = frame.f_back
+    texts = [text for text in frame.f_code.co_consts if isinstance(text, str)]
+    return "cpu" in texts and not any(text.startswith("cuda") for text in texts)
 
 
 @functools.lru_cache(256)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NOTHING = (
     "max_syncs checked nothing: without a device a tensor counts as one of a device if it is a parameter, needs a gradient, "
-    "is part of a DataLoader's batch or was computed from one of these, and none here is"
+    "is part of a DataLoader's batch, was sent there inside of the test or was computed from one of these, and none here is"
 )
 ADVISE = pytest.StashKey["Advise"]()
 """In the stash of the configuration, whom to ask how a wait is avoided."""

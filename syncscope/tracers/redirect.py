@@ -82,13 +82,18 @@ def _redirect(torch: Any) -> None:
     for name in NEW:
         hooks.hear(base, name, _keyword)
     hooks.hear(base, "to", _moved)
-    hooks.hear(torch._C._nn, "_parse_to", _moved)  # how modules read what they are given
+    hooks.hear(torch._C._nn, "_parse_to", _parsed)  # how modules read what they are given
     hooks.hear(base, "cuda", _to_target)
     hooks.hear(base, "pin_memory", lambda tensor, args, kwargs: (tensor,))
     hooks.put(once=True)
     _load_elsewhere(torch)
     _replace_cuda(torch, torch.cuda)
     _replace_accelerator(torch, getattr(torch, "accelerator", None))
+
+
+def _lent() -> Any:
+    """What stands for cuda: in a dry run an object of its own, since the program may mean the CPU by "cpu"."""
+    return dry_run.lend() if target == "cpu" else target
 
 
 def _is_cuda(device: Any) -> bool:
@@ -105,6 +110,8 @@ def _marked(result: Any) -> None:
 
 def _made(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
     asked = args[0] if args else next(iter((kwargs or {}).values()), None)
+    if target == "cpu":
+        return (_lent(),) if _is_cuda(asked) or dry_run.is_lent(asked) else None
     return ((target,), None, None) if _is_cuda(asked) else None
 
 
@@ -117,13 +124,25 @@ def _generator(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> 
 def _keyword(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
     if kwargs is None or not _is_cuda(kwargs.get("device")):
         return None
-    return args, {**kwargs, "device": target}, _marked
+    return args, {**kwargs, "device": _lent()}, _marked
 
 
 def _moved(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
     if args and _is_cuda(args[0]):
-        return (target, *args[1:]), kwargs, _marked
+        return (_lent(), *args[1:]), kwargs, _marked
     return _keyword(_, args, kwargs)
+
+
+def _parsed(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    """What torch reads from `module.to(...)`: the device in it is a new object, which has to be the one that was lent."""
+    given = kwargs or {}
+    first = args[0] if args else given.get("device")
+    if target != "cpu" or not (_is_cuda(first) or dry_run.is_lent(first)):
+        return _moved(_, args, kwargs)
+    torch = sys.modules["torch"]
+    plain = torch.empty(0, dtype=first.dtype) if isinstance(first, torch.Tensor) else torch.device("cpu")
+    others, named = ((plain, *args[1:]), given) if args else ((), given | {"device": plain})
+    return ((_lent(), *torch._C._nn._parse_to(*others, **named)[1:]),)
 
 
 def _to_target(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
@@ -132,7 +151,7 @@ def _to_target(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
     device = given.pop("device", None)
     if len(args) > 2 or not (device is None or _is_cuda(device) or str(device) == target):
         return None
-    return (dry_run.mark(tensor.to(target, **given)),)
+    return (dry_run.mark(tensor.to(_lent(), **given)),)
 
 
 def _load_elsewhere(torch: Any) -> None:
@@ -201,9 +220,9 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
 def _replace_accelerator(torch: Any, accelerator: Any) -> None:
     """What `torch.accelerator` answers: it asks the build of torch, which may be for CUDA where there is no driver."""
     real: Any = getattr(torch, target or "", None) if target == "ocl" else _Host
-    device, index = torch.device(target), _always(0)
+    index = _always(0)
     answers: dict[str, Any] = {
-        "current_accelerator": lambda check_available=False: device,
+        "current_accelerator": lambda check_available=False: torch.device(_lent()),
         "is_available": _always(True),
         "device_count": _always(1),
         "current_device_index": index,

@@ -109,6 +109,40 @@ def test_tensors_of_the_host_are_free() -> None:
         assert torch.ones(3).sum().item() == 3
 
 
+NAMED = {
+    "to": lambda x, at: x.to(at),
+    "to, by keyword": lambda x, at: x.to(device=at, dtype=torch.float32),
+    "made there": lambda x, at: torch.zeros(3, device=at),
+    "where a moved one is": lambda x, at: torch.zeros(3, device=x.to(at).device),
+    "to a moved one": lambda x, at: x.to(torch.ones(2, device=at)),
+    "buffer of a module": lambda x, at: torch.nn.BatchNorm1d(3).to(at).running_mean,
+    "default": lambda x, at: by_default(at),
+}
+
+
+def by_default(device: Any) -> Any:
+    with torch.device(device):
+        return torch.zeros(3)
+
+
+@pytest.mark.parametrize("device", [torch.device("cpu"), "cpu"])
+@pytest.mark.parametrize("way", NAMED)
+def test_the_device_of_a_program_without_a_gpu_is_the_device_in_dry_mode(way: str, device: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        NAMED[way](torch.rand(3), device).sum().item()
+    assert watch.count == 1
+    with pytest.raises(SyncError, match="item"), syncscope.forbid_syncs():
+        NAMED[way](torch.rand(3), device).sum().item()
+
+
+def test_what_is_said_to_be_the_hosts_is_free_in_dry_mode() -> None:
+    with syncscope.forbid_syncs(dry=True):
+        x = torch.rand(3)
+        assert torch.zeros(3, device="cpu").sum().item() == 0
+        assert torch.zeros_like(x, device=x.device).sum().item() == 0
+        assert x.to(torch.float64).sum().item() >= 0
+
+
 def test_it_is_on_the_device_without_dry_mode() -> None:
     pytest.importorskip("pyopencl")
     pytest.importorskip("syncscope.kernels")
