@@ -32,7 +32,7 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
-from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, waits_beside
+from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, still_writes, waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.heat import Reason, Role
@@ -238,7 +238,7 @@ def freed(
         words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
         if isinstance(other.node, ast.Call):  # also with other arguments
             words = ast.unparse(other.node.func)
-        if any(_holds(edit, other.span) and words not in edit.text for edit in gone):
+        if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
         if mended is None or mended.safety is Safety.SUGGEST:

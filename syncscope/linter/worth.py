@@ -17,7 +17,7 @@ from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
-from syncscope.project.syntax import statements
+from syncscope.project.syntax import each_of, statements
 from syncscope.rules import Function, View
 
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
@@ -96,8 +96,32 @@ def goes_along(site: Site, states: Mapping[int, Finding]) -> bool:
     own = states.get(id(site))
     if site.op is not Op.NUMBER_WRITE or own is None or own.fix is not None:
         return False
-    gone = (edit.span for f in states.values() if f.fix is not None for edit in f.fix.edits)
-    return any(at.start <= own.span.start and own.span.end <= at.end for at in gone)
+    gone = (edit for f in states.values() if f.fix is not None for edit in f.fix.edits)
+    return any(
+        e.span.start <= own.span.start and own.span.end <= e.span.end and not still_writes(e, site) for e in gone
+    )
+
+
+def still_writes(edit: Edit, site: Site) -> bool:
+    """Whether an edit in which a number is written at positions writes it at the same ones, wherever they are made then."""
+    try:
+        (statement,) = ast.parse(edit.text.strip()).body
+    except (SyntaxError, ValueError):
+        return False
+    match statement, site.node:
+        case ast.Assign(targets=[ast.Subscript(slice=index)]), ast.Subscript(slice=before):
+            return [*map(_wherever, each_of(index))] == [*map(_wherever, each_of(before))]
+    return False
+
+
+def _wherever(part: ast.expr) -> str:
+    """A part of an index, without what says where it lives: `torch.arange(n)` of `torch.arange(n, device=d)`."""
+    match part:
+        case ast.Call(func=ast.Attribute(value=sent, attr="to")):
+            return _wherever(sent)
+        case ast.Call(func=func, args=args, keywords=keywords):
+            return ast.unparse(ast.Call(func, args, [each for each in keywords if each.arg != "device"]))
+    return ast.unparse(part)
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:

@@ -6,12 +6,14 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, made_on_host
 from syncscope.codemod.patterns.numbers import named
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of
+from syncscope.tensors.facts import Tag
 
 COMPILES = True
 EXAMPLES = (
@@ -105,9 +107,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     for call in calls:
         draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=taken.value)))
     changes = [DREW] if drawn else []
+    others = [part for part in each_of(taken.slice) if may_be_of_host(function, part)]
+    for part in others:  # else the wait stays
+        draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=taken.value)
+        changes.append(f"{function.file.text(part)} must be a tensor, and is sent: {TAKEN_OVER}")
     if function.fact(taken.value).confidence < 2:
         changes.append(f"{function.file.text(taken.value)} must be a tensor")
     return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def may_be_of_host(function: Function, part: ast.expr) -> bool:
+    """Whether a part of an index is made on the host on one of the paths that lead here."""
+    fact = function.fact(part)
+    return fact.is_tensor and fact.ref is Tag.PERHAPS_OF_HOST and fact.ndim != 0
 
 
 def of_name(function: Function, name: ast.Name) -> Fix | None:

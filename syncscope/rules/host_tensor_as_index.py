@@ -29,7 +29,7 @@ is made is copied as it then is.
 from __future__ import annotations
 
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Device, Site
 from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
@@ -52,4 +52,10 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     index, taken = view.quote(site.operand), view.quote(site.node)
+    if (
+        site.operand is not None
+        and site.fact_of(site.operand).device is Device.UNKNOWN
+        and site.fact_of(site.operand).is_tensor
+    ):
+        return f"{index} is on the host where it was made here: {taken} then copies it first, and the host waits for the copy"
     return f"{index} is on the host: {taken} copies it to the device first, and the host waits for the copy"

@@ -32,6 +32,7 @@ class Tag(StrEnum):
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
     EMPTY = "empty"  # a tensor that is made with no elements: there is nothing to copy
+    PERHAPS_OF_HOST = "perhaps of the host"  # a tensor that one path made on the host, and of which another says less
     PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
@@ -215,6 +216,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 a.ndim if a.ndim == b.ndim else None,
                 surer.confidence,
                 (),
+                ref=Tag.PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
                 source=surer,
             )
         if a.kind is SEQUENCE:
@@ -252,6 +254,12 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
+
+
+def _made_on_host(a: Fact, b: Fact) -> bool:
+    """Whether one of two tensors was surely made on the host, or a path before these may have made one there."""
+    made = (fact.ref is Tag.PERHAPS_OF_HOST or (fact.device is HOST and fact.confidence >= 2) for fact in (a, b))
+    return any(made)
 
 
 def _either_place(a: Fact, b: Fact) -> Device:

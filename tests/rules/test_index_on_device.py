@@ -81,3 +81,53 @@ def test_an_index_of_several_tensors_is_made_once_where_they_are() -> None:
     after = fixed(code, "host-tensor-as-index", allowed=(Safety.SAFE, Safety.UNSAFE))
     assert "order = torch.arange(x.shape[1], device=x.device)\n" in after
     assert after.count("device=") == 1
+
+
+ON_ONE_PATH = """
+import torch
+
+class Loss(torch.nn.Module):
+    def forward(self, x: torch.Tensor, given=None):
+        n = len(x)
+        if given is not None:
+            kinds = given
+        else:
+            kinds = torch.randint(0, 4, (n,))
+        y = x.exp()
+        return y[INDEX, kinds].sum()
+"""
+
+
+def test_what_one_path_makes_on_the_host_is_sent_with_the_index_that_is_made_there_or_still_told() -> None:
+    (found,) = findings(ON_ONE_PATH.replace("INDEX", "torch.arange(n)"), "host-tensor-as-index")
+    assert found.fix is not None
+    assert found.fix.safety is Safety.UNSAFE  # alone it would leave the wait
+    mended = fixed(ON_ONE_PATH.replace("INDEX", "torch.arange(n)"), "host-tensor-as-index")
+    assert "torch.arange(n, device=y.device), kinds.to(y.device, non_blocking=True)" in mended
+    half = ON_ONE_PATH.replace("INDEX", "torch.arange(n, device=y.device)")
+    (still,) = findings(half, "host-tensor-as-index")
+    assert "`kinds` is on the host where it was made here" in still.message
+    assert still.confidence >= 2
+    nowhere = half.replace("torch.randint(0, 4, (n,))", "x.argmax(1)")
+    assert not findings(nowhere, "host-tensor-as-index")
+
+
+WRITTEN = """
+import torch
+
+class Loss(torch.nn.Module):
+    def __init__(self, classes=10, margin=0.01):
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, similarity_to_classes: torch.Tensor, labels):
+        margin_of = torch.zeros(similarity_to_classes.shape, device=similarity_to_classes.device)
+        margin_of[torch.arange(0, margin_of.shape[0]), labels] = self.margin
+        return (margin_of * similarity_to_classes).sum()
+"""
+
+
+def test_an_index_made_on_the_device_does_not_hide_that_the_number_written_there_is_copied() -> None:
+    assert "number-at-positions" in {f.rule for f in findings(WRITTEN)}
+    assert "number-at-positions" in {f.rule for f in findings(fixed(WRITTEN, "host-tensor-as-index"))}
+    assert all(f.fix is None or f.fix.safety is not Safety.SAFE for f in findings(WRITTEN))

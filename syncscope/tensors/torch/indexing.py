@@ -116,6 +116,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     ndim = base.ndim
     dynamic = False
     single = False  # one element is taken along some dimension
+    of_host = False  # a part of the index surely lives there
     istensor = base.kind is TENSOR
     for part in parts:
         kind = part.__class__
@@ -149,6 +150,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
                 known = max(known, 2) if fact.ndim and fact.confidence == 3 and _in_a_module(frame) else known
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
+                of_host = True
+            elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
+                known = 2 if base.device is DEVICE or _in_a_module(frame) else 1
+                frame.emit(Op.INDEX_HOST, node, part, base, known if fact.ndim != 0 and fact.dtype is not BOOL else 0)
             elif base.kind is NOTHING_KNOWN:
                 _host_positions(frame, node, part, fact)
             named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
