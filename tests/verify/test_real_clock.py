@@ -28,7 +28,7 @@ def test_a_run_in_which_fixes_are_tried_goes_on_bit_for_bit(project: Path, libra
     program = test_try_in_the_run.TRAIN.replace("LOOP", test_try_in_the_run.OVER.strip())
     (project / "train.py").write_text(program)
     expected, _ = test_try_in_the_run.ran(forked)
-    tried, _ = test_try_in_the_run.run(*test_try_in_the_run.TRIES, "--try-budget=100s")
+    tried, _ = test_try_in_the_run.ran(forked, *test_try_in_the_run.TRIES, "--try-budget=100s")
     assert tried == expected
     (fix,) = [fix for fix in test_try_in_the_run.result()["fixes"] if fix["rule"] == "host-read"]
     assert fix["values"] == "equal"
