@@ -52,20 +52,20 @@ def _decision(report: Report, per: str) -> str:
     if not report.lines and report.answer is not None and report.answer.decision is Decision.UNKNOWN:
         return f"Decision: {report.answer.decision}. No savings of lines: {_refusal(report, per)} {_next(report)}"
     if not report.lines:
-        return f"Nothing here is worth fixing: the host never waits for the device.{_instead(report)}"
+        return f"No wait is worth fixing: the host never waits for the device.{_instead(report)}"
     if report.fidelity is None:
         return f"No savings: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
     found, refused = report.answer, _refusal(report, per)
     if found is None or found.share is None:
         said = f"No savings: {refused} {_next(report)}" if refused else "Savings were not asked for."
-        left = " Nothing here is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
+        left = " No wait is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
         word = f"Decision: {found.decision}.{left} " if found is not None else ""
         return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
     word = f"Decision: {found.decision}."
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     if refused:
         whole = {
-            Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
+            Decision.LEAVE: f"No wait is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
         }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
         return f"{word} {whole} {_figure(report, found, 'shorter')}. No savings of lines: {refused} {_next(report)}"
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
@@ -101,11 +101,11 @@ def _left(report: Report, found: Answer, step: float, blocked: float, per: str) 
     if longer and (found.share or 0.0) < WORTH:
         more = about_ms(max(-line.price.alone for line in longer if line.price))
         return (
-            f"Nothing here is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(step)} "
+            f"No wait is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(step)} "
             f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
         )
     return (
-        f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.told('shorter')}, "
+        f"No wait is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.told('shorter')}, "
         f"although the host is blocked for {about_ms(blocked)}."
     )
 

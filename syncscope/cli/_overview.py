@@ -11,6 +11,7 @@ from syncscope.cli._console import console
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
 from syncscope.model.answer import Decision
+from syncscope.model.what_if import first_of
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 WHOLE = 3  # so many are also shown each by itself; of more there is the table alone
 NAME, ROOM = 36, 30  # columns at most for the name; at least for the name and the place, or figures are left out
-COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between")
+COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between", "do first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ def row(report: Report, path: str) -> AtAGlance:
     own = [line for line in report.lines if not line.fallback]
     found = report.answer if report.lines else None
     length = figures.measured_step(report)
+    todo, per = first_of(report.what_if), figures.saving_step(report)
     between = "-"
     if found is not None and found.low is not None and found.high is not None:
         between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
@@ -50,6 +52,7 @@ def row(report: Report, path: str) -> AtAGlance:
         str(decision),
         figures.percent(found.share if found is not None else None),
         between,
+        figures.percent(todo.saving / per) if todo is not None and per else "-",
     )
     worst = "nowhere"
     if refused and report.coverage is not None:
@@ -70,7 +73,7 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
     cells = [("-" if one.rank is None else str(one.rank), *one.cells) for one in rows]
     kept = [name for name in columns if name != "rank" or any(one.rank is not None for one in rows)]
     widths = {name: 2 + max(map(len, column)) for name, *column in zip(columns, columns, *cells, strict=True)}
-    for name in ("between", "idle"):
+    for name in ("between", "do first", "idle"):
         if out.width - sum(widths[one] for one in kept) < ROOM:
             kept.remove(name)
     room = max(24, out.width - sum(widths[one] for one in kept)) - 4  # between columns
@@ -85,7 +88,10 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
         shown = [cell for column, cell in zip(columns, own, strict=True) if column in kept]
         table.add_row(figures.shortened(name, name_room), *shown, _worst(one, room - name_room))
     out.print(table)
-    said = "saves: what a step is shorter if nothing waits; idle: the part of it in which the device has nothing to do"
+    said = (
+        "answer, saves: of waits, what a step is shorter if nothing waits; do first: what it is by what the report of one says "
+        "to do first; idle: the part of it in which the device has nothing to do"
+    )
     out.print(f"\n{said}", style="dim")
     if alone:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")

@@ -17,6 +17,10 @@ from syncscope.model.what_if import first_of
 MARGIN = "    "
 ROWS_IN_SHORT = 3
 WIDE = 80  # columns from which there is room for intervals
+APART = (
+    "each row is a replay of its own: a launch goes with the host's work that prepares it, also while the device works, so a "
+    "row may save more than is idle for it; rows do not add up"
+)
 EXCEEDS = "more than the device is idle: device work that is launched for a wait, or for what goes, goes with it"
 
 # heading, width
@@ -37,7 +41,9 @@ def first(report: Report) -> Text | None:
     per = "a step" if report.steps else "the recording"
     within = f", {between(one.low, one.high, figures.time)}" if one.low < one.high else ""
     said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
-    return Text.assemble((said, "bold"), f": {one.advice}")
+    most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
+    why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
+    return Text.assemble((said, "bold"), f": {one.advice}{why}")
 
 
 def _ends(low: str, high: str) -> str:
@@ -89,6 +95,8 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
     if (others := len(report.what_if) - number) > 0:
         yield Text(f"{MARGIN}and {others} more", "dim")
+    if any(not one.bought for one in report.what_if):
+        yield from (Text.assemble(MARGIN, part) for part in Text(APART, "dim").wrap(Console(), width - len(MARGIN)))
     if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
         yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
     if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in report.what_if[:number]):

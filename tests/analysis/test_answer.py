@@ -68,7 +68,7 @@ def test_what_is_left_is_said_with_what_holds_the_loop_up():
     report = summarize(Device().run([[("launch", 0, 10_000), ("read", 1, 0), ("work", 9 * MS)]] * 8)[0])
     assert report.answer.decision is LEAVE
     assert report.plan == ()
-    assert "Nothing here is worth fixing" in report.verdict
+    assert "No wait is worth fixing" in report.verdict
     assert report.verdict.endswith(report.uses.words)
 
 

@@ -150,7 +150,7 @@ def test_reads_after_the_last_step_are_named():
 def test_nothing_worth_fixing_is_said():
     trace, _ = Device().run([[("launch", 0, 10 * US), ("read", 1, 0), ("work", 9_000 * US)]] * 6)
     report = summarize(trace)
-    assert "Nothing here is worth fixing" in report.verdict
+    assert "No wait is worth fixing" in report.verdict
     assert report.plan == ()
     calm, _ = Device().run([[("launch", 0, 10 * US), ("work", 9_000 * US)]] * 6)
     assert "never waits" in summarize(calm).verdict

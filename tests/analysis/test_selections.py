@@ -85,7 +85,7 @@ def training(
 def test_where_few_rows_are_kept_the_selection_is_left() -> None:
     report = summarize(training(kept=100, rows=1000))
     assert report.plan == ()
-    assert "Nothing here is worth fixing: `" in report.verdict
+    assert "No wait is worth fixing: `" in report.verdict
     mask = next(line for line in report.lines if line.place == MASK)
     assert mask.advice is Advice.LEAVE
     assert "10% of the rows are kept" in mask.why

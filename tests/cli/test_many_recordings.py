@@ -93,3 +93,16 @@ def test_a_recording_that_cannot_be_read_hides_none_of_the_others(many: Path) ->
     code, out, _ = outcome(*sorted(map(str, Path("runs").rglob("*.gz"))))
     assert code == 2
     assert list(rows(out)) == ["recording", "torn"], "the only one that can be read"
+
+
+def test_the_table_says_how_much_is_to_be_had_where_no_wait_is_worth_fixing(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording that never waits is left, and may be wasteful all the same."""
+    monkeypatch.setenv("COLUMNS", "140")
+    _, out, _ = outcome("runs")
+    assert "  do first  " in out
+    assert "do first: what it is by what the report of one says to do first" in " ".join(out.split())
+    _, out, _ = outcome("runs/quiet.pt.trace.json.gz")
+    assert "No wait is worth fixing: the host never waits" in " ".join(out.split()) or "worth fixing" not in out
+    assert "Nothing here is worth fixing" not in out

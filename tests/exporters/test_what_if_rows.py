@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from syncscope.exporters import _what_if
+from syncscope.model.what_if import Effort
 
 
 def test_of_how_many_loops_an_interval_comes_is_said(report):
@@ -9,3 +10,24 @@ def test_of_how_many_loops_an_interval_comes_is_said(report):
     shown = "\n".join(text.plain for text in _what_if.rows(replace(report, what_if=told), 200, whole=True))
     assert "like the 9 loops" in shown
     assert "like the" not in "\n".join(text.plain for text in _what_if.rows(report, 200, whole=True))
+
+
+def test_why_what_is_to_be_done_first_is_not_what_saves_most_is_said(report):
+    top = max(report.what_if, key=lambda one: one.saving)
+    easier = replace(
+        top, name="the loader is never late", saving=0.8 * top.saving, high=2 * top.saving, effort=Effort.WORD
+    )
+    harder = replace(top, effort=Effort.STEP)
+    first = _what_if.first(replace(report, what_if=(harder, easier)))
+    assert first is not None
+    assert "if the loader is never late" in first.plain
+    assert f"less to write than what saves most, if {top.name} (" in first.plain
+    alone = _what_if.first(replace(report, what_if=(harder,)))
+    assert alone is not None
+    assert "less to write" not in alone.plain
+
+
+def test_why_a_row_may_save_more_than_the_device_is_idle_for_it_is_said(report):
+    shown = " ".join("\n".join(text.plain for text in _what_if.rows(report, 100, whole=False)).split())
+    assert "a launch goes with the host's work that prepares it" in shown
+    assert "rows do not add up" in shown
