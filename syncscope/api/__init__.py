@@ -43,7 +43,8 @@ def trace(
     recording, records until there are enough, times some more, and then only counts; of a short program it has what there is.
     With `whole`, or `memory`, everything is recorded. After `wait` and `warmup` steps, `active` steps are recorded, `repeat`
     times (0: until the end); without `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard
-    and `syncscope report`.
+    and `syncscope report`; without one it is kept in memory, for `trace.report()`, `trace.trace` and `trace.save()`, and where
+    none of these follows, a line on standard error says that it was lost.
     Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
     given, for `syncscope roofline`; it costs some microseconds an operator. `operators` records the CPU's operators, too, on
     CUDA and ROCm, and on every device the calls of modules: reads, lines and prices need none, and most of what a recording

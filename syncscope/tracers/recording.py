@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from syncscope.errors import UserError
 from syncscope.model.report import Report
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
 from syncscope.model.tried import FixesTried
+from syncscope.tracers.saying import say
 from syncscope.tracers.session import Session, current
 
 Write = Callable[[Trace, Path], list[Path]]
@@ -35,7 +38,30 @@ class Recording(Session):
         self._tried: FixesTried | None = None  # while steps are made again
         self.logdir = None if logdir is None else Path(logdir).absolute()  # the program may go elsewhere
         self.files: list[Path] = []
+        self._unseen: weakref.finalize[[int, int], Recording] | None = None
         super().__init__(on_trace=self._keep if self.logdir else None, **schedule)
+
+    @property
+    def trace(self) -> Trace:
+        """The last finished trace.
+
+        Raises:
+            UserError: there is none yet.
+        """
+        self._seen()
+        return super().trace
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        if self.logdir is None and self.traces:
+            self._seen()
+            self._unseen = weakref.finalize(self, _lost, int((self.traces[-1].kind == Kind.STEP).sum()), os.getpid())
+
+    def _seen(self) -> None:
+        if self._unseen is not None:
+            self._unseen.detach()
 
     def _keep(self, trace: Trace) -> None:
         assert self.logdir is not None
@@ -99,3 +125,13 @@ class Recording(Session):
             self._tried = None
             if outer is not None:
                 outer.pause(False)
+
+
+def _lost(steps: int, process: int) -> None:
+    """Says of a recording that goes that it was written nowhere, and that nobody asked for it."""
+    if os.getpid() == process:
+        number = f"{steps} step{'s' * (steps != 1)}" if steps else "what happened, no step"
+        ways = (
+            '`syncscope.trace("runs")` writes it, `with syncscope.trace() as trace:` and then `trace.report()` show it'
+        )
+        say(UserError(f"recorded {number}, kept in memory alone, and nobody asked for it", ways))

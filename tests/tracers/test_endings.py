@@ -353,3 +353,20 @@ def test_a_source_that_fails_as_it_ends_costs_the_others_nothing(
         assert steps(trace)
     told = [note for note in kineto.read(tmp_path / "outer.json").meta["notes"] if "no more of it" in note]
     assert told == ["modules could not end as it should: RuntimeError: no more of it"] or method == "settle"
+
+
+UNSEEN = """
+import syncscope
+with syncscope.trace() as trace:
+    trace.step()
+    trace.step()
+print("over")
+{seen}
+"""
+
+
+@pytest.mark.parametrize("seen", ["", "trace.trace", "trace.report()", "trace.save('runs')"])
+def test_a_recording_that_nobody_asks_for_is_said_to_be_lost(python: Any, seen: str) -> None:
+    said = python(UNSEEN.format(seen=seen)).stderr
+    assert ("recorded 2 steps, kept in memory alone" in said) == (not seen), said
+    assert said.count("\n") == (not seen), said
