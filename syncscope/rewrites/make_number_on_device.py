@@ -11,10 +11,12 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.asked import may_be_several
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
-from syncscope.model.fact import Device, Dtype, Shape, Site, Value
+from syncscope.model.fact import Device, Dtype, Fact, Shape, Site, Value
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
+LOOKUPS = (Op.NONZERO, Op.ARGWHERE, Op.WHERE)
 EXAMPLES = (
     Example(
         """
@@ -177,7 +179,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             pass
         case _:
             return None
-    if target is not site.node or value is not site.operand or maybe_mask(target, site) or looked_for(target, site):
+    if (
+        target is not site.node
+        or value is not site.operand
+        or maybe_mask(target, site)
+        or looked_for(function, target, site)
+    ):
         return None
     if any(of_host(function, part) for part in parts(target)):  # which is copied all the same
         return None
@@ -205,7 +212,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if any(not told(function, other) for other in beside(function, assign, target)):
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
-    if (code := filling_code(function, target)) is not None:
+    known = all(site.fact_of(part).dtype is not Dtype.UNKNOWN for part in parts(target))
+    if known and (code := filling_code(function, target)) is not None:
         template, index, rows = code
         draft.replace(assign, template, x=target.value, i=index, value=value)
         said = [
@@ -300,8 +308,13 @@ def told(function: Function, assign: ast.Assign) -> bool:
     return bool(function.sites_in(assign)) or function.fact(assign.value).is_tensor
 
 
-def looked_for(target: ast.Subscript, site: Site) -> bool:
-    """Whether the positions are those of a mask: `masked_fill_` needs neither them nor the number's copy."""
+def looked_for(function: Function, target: ast.Subscript, site: Site) -> bool:
+    """Whether the positions are those of a mask: `masked_fill_` needs neither them nor the number's copy.
+
+    Several that somebody else has looked for, and gave, are there anyhow.
+    """
+    if len(parts(target)) > 1 and not any(looked_for_here(function, part) for part in parts(target)):
+        return False
     facts = [(part, site.fact_of(part)) for part in parts(target)]
     return any(
         fact.shape is Shape.DYNAMIC or (fact.kind is Value.SEQUENCE and not isinstance(part, ast.List))
@@ -309,10 +322,31 @@ def looked_for(target: ast.Subscript, site: Site) -> bool:
     )
 
 
+def looked_for_here(function: Function, part: ast.expr, depth: int = 4) -> bool:
+    """Whether this function looks for what an index is made of."""
+    names = [n for n in ast.walk(part) if isinstance(n, ast.Name)]
+    if any(s.op in LOOKUPS and s.node in ast.walk(part) for s in function.sites):
+        return True
+    made = {id(s): s for n in names for bind in function.binds(n.id) if (s := function.statement(bind)) is not None}
+    return depth > 0 and any(
+        looked_for_here(function, s.value, depth - 1) for s in made.values() if isinstance(s, ast.Assign)
+    )
+
+
 def maybe_mask(target: ast.Subscript, site: Site) -> bool:
-    """Whether a part of an index may be a mask: then the number does not wait, and a tensor in its place would."""
+    """Whether a part of an index may be a mask: then the number does not wait, and a tensor in its place would.
+
+    Not so where several tensors select: then no fill writes it, and it is copied in any case.
+    """
     facts = [site.fact_of(part) for part in parts(target)]
+    if len(facts) > 1 and len(facts) == len(each_of(target.slice)) and all(map(may_select, facts)):
+        return False
     return any(f.kind is Value.UNKNOWN or (f.is_tensor and f.dtype in (Dtype.UNKNOWN, Dtype.BOOL)) for f in facts)
+
+
+def may_select(fact: Fact) -> bool:
+    """Whether a part of an index is a tensor with dimensions, for all that is known, and no mask."""
+    return fact.kind is Value.UNKNOWN or (fact.is_tensor and fact.dtype is not Dtype.BOOL and fact.ndim != 0)
 
 
 def of_host(function: Function, part: ast.expr) -> bool:

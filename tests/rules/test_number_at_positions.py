@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from rules.driver import HEAD, findings
 
+from syncscope.model.finding import Safety
+
 torch = pytest.importorskip("torch")
 
 NUMBERS = (0, 1.0, -1, 2.5, -7.5, True, 127, 300, 1e40, float("inf"), float("nan"), 2**40)
@@ -126,3 +128,65 @@ def changes(code: str) -> str:
     """What the fix of some code says that it changes."""
     (fix,) = [f.fix for f in findings(HEAD + code, "number-at-positions") if f.fix is not None]
     return fix.changes
+
+
+SEVERAL = """
+def f(mat: torch.Tensor, {arguments}):
+    {taken}mask = torch.zeros_like(mat)
+    mask[a, p] = 1
+    return (mask * mat).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "taken"),
+    [
+        ("a: torch.Tensor, p: torch.Tensor", ""),
+        ("a: torch.Tensor, p", ""),
+        ("a, p: torch.LongTensor", ""),
+        ("a: torch.LongTensor, p: torch.LongTensor", ""),
+        ("a, p", ""),
+        ("pairs", "a, p = pairs\n    "),
+        ("pairs", "a, p, _, _ = pairs\n    "),
+    ],
+)
+def test_at_several_indices_annotations_make_nobody_less_sure_and_the_number_is_made_on_the_device(
+    arguments: str, taken: str
+) -> None:
+    (found,) = findings(HEAD + SEVERAL.format(arguments=arguments, taken=taken), "number-at-positions")
+    assert found.confidence >= 2
+    assert found.fix is not None
+    assert found.fix.safety is Safety.SAFE
+    assert [edit.text for edit in found.fix.edits] == ["mask.new_ones(())"]
+
+
+@pytest.mark.parametrize("kinds", ["positions", "masks", "a mask and positions", "numbers", "a number and positions"])
+def test_a_number_made_on_the_device_is_written_alike_at_whatever_several_indices_are(kinds: str) -> None:
+    positions, mask = torch.tensor([0, 2, 0]), torch.tensor([True, False, True])
+    index = {
+        "positions": (positions, positions),
+        "masks": (mask, mask),
+        "a mask and positions": (mask, torch.tensor([1, 0])),
+        "numbers": (1, 2),
+        "a number and positions": (1, positions),
+    }[kinds]
+    for given, graph in ((torch.zeros(3, 3), ""), (torch.arange(9).view(3, 3), ""), (torch.ones(3, 3), "inner")):
+        assert outcome(put_made, given, graph, index, 1) == outcome(put, given, graph, index, 1)
+
+
+@pytest.mark.parametrize("index", ["a", "a, :", "0, a", "a, None"])
+def test_what_may_be_one_mask_is_filled_and_stays(index: str) -> None:
+    code = f"def f(mat: torch.Tensor, a):\n    mask = torch.zeros_like(mat)\n    mask[{index}] = 1\n    return mask * mat\n"
+    assert all(found.fix is None for found in findings(HEAD + code, "number-at-positions"))
+
+
+def test_positions_that_another_function_looked_for_get_the_number_made_where_they_are() -> None:
+    pairs = "def pairs(labels):\n    return torch.where(labels[:, None] == labels)\n\n\n"
+    code = (
+        "def f(mat: torch.Tensor, labels: torch.Tensor):\n    a, p = LOOK\n"
+        "    mask = torch.zeros_like(mat)\n    mask[a, p] = 1\n    return mask * mat\n"
+    )
+    given = findings(HEAD + pairs + code.replace("LOOK", "pairs(labels)"), "number-at-positions")
+    assert [found.fix.safety for found in given if found.fix is not None] == [Safety.SAFE]
+    here = code.replace("LOOK", "torch.where(labels[:, None] == labels)")
+    assert all(found.fix is None for found in findings(HEAD + here, "number-at-positions"))

@@ -57,7 +57,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     sure = guessed = (
         False  # whether a part is known to be positions, and whether one may be a mask for all that is known
     )
-    single = 0
+    single = several = 0
     unknown = 0  # parts of which nothing is known: a number each, or positions
     whole = True  # every part takes one element of its dimension
     for part in parts:
@@ -72,6 +72,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):
             single += 1
         elif fact.kind is TENSOR:
+            several += 1
             confidence = fact.confidence
             if fact.shape is DYNAMIC:
                 confidence = min(confidence, 2)
@@ -84,10 +85,13 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
             gathered = 2 if gathered is None else min(gathered, 2)
         else:
             unknown += fact is UNKNOWN and isinstance(part, ast.Name)
+            several += fact is UNKNOWN and isinstance(part, ast.Name)
             whole = False
             if fact is not NONE and gathered is None and len(parts) == 1:
                 return None
     if gathered is not None:
+        if several == len(parts) > 1:  # no fill writes what several tensors select, not even masks
+            return max(gathered, 2)
         return 2 if guessed and sure else gathered  # a mask stands beside no positions
     if len(parts) > 1 and unknown + single == len(parts) and base.ndim in (None, len(parts)):
         return (
