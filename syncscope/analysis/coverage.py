@@ -23,6 +23,7 @@ from syncscope.model.trace import Kind, Trace
 
 # Calls that give the device work each time: a fill may be none, and what a graph launches has the number of its launch.
 LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange|MemcpyAsync")
+KERNELS = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange")  # of these, those that run kernels
 EARLIER = 0.5  # the part of the counted time in which the device may work on what was enqueued before
 WARM = 0.2  # the part of the counted steps that may be spent on what is done once
 CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
@@ -124,6 +125,9 @@ def _refusal(trace: Trace, launched: Launches, kinds: set[int]) -> tuple[str, st
     if lonely > UNLAUNCHED * len(launched.row):
         why = f"of {len(launched.row):,} pieces of device work {lonely:,} have no call that launched them"
         return why, "record the process that launches, and from before its steps", True
+    if Kind.KERNEL not in kinds and (kernels := len(_launching(trace, KERNELS))):
+        why = f"no kernel was recorded, though {kernels:,} were launched: of the device's work there are copies and fills alone"
+        return why, "let the profiler stop before the program ends, and no other profiler run beside it", False
     calls, lost = lost_work(trace, launched)
     if lost > FEW * calls:
         why = f"of {calls:,} launches {lost:,} have no work of the device, which was lost"
@@ -154,15 +158,20 @@ def lost_work(trace: Trace, launched: Launches) -> tuple[int, int]:
     Of each name only where some have: a dialect may join none of them to their work. What is captured into a graph does not
     run.
     """
-    calls = trace.rows(Kind.CALL)
-    launching = np.array([bool(LAUNCH.search(name)) for name in trace.names], bool)
-    calls = calls[launching[trace.name[calls]] & (trace.correlation[calls] >= 0)]
-    calls = calls[~_captured(trace, calls)]
+    calls = _launching(trace, LAUNCH)
     worked = np.zeros(len(trace), bool)
     worked[launched.call[launched.call >= 0]] = True
     known = np.bincount(trace.name[calls], worked[calls], len(trace.names)) > 0 if len(calls) else np.zeros(0, bool)
     calls = calls[known[trace.name[calls]]] if len(calls) else calls
     return len(calls), int((~worked[calls]).sum())
+
+
+def _launching(trace: Trace, named: re.Pattern[str]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """The calls of such a name that give the device work: not those that are captured into a graph."""
+    calls = trace.rows(Kind.CALL)
+    launching = np.array([bool(named.search(name)) for name in trace.names], bool)
+    calls = calls[launching[trace.name[calls]] & (trace.correlation[calls] >= 0)]
+    return calls[~_captured(trace, calls)]
 
 
 def _captured(

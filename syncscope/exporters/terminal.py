@@ -158,7 +158,9 @@ def answer(found: Answer, per: str, beyond: str = "") -> Text:
     if found.bound is not None:
         text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
         text.append(f" {beyond}" if beyond else "", "dim")
-    return text if found.share is not None else text.append(f": {found.why}", "dim")
+    return (
+        text if found.share is not None else text.append(f"{': ' if found.bound is not None else ''}{found.why}", "dim")
+    )
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

@@ -33,6 +33,7 @@ LACKING = {
     "no device": (without(*DEVICE), "no work of a device was recorded, though the driver was called"),
     "cpu": (without(*DEVICE, Kind.CALL), "all ran on the CPU, or the device was left out"),
     "no calls": (without(Kind.CALL), "no call of the driver was recorded"),
+    "no kernels": (without(Kind.KERNEL), "no kernel was recorded, though 5 were launched"),
     "lost": (without(*DEVICE, later=True), "of 5 launches 2 have no work of the device, which was lost"),
 }
 
