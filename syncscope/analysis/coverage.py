@@ -26,6 +26,7 @@ LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange|M
 KERNELS = re.compile(r"Launch(?:Cooperative)?Kernel|KernelLaunch|EnqueueNDRange")  # of these, those that run kernels
 EARLIER = 0.5  # the part of the counted time in which the device may work on what was enqueued before
 WARM = 0.2  # the part of the counted steps that may be spent on what is done once
+SETTLES = 24  # steps of a program that as a rule hold some in which it is done
 CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 FEW = 0.05  # the part of the launches whose work may be missing: what ran when the recording ended
 UNLAUNCHED = (
@@ -73,11 +74,11 @@ def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Co
     part = warming_part(trace, first, last)
     if found.refusal or part <= WARM:
         return found
-    enough = 2 * (1 + max(step.index for step in steps))
+    enough = max(SETTLES, 2 * (1 + max(step.index for step in steps)))
     return replace(
         found,
         refusal=f"for {part:.0%} of the counted steps kernels were compiled or loaded, or the driver was asked for memory",
-        hint=f"run {enough} steps or more, so that some follow in which that is done",
+        hint=f"let the program make {enough} steps or more (often by an option of its own), so that some follow it",
     )
 
 

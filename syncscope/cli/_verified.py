@@ -35,6 +35,7 @@ COLORS = {
     "open": "yellow",
     "left out": "",
 }  # of what becomes of a fix, in the order in which they are shown
+APART = 0.01  # two medians and a ratio that are this far apart are seen to be so, and want a word
 SELDOM = 15.0  # s between two lines of what is done, where none is written over
 
 
@@ -140,7 +141,11 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
         fed = f"; {found.fed:.0%} of it until its batch is there" if found.fed and found.fed >= 0.1 else ""
-        rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}{fed}"))
+        apart = (
+            found.ratio and not found.by_processors and abs(found.after / found.before / found.ratio.ratio - 1) > APART
+        )
+        other = ", medians of all turns; the ratio is of those in which both ran" if apart else ""
+        rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}{other}{fed}"))
     by = " of processor time, since others disturb the clock; waits are not in it" * found.by_processors
     rows.append(("ratio", f"{interval(found.ratio)}{by}"))
     if found.way:
@@ -231,13 +236,21 @@ def each(found: Verification) -> Table:
     return grid
 
 
+def _why_open(found: Verification) -> str:
+    """What keeps time from being told, where a figure says it: turns that were too few have no noise."""
+    turns = found.ratio.turns if found.ratio is not None else 0
+    if turns < FEWEST:
+        return f" ({turns or 'no'} turn{'s' * (turns != 1)}, and {FEWEST} are the least; a larger --budget holds more)"
+    same = found.same
+    known = same is not None and same.turns > 1 and math.isfinite(same.half)
+    return f" (noise {same.half:.0%})" if same is not None and known else ""
+
+
 def known_without_time(found: Verification) -> str:
     """What is known where a processor cannot tell the time."""
     waits = f"of {found.reads_before or 0:.3g} waits a step {found.reads_after or 0:.3g} are left"
     same = "equal, bit for bit" if found.values == "equal" else "as the text of the fixes says"
-    known = found.same is not None and math.isfinite(found.same.half)
-    noise = f" (noise {found.same.half:.0%})" if found.same is not None and known else ""
-    time = f"time is not decidable here{noise}: on a quiet GPU `syncscope verify {visible(found.program)}`"
+    time = f"time is not decidable here{_why_open(found)}: on a quiet GPU `syncscope verify {visible(found.program)}`"
     return f"What is known: {waits}, and values are {same}; {time}."
 
 

@@ -151,16 +151,16 @@ class Reason(Enum):
     SCORE = SHORT, "for `{0}`, which runs on the host"
     CHECKED = SHORT, "a check of its own, which whoever makes it may switch off"
     COPIED = SHORT, "beside what the same statement copies to the host"
-    SAME_STATEMENT = SHORT, "the same statement has just waited: nothing is in flight"
+    SAME_STATEMENT = SHORT, "the same statement has just waited: little is in flight"
     ONE_NUMBER = SHORT, "the one number that it gives"
     STAYS = SHORT, "the same statement waits for something else, too, and that stays"
 
     # by what it is worth
-    IDLE = SHORT, "{of}, and nothing is known to write instead"
+    IDLE = SHORT, "{of}, and no fix can be made here"
     BEFORE = SHORT, "line {0} waits right after, and stays"
     BEFORE_IN = SHORT, "line {0} of {1} waits right after, and stays"
-    DRAINED = SHORT, "line {0} has just waited: nothing is in flight"
-    DRAINED_IN = SHORT, "line {0} of {1} has just waited: nothing is in flight"
+    DRAINED = SHORT, "line {0} has just waited: little is in flight"
+    DRAINED_IN = SHORT, "line {0} of {1} has just waited: little is in flight"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ FEW = 4  # the steps that are to be alike
 NARROW = (
     0.03  # of a step: half the 95 % interval of the median recorded one, from which on more of them tell nothing new
 )
+ROOM = 24  # steps of a program that as a rule hold all of this
 ENOUGH = 6  # recorded steps from which on the opening is not needed
 
 
@@ -84,7 +85,9 @@ class OwnSchedule:
         first = self.steps[Phase.OPENING] + self.steps[Phase.BEFORE]
         last = first + self.steps[Phase.RECORDED]
         if opening:
-            return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: there were too few others"
+            needed = max(ROOM, self.steps[Phase.OPENING] + FEWEST[Phase.BEFORE] + ENOUGH)
+            rest = f"too few follow to record those instead, and a program of {needed} or more has enough"
+            return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: {rest}"
         return (
             f"steps {first + 1} to {last} of {count} are recorded: the first {self.steps[Phase.OPENING]} warmed up, "
             f"{self.steps[Phase.BEFORE] + self.steps[Phase.AFTER]} more were timed without a recording, to know what it weighs"

@@ -46,6 +46,11 @@ def fewest_steps(versions: int) -> int:
     return WARM + versions * (SHORT + 1)
 
 
+def most_steps(versions: int) -> int:
+    """How many one takes where steps are short, or differ."""
+    return WARM + versions * (MANY + 1)
+
+
 def woven(before: Mapping[str, bytes], versions: Mapping[int, Mapping[str, bytes]]) -> dict[str, Woven]:
     """The files that change in these versions (numbers from 1), each with all of them.
 

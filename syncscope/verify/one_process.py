@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from syncscope.turns.loops import runs_once
 from syncscope.turns.weaving import CannotTakeTurnsError
-from syncscope.verify.in_turns import fewest_steps, woven
+from syncscope.verify.in_turns import fewest_steps, most_steps, woven
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import RESULT, Request
 from syncscope.verify.spent import TURNS, VALUES, WARMING
@@ -163,7 +163,10 @@ class OneProcess:
 def too_few(versions: int, steps: int | None = None) -> str:
     """That a program makes too few steps for so many versions to take a turn; how many, where that is known."""
     made = "too few steps" if steps is None else f"{steps} steps, too few"
-    return f"the program makes {made}: a turn takes {fewest_steps(versions)} at least, so let it make more"
+    takes = f"a turn takes {fewest_steps(versions)} at least, and some {most_steps(versions)} where they are short or uneven"
+    return (
+        f"the program makes {made}: {takes}; let it make more (often --epochs or --steps of its own, behind its name)"
+    )
 
 
 def why_apart(before: Mapping[str, bytes], rewritten: Mapping[str, bytes]) -> str:

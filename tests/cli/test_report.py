@@ -231,7 +231,7 @@ def test_steps_that_compile_say_how_many_more_are_wanted(folder):
     assert code == 0
     assert "answer unknown" in said
     assert "of the counted steps kernels were compiled" in said
-    assert "run 10 steps or more" in said
+    assert "let the program make 24 steps or more" in said
     assert "What would help" not in said, "no saving of what is done once"
     code, _, _ = outcome("cold.json", "--max-saving", "50%")
     assert code == 2

@@ -277,7 +277,7 @@ def test_what_only_may_run_in_every_step_is_told_where_there_is_something_to_wri
     assert door("lint", "x.py").lines == [("x.py", line, rule) for line, rule in SHOWN]
     told = door("lint", "--all", "x.py")
     assert told.lines == [("x.py", line, rule) for line, rule in sorted([*SHOWN, (6, "boolean-mask-read")])]
-    assert "nothing is known to write instead" in door("lint", "--all", "--format", "json", "x.py").out
+    assert "no fix can be made here" in door("lint", "--all", "--format", "json", "x.py").out
 
 
 SHOWN = [(5, "host-read"), (7, "boolean-mask-read"), (10, "boolean-mask-read")]

@@ -240,7 +240,7 @@ def test_a_wait_directly_after_another_is_cold(code: str) -> None:
 
 def test_the_line_that_has_waited_is_named() -> None:
     found = check("x.py", GUARDED.encode(), Config(all=True)).findings
-    assert [f.heat.words for f in found if f.place.line == 7] == ["line 6 has just waited: nothing is in flight"]
+    assert [f.heat.words for f in found if f.place.line == 7] == ["line 6 has just waited: little is in flight"]
     found = check("x.py", FOLLOWED.encode(), Config(all=True)).findings
     assert [f.heat.words for f in found if f.place.line == 5] == ["line 7 waits right after, and stays"]
     found = check("x.py", UPLOADED.encode(), Config(all=True)).findings
@@ -315,7 +315,7 @@ def test_a_wait_in_a_function_of_another_file_counts(tmp_path: Path) -> None:
         n: "# hot" in row for n, row in rows if "# hot" in row or "# cold" in row
     }
     reasons = {f.place.line: f.heat.words for f in found if not f.heat.whole}
-    assert reasons[10] == "line 7 of elsewhere.py has just waited: nothing is in flight"
+    assert reasons[10] == "line 7 of elsewhere.py has just waited: little is in flight"
     assert reasons[15] == "line 21 of elsewhere.py waits right after, and stays"
 
 

@@ -38,7 +38,7 @@ def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door)
     assert ran.code == 0
     (line,) = ran.out.splitlines()
     assert line.startswith("net.py:11:12: also waits in a step: ")
-    assert line.endswith("and nothing is known to write instead) [tensor-in-condition]")
+    assert line.endswith("and no fix can be made here) [tensor-in-condition]")
     assert "1 more waits in a step, told in a line; --all tells it whole, with the fixes that are known" in ran.err
 
 

@@ -69,6 +69,14 @@ def test_it_says_which_steps_and_why():
     )
 
 
+def test_where_too_few_steps_follow_it_says_how_many_a_program_has_to_make():
+    schedule = OwnSchedule()
+    for _ in range(10):
+        schedule.step(10 * MS, 0)
+    rest = "too few follow to record those instead, and a program of 24 or more has enough"
+    assert schedule.words(True) == f"the first 5 of 10 steps are recorded: {rest}"
+
+
 def test_nothing_is_said_where_the_opening_was_all():
     schedule = OwnSchedule()
     for _ in range(5):

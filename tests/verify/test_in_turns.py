@@ -93,7 +93,7 @@ def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(pr
     (project / "train.py").write_text(TRAIN.replace("range(400)", "range(9)"))
     _, found = verified("--steps=8", "--precision=30%")
     assert found["way"] == "processes"
-    assert "too few steps: a turn takes 23 at least, so let it make more" in found["why_processes"]
+    assert "too few steps: a turn takes 23 at least, and some 131 where" in found["why_processes"]
     assert HALF < found["ratio"] < 1 - HALF
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from syncscope.cli._verified import summary, verdict
 from syncscope.cli._verified import values as told_of_values
-from syncscope.cli._verified import verdict
 from syncscope.cli.verify import finished
 from syncscope.errors import UserError
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, TriedFix, Verification, as_object
@@ -131,10 +131,17 @@ def test_on_a_processor_what_is_known_is_the_result(
         "train.py", device="ocl", ratio=OPEN, same=Ratio(1.0, 0.87, 1.15, 5), values=EQUAL,
         reads_before=5.55, reads_after=1.55, open_files=changed, difference=Difference(),
     )  # fmt: skip
-    said = (
-        "waits 5.55 to 1.55 a step, values equal, bit for bit; time is not decidable here (noise 14%): on a quiet GPU"
-    )
+    said = "of 5.55 waits a step 1.55 are left, and values are equal, bit for bit; time is not decidable here (noise 14%): on a"
     assert said in verdict(found)
+    one = replace(
+        found, ratio=Ratio(1.126, 1.126, 1.126, 1), same=Ratio(0.82, 0.82, 0.82, 1), before=104.6e6, after=106.7e6
+    )
+    assert "not decidable here (1 turn, and 3 are the least; a larger --budget holds more): on a quiet GPU" in verdict(
+        one
+    )
+    assert "noise" not in verdict(one)
+    assert "medians of all turns; the ratio is of those in which both ran" in dict(summary(one))["step"]
+    assert "medians" not in dict(summary(replace(one, after=104.6e6 * 1.126)))["step"]
     options = {"format_": "terminal", "output": "fixes.patch", "write": True, "quiet": True}
     assert finished(found, options) == 3
     assert "-a\n+b\n" in (tmp_path / "fixes.patch").read_text()
