@@ -12,7 +12,7 @@ class Imports:
     """Answers by file and package, each looked for once.
 
     `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
-    importing file, and where its project begins. Nothing outside is found: an installed library stays a name.
+    importing file, where its project begins, and `src` there. Nothing outside is found: an installed library stays a name.
     """
 
     def __init__(self, roots: tuple[Path, ...]) -> None:
@@ -50,8 +50,10 @@ class Imports:
             file = self._file(os.path.join(above, *kept), name)
         else:
             file = self._file(above, name)
-            for root in (*map(_text, self.roots), self._around(above)) if file is None else ():
-                file = file or self._file(root, name)
+            if file is None:
+                around = self._around(above)
+                for root in (*map(_text, self.roots), around, os.path.join(around, "src")):
+                    file = file or self._file(root, name)
         return file
 
     @staticmethod

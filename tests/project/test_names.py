@@ -49,3 +49,15 @@ def test_what_a_function_of_another_file_gives_is_known_by_any_name(code: str, t
         file = tmp_path / f"uses_{name}.py"
         file.write_text(f"import torch\n{code.format(name=name)}\n")
         assert [f.rule for f in check_file(str(file), Config(root=str(tmp_path), all=True)).findings] == found
+
+
+def test_scripts_know_a_package_that_lies_in_src(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        path = tmp_path / ("src" if name.startswith("package/") else "") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    script = tmp_path / "examples" / "train.py"
+    script.parent.mkdir()
+    script.write_text("import torch\nfrom package import count\n\n\ndef f(x):\n    return count(x) > 0 and x\n")
+    found = check_file(str(script), Config(root=str(tmp_path), all=True)).findings
+    assert [f.rule for f in found] == ["tensor-in-condition"]
