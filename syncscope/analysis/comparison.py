@@ -81,6 +81,15 @@ class Comparison:
         return ""
 
     @property
+    def of_ranks(self) -> str:
+        """That the two are of different ranks of a job; "" where they are not, or do not say."""
+        one, other = (report.trace.meta if report.trace is not None else {} for report in (self.before, self.after))
+        first, second = one.get("rank"), other.get("rank")
+        if first is None or second is None or first == second or 1 in (one.get("world_size"), other.get("world_size")):
+            return ""
+        return f"the two are rank {first} and rank {second} of a job: what differs may be their parts in it"
+
+    @property
     def noise(self) -> float | None:
         """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, by a machine that got faster
         or slower within a run (`drift`), and by a host that is not as fast, which steps feel up to `FELT` times as much as the

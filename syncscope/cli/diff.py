@@ -202,7 +202,8 @@ def show(found: Comparison, before: str, after: str) -> None:
     change = _change(one.step, other.step) + apart
     if bool(one.steps) != bool(other.steps):
         change = ""
-    length = "step, ms" if one.steps and other.steps else "step or recording, ms"
+    replayed = [report.saving is not None for report in (one, other)]
+    length = f"step{', replayed' * all(replayed)}, ms" if one.steps and other.steps else "step or recording, ms"
     if all(found.timed):
         length = "step without a recording, ms"
     totals.add_row(length, _number(one.step, 1e6), _number(other.step, 1e6), change)
@@ -215,10 +216,16 @@ def show(found: Comparison, before: str, after: str) -> None:
     seen = [f"{count:.3g}" if judged else "unknown" for count, judged in zip(reads, known, strict=True)]
     totals.add_row("syncs per step", *seen)
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
-    totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
+    told = [_number(ns if judged else None, 1e6) for ns, judged in zip(blocked, known, strict=True)]
+    totals.add_row("host blocked, ms per step", *told)
     out.print(totals)
     if found.as_recorded:
         out.print(found.as_recorded, style="dim")
+    if replayed[0] != replayed[1] and not any(found.timed):
+        which, rest = ("first", "second") if replayed[0] else ("second", "first")
+        out.print(
+            f"A step of the {which} is as a replay gives it, of the {rest} as recorded: no replay fits it.", style="dim"
+        )
     if found.within_noise and found.every_step:
         out.print(_every_step(found))
     if found.timed[0] != found.timed[1]:
@@ -263,6 +270,11 @@ def _every_step(found: Comparison) -> str:
 
 def sentence(found: Comparison) -> str:
     """Whether the two can be compared, and whether what was predicted came true."""
+    ranks = f" Mind that {found.of_ranks}; `syncscope ranks` sets ranks side by side." if found.of_ranks else ""
+    return f"{_compared(found)}{ranks}"
+
+
+def _compared(found: Comparison) -> str:
     if found.incomparable and not unlike(found) and not found.of_others:
         return f"The two steps cannot be compared: {found.incomparable}. {_foretold(found)}"
     return _foretold(found)

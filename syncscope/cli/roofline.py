@@ -100,15 +100,16 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     if len(found.rows) > SHOWN:
         rest = found.rows[SHOWN:]
         line(_columns(f"and {len(rest)} more", "", f"{sum(r.time for r in rest) / 1e6:,.2f}", "", "", ""), "dim")
-    line(_numbers(found.total, "all device work"), "bold")
+    line(_numbers(found.total, "all device work, in pieces"), "bold")
     if found.steps:
         console.print()
-        line(_columns("step, over its whole length", "", "ms", "memory", "flops", "bound by"), "bold")
+        line(_columns("step, over its whole length", "ops", "ms", "memory", "flops", "bound by"), "bold")
     for row in found.steps[:STEPS]:
         line(_numbers(row, row.op))
     if len(found.steps) > STEPS:
         line(f"and {len(found.steps) - STEPS} more steps", "dim")
     console.print()
+    line("calls: of an operator, or of a kernel without one; ops: operators with kernels in that step", "dim")
     line(f"of the kernels' time {found.known:.0%} has known bytes, {found.counted:.0%} known operations too")
     if not any(row.shapes for row in found.rows):
         line("the recording has no shapes: record with `syncscope run --shapes` or record_shapes=True")

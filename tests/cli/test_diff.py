@@ -269,3 +269,19 @@ def test_the_ending_of_the_output_says_the_format_of_a_diff(tmp_path):
     assert "x.md does not say which format is wanted" in refused.message
     assert ".json" in refused.hint
     assert not (tmp_path / "x.md").exists()
+
+
+def test_two_ranks_of_a_job_are_no_before_and_after(tmp_path):
+    trace = Device().run([STEP] * 6)[0]
+    one, other = (replace(trace, meta={**trace.meta, "rank": rank, "world_size": 8}) for rank in (0, 1))
+    assert "the two are rank 0 and rank 1 of a job" in compared(tmp_path, one, other)[1]
+    assert "rank" not in compared(tmp_path, one, one)[1].partition("step")[2]
+
+
+def test_which_step_is_compared_and_what_is_not_known_is_said(tmp_path):
+    """The one that a replay gives; and of a recording without kernels not how long the host stood."""
+    trace = Device().run([STEP] * 6)[0]
+    assert "step, replayed, ms" in compared(tmp_path, trace, trace)[1]
+    code, said = compared(tmp_path, trace, trace.take(trace.kind != Kind.KERNEL))
+    assert code == 2
+    assert re.search(r"host blocked, ms per step [\d.]+ unknown", said), said
