@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.conditions import BOTH, alike, decided_by, holes, mixing, predicate, waits
+from syncscope.codemod.patterns.conditions import BOTH, alike, decided_by, holes, mixing, predicate, undivided, waits
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
@@ -81,7 +81,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if condition is None or not alike(function, value, other):
         return None
     draft = Draft(function)
-    draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", yes=value, no=other, **holes(test))
+    chosen = {"yes": undivided(draft, value), "no": undivided(draft, other)}
+    draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", **chosen, **holes(test))
     return mixing(draft, "let the device choose", value, other)
 
 

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of
+from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of, undivided
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
@@ -26,7 +26,7 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor):
             scale = x.norm()
-            return torch.where(scale > 1, x / scale, x)
+            return torch.where(scale > 1, x / torch.where(scale != 0, scale, 1), x)
         """,
         Safety.SUGGEST,
         "x: normal[n + 1]",
@@ -45,7 +45,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if condition is None or not alike(function, choice.body, choice.orelse):
         return None
     draft = Draft(function)
-    draft.replace(
-        choice, f"torch.where({condition}, {{yes}}, {{no}})", yes=choice.body, no=choice.orelse, **holes(test)
-    )
+    ways = {"yes": undivided(draft, choice.body), "no": undivided(draft, choice.orelse)}
+    draft.replace(choice, f"torch.where({condition}, {{yes}}, {{no}})", **holes(test), **ways)
     return mixing(draft, "let the device choose", choice.body, choice.orelse)

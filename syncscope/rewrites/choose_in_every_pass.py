@@ -137,7 +137,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"{listed} is a tensor that stays on the device, and 0 where nothing was kept divides to NaN")
     risky = any(may_divide_by_zero(function, n) for s in rest for n in ast.walk(s))
     if risky:
-        changes.insert(0, "a division by zero has a gradient of NaN")
+        changes.insert(0, "a division by zero has a gradient of NaN: divide by torch.where(d != 0, d, 1)")
     return draft.fix("compute every pass, and choose", Safety.SUGGEST if risky else Safety.UNSAFE, "; ".join(changes))
 
 

@@ -10,7 +10,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.conditions import alike, decided_by, holes, mixing, predicate
+from syncscope.codemod.patterns.conditions import alike, decided_by, holes, mixing, predicate, undivided
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -70,7 +70,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     flag = function.fresh("early")
     if not draft.head_to_assignment(statement, flag, condition, **holes(test)):
         return None
-    draft.replace(no, f"torch.where({flag}, {{yes}}, {{no}})", yes=yes, no=no)
+    draft.replace(no, f"torch.where({flag}, {{yes}}, {{no}})", yes=undivided(draft, yes), no=undivided(draft, no))
     return mixing(draft, "compute both, and let the device choose", yes, no)
 
 

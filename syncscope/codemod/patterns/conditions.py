@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import no_dimensions, same_shape
+from syncscope.codemod.templates import Part
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
@@ -99,9 +100,30 @@ def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
     assert safety is not None
     text = draft.file.quote
     shape = f"{text(a)} and {text(b)} must have one shape; " if safety is Safety.SUGGEST else ""
-    if divides(draft.function, a) or divides(draft.function, b):  # by what the condition keeps from being zero, mostly
-        return draft.fix(title, Safety.SUGGEST, f"{shape}a division by zero has a gradient of NaN; {BOTH}")
+    ways = [way for way in (a, b) if divides(draft.function, way)]
+    if ways:  # by what the condition keeps from being zero, mostly
+        cured = all(divisor(draft.function, way) is not None for way in ways)
+        end = ", so the divisor is 1 where it is 0" if cured else ": divide by torch.where(d != 0, d, 1)"
+        return draft.fix(title, Safety.SUGGEST, f"{shape}a division by zero has a gradient of NaN{end}; {BOTH}")
     return draft.fix(title, safety, f"{shape}{BOTH}")
+
+
+def undivided(draft: Draft, way: ast.expr) -> Part:
+    """A way as it is written behind `where`: where it is divided by a name, by 1 in place of 0, whose gradient is NaN."""
+    by = divisor(draft.function, way)
+    if by is None or not isinstance(way, ast.BinOp):
+        return way
+    return draft.part("{x} / torch.where({d} != 0, {d}, 1)", x=way.left, d=by)
+
+
+def divisor(function: Function, way: ast.expr) -> ast.expr | None:
+    """The name that a way divides by, a tensor, in the one division that it is."""
+    match way:
+        case ast.BinOp(op=ast.Div(), left=left, right=ast.Name() | ast.Attribute() as right) if (
+            not divides(function, left) and function.fact(right).is_tensor
+        ):
+            return right
+    return None
 
 
 def divides(function: Function, way: ast.expr) -> bool:
