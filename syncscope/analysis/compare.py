@@ -21,6 +21,7 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
+from syncscope.analysis.same_text import same_lines
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.model.durations import about_ms
@@ -46,7 +47,9 @@ def compare(before: Trace, after: Trace) -> Comparison:
         for trace, time in zip((before, after), timed, strict=True)
     )
     known = _same_files(one, other)
-    pairs = _pairs(one.lines, other.lines, known)
+    copies = _copies(before, after, one, other, known)
+    known |= {path: copied for path, (copied, _) in copies.items()}
+    pairs = _pairs(one.lines, other.lines, known, {path: lines for path, (_, lines) in copies.items()})
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
@@ -155,15 +158,30 @@ def _same_files(before: Report, after: Report) -> dict[str, str]:
     return same_files(*waiting) | same_files(*own)
 
 
+def _copies(
+    before: Trace, after: Trace, one: Report, other: Report, known: Mapping[str, str]
+) -> dict[str, tuple[str, dict[Place, Place]]]:
+    """Files of the second recording that are those of the first by other names, with the lines that are the same text."""
+    first = {line.place.path for line in one.lines if line.place} - set(known.values())
+    second = {line.place.path for line in other.lines if line.place} - set(known)
+    return same_lines((before, first), (after, second)) if first and second else {}
+
+
 def _pairs(
-    before: tuple[Line, ...], after: tuple[Line, ...], known: Mapping[str, str]
+    before: tuple[Line, ...],
+    after: tuple[Line, ...],
+    known: Mapping[str, str],
+    texts: Mapping[str, Mapping[Place, Place]],
 ) -> list[tuple[Line | None, Line | None]]:
-    """Lines that are the same: first those at the same place, then those of the same op and file, in order."""
+    """Lines that are the same: first those at the same place, or of the same text where `texts` knows it, then those of one op
+    and file, in order."""
     left = [line for line in before if line.count]
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
     for line in (line for line in after if line.count):
-        there = sorted((a for a in left if _line(a) == _line(line)), key=lambda a: a.caller != line.caller)
+        there = sorted(
+            (a for a in left if _line(a) == _line_before(line, texts)), key=lambda a: a.caller != line.caller
+        )
         match = _first(line, there, known)
         if match is None:
             rest.append(line)
@@ -201,6 +219,14 @@ def _renamed(pairs: Sequence[tuple[Line | None, Line | None]], known: Mapping[st
 
 def _line(line: Line) -> int:
     return line.place.line if line.place else -1
+
+
+def _line_before(line: Line, texts: Mapping[str, Mapping[Place, Place]]) -> int | None:
+    """At which line of the first recording it stands, as far as that is known; None where its text is new."""
+    if line.place is None or line.place.path not in texts:
+        return _line(line)
+    there = texts[line.place.path].get(line.place)
+    return there.line if there else None
 
 
 def _foretold(

@@ -305,7 +305,8 @@ def _foretold(found: Comparison) -> str:
             one, other = map(here, found.renamed)
             return (
                 f"Nothing is predicted: the sync at {one} is gone, and one of its kind is at {other}, in a file that the first "
-                "recording does not have. If that is the same file by a new name, record both under one name."
+                "recording does not have. If that is the same file by a new name, record both under one name, or "
+                "compare in the folder in which both lie as they were recorded."
                 f"{_besides(found, 'a step of the first and of the second')}"
             )
         record = f" {next_recording(found.before)}" * bool(fewer and (found.refusal or found.vague))

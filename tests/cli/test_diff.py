@@ -54,11 +54,11 @@ def test_diff_says_what_else_was_changed_where_no_read_went(tmp_path):
     assert "ms of the device's work 5.00 and 10.00." in said
 
 
-def compared(tmp_path, before, after):
+def compared(tmp_path, before, after, *options):
     paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
     for path, trace in zip(paths, (before, after), strict=True):
         kineto.save(trace, path)
-    done = CliRunner().invoke(command, paths, standalone_mode=False)
+    done = CliRunner().invoke(command, [*paths, *options], standalone_mode=False)
     assert done.exception is None, done.output
     return done.return_value, " ".join(done.output.split())
 
@@ -285,3 +285,29 @@ def test_which_step_is_compared_and_what_is_not_known_is_said(tmp_path):
     code, said = compared(tmp_path, trace, trace.take(trace.kind != Kind.KERNEL))
     assert code == 2
     assert re.search(r"host blocked, ms per step [\d.]+ unknown", said), said
+
+
+def test_lines_of_a_copy_by_another_name_are_the_same_where_their_text_is(tmp_path, monkeypatch):
+    """As people keep both: `train.py` and `train_fixed.py` beside it."""
+    monkeypatch.chdir(tmp_path)
+    text = [f"x{n} = {n}" for n in range(1, 81)]
+    fixed = [*text[:20], *["# more"] * 3, *text[20:56], "rewritten", *text[57:]]
+    for name, lines in (("train.py", text), ("train_fixed.py", fixed)):
+        Path(name).write_text("\n".join(lines))
+    other = [("read", 70, 0), ("launch", 0, 5_000_000)]
+    before, after = (
+        Device().run([step] * 6)[0] for step in ([*STEP, *other], [STEP[0], STEP[2], ("read", 73, 0), other[1]])
+    )
+    kept = []
+    for name, trace, at in (("train.py", before, 0), ("train_fixed.py", after, 0), ("train_fixed.py", after, 1)):
+        path = str(tmp_path / name)
+        origin = 0 if at else Path(path).stat().st_mtime_ns + 1
+        places = tuple(replace(place, path=path) for place in trace.places)
+        kept.append(replace(trace, places=places, meta=trace.meta | {"origin_ns": origin}))
+    found = json.loads(compared(tmp_path, *kept[:2], "--format", "json")[1])
+    assert [line["line"] for line in found["gone"]] == [57]
+    assert found["new"] == []
+    assert [line["line"] for line in [*found["same"], *(c["after"] for c in found["changed"])]] == [73]
+    assert found["predicted_ms"] is not None
+    found = json.loads(compared(tmp_path, kept[0], kept[2], "--format", "json")[1])
+    assert [line["line"] for line in found["gone"]] == [57, 70], "the file was changed after it was recorded"

@@ -1,0 +1,49 @@
+"""Which line of one recording is which of another where the program was copied, and both files are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from syncscope.analysis.sources import at_hand
+from syncscope.model.source import Place, installed
+from syncscope.model.trace import Trace
+
+COMMON = 0.5  # of the lines of two files that are the same text, from which on one is a copy of the other
+LARGEST = 1 << 20  # bytes of a file that is compared
+
+
+def same_lines(
+    before: tuple[Trace, Iterable[str]], after: tuple[Trace, Iterable[str]]
+) -> dict[str, tuple[str, dict[Place, Place]]]:
+    """Of paths of the second recording the one in the first, and the line there of each line that is the same text.
+
+    Given are the paths of each of which the other has none. A file that was changed after it was recorded says nothing.
+    """
+    (first, second), found = (_texts(*each) for each in (before, after)), {}
+    for path, lines in second.items():
+        matches = ((other, SequenceMatcher(None, text, lines)) for other, text in first.items())
+        other, best = max(matches, key=lambda pair: pair[1].ratio(), default=(None, None))
+        if other is None or best is None or best.ratio() < COMMON:
+            continue
+        del first[other]
+        blocks = ((a + n, b + n) for a, b, size in best.get_matching_blocks() for n in range(1, size + 1))
+        found[path] = other, {Place(path, b): Place(other, a) for a, b in blocks}
+    return found
+
+
+def _texts(trace: Trace, paths: Iterable[str]) -> dict[str, list[str]]:
+    recorded = trace.meta.get("origin_ns", 0)
+    files = at_hand(sorted(path for path in paths if not installed(path)))
+    return {path: text for path, file in files.items() if (text := _lines(file, recorded))}
+
+
+def _lines(file: Path, recorded: int) -> list[str]:
+    try:
+        known = file.stat()
+        if known.st_mtime_ns > recorded or known.st_size > LARGEST:
+            return []
+        return file.read_text("utf-8").split("\n")
+    except (OSError, ValueError):
+        return []
