@@ -58,7 +58,7 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
             f"{SLOWER} cannot be judged: {said}{every}: that may be over {100 * (most + ROOM):.2g} %, "
-            f"and it may be none, for {found.widest}",
+            f"and within the limit, for {found.widest}",
             "record both on one machine while nothing else runs, with more steps: `syncscope run --active 24`",
         )
 
