@@ -181,8 +181,10 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
         findings = beside_others(findings, of_sites, states, view)
+        allowed = {id(here[id(f)]) for f in silent if id(f) in here}  # a wait that somebody lets stand holds up no fix
+        heard = {at: f for at, f in states.items() if at not in allowed}
         findings = [
-            freed(source, f, here.get(id(g)), states, view, config)
+            freed(source, f, here.get(id(g)), heard, view, config)
             for f, g in zip(findings, result.findings, strict=True)
         ]
         findings = [f if s is None else replace(f, why=s.fact.why) for f, s in zip(findings, of_sites, strict=True)]
