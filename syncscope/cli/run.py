@@ -379,23 +379,22 @@ def _show(trace: Trace, made: _Made) -> None:
                 f"       `syncscope run --device cpu {made.command}` counts the lines that would wait, at once",
                 err=True,
             )
-    elif (why := trace.meta.get("ended_early")) and not (trace.kind == Kind.STEP).any():
-        echo(
-            f"syncscope: the recording ended before the first step did, so nothing is said of what one costs: {why}",
-            err=True,
-        )
-        echo(" `syncscope report` shows what came before, from the file below", err=True)
-    elif (error := trace.meta.get("ended_by")) and not (trace.kind == Kind.STEP).any():
-        echo(
-            f"syncscope: {error} ended the program before its first step, so nothing is said of what one costs",
-            err=True,
-        )
+    elif not (trace.kind == Kind.STEP).any() and (ended := _ended_early(trace)):
+        echo(f"syncscope: {ended}", err=True)
         echo(" `syncscope report` shows what came before, from the file below", err=True)
     else:
-        trace.meta["command"] = (
-            f"--device {made.device} {made.command}" if made.device else made.command
-        )  # is written already
+        command = f"--device {made.device} {made.command}" if made.device else made.command
+        trace.meta["command"] = command  # the file is written already
         out, report = console(stderr=True), syncscope.report(trace)
         out.print(terminal.render(report, out.width))
         if then := _next.settles(report, made.command, made.device):
             echo(then, err=True)
+
+
+def _ended_early(trace: Trace) -> str:
+    """What ended the recording or the program, in words; "" where nothing did."""
+    unknown = "so nothing is said of what one costs"
+    if why := trace.meta.get("ended_early"):
+        return f"the recording ended before the first step did, {unknown}: {why}"
+    error = trace.meta.get("ended_by")
+    return f"{error} ended the program before its first step, {unknown}" if error else ""

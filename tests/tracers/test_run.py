@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tracers.programs import recorded, run, steps
 
 import syncscope
 from syncscope import kineto
 from syncscope.cli import commands
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind
 from syncscope.tracers import record_file
 
 torch = pytest.importorskip("torch")
@@ -72,20 +73,6 @@ if what == "sleep":
 """
 
 
-def run(*arguments: str, folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, **options)
-
-
-def recorded(folder: Path) -> Trace:
-    (file,) = (folder / "out").glob("*/*.pt.trace.json.gz")
-    return kineto.read(file)
-
-
-def steps(folder: Path) -> int:
-    return int((recorded(folder).kind == Kind.STEP).sum())
-
-
 @pytest.mark.parametrize("device", ["ocl", "cpu"])
 def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
     if device == "ocl":
@@ -104,52 +91,6 @@ def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
     optimizers = [e for e in trace if e.name.startswith("Optimizer.step")]
     assert [e.end for e in found] == [e.end for e in optimizers]  # the marks cut no region in two
     assert [e.start for e in found[1:]] == [e.end for e in found[:-1]]
-
-
-WAYS_TO_A_DEVICE = """
-import torch
-name = "cuda" if torch.cuda.is_available() else "cpu"
-device = torch.device(name)
-norm = torch.nn.BatchNorm1d(4).to(device)
-frozen = torch.nn.Linear(4, 4).requires_grad_(False).to(device)
-host = torch.device("cpu")
-for step in range(4):
-    x = torch.rand(4)
-    x.to(name).sum().item()
-    x.clone().to(device).sum().item()
-    x.clone().to(torch.device("cuda", 0)).sum().item()
-    x.clone().to(device, non_blocking=True).sum().item()
-    x.clone().to(norm.running_mean).sum().item()
-    torch.zeros(4, device=device).sum().item()
-    torch.zeros(4, device=norm.running_mean.device).sum().item()
-    norm.running_mean.sum().item()
-    frozen.weight.sum().item()
-    x.clone().cuda(device).sum().item()
-    torch.rand(4, device="cpu").sum().item()  # of the host, from here on
-    torch.rand(4, device=host).sum().item()
-    torch.rand(4).to(host).sum().item()
-torch.set_default_device(device)
-torch.zeros(4).sum().item()
-torch.zeros(4, device="cpu").sum().item()
-"""
-
-
-def test_each_way_to_the_device_is_followed_in_a_dry_run(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(WAYS_TO_A_DEVICE)
-    done = run("--whole", "--device", "cpu", "train.py", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = [e.place.line for e in recorded(tmp_path) if e.kind == Kind.READ and e.place]
-    assert lines == [*range(10, 20)] * 4 + [24], done.stderr
-
-
-def test_a_program_that_was_told_to_use_the_cpu_is_followed_in_a_dry_run(tmp_path: Path) -> None:
-    """It asks for no device by name: which of its tensors would be on one is what it says of the CPU."""
-    (tmp_path / "train.py").write_text(
-        "import sys, torch\ndevice = torch.device(sys.argv[1])\nfor step in range(3):\n"
-        "    x = torch.rand(4).to(device)\n    x.sum().item()\n"
-    )
-    done = run("--whole", "--device", "cpu", "train.py", "cpu", folder=tmp_path)
-    assert "3 syncs" in done.stderr
 
 
 def test_a_module_and_a_schedule(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""`syncscope run --device cpu`: however a program sends its tensors to the device, their syncs are told."""
+
+from pathlib import Path
+
+import pytest
+from tracers.programs import recorded, run
+
+from syncscope.model.trace import Kind
+
+torch = pytest.importorskip("torch")
+
+WAYS_TO_A_DEVICE = """
+import torch
+name = "cuda" if torch.cuda.is_available() else "cpu"
+device = torch.device(name)
+norm = torch.nn.BatchNorm1d(4).to(device)
+frozen = torch.nn.Linear(4, 4).requires_grad_(False).to(device)
+host = torch.device("cpu")
+for step in range(4):
+    x = torch.rand(4)
+    x.to(name).sum().item()
+    x.clone().to(device).sum().item()
+    x.clone().to(torch.device("cuda", 0)).sum().item()
+    x.clone().to(device, non_blocking=True).sum().item()
+    x.clone().to(norm.running_mean).sum().item()
+    torch.zeros(4, device=device).sum().item()
+    torch.zeros(4, device=norm.running_mean.device).sum().item()
+    norm.running_mean.sum().item()
+    frozen.weight.sum().item()
+    x.clone().cuda(device).sum().item()
+    torch.rand(4, device="cpu").sum().item()  # of the host, from here on
+    torch.rand(4, device=host).sum().item()
+    torch.rand(4).to(host).sum().item()
+torch.set_default_device(device)
+torch.zeros(4).sum().item()
+torch.zeros(4, device="cpu").sum().item()
+"""
+
+
+def test_each_way_to_the_device_is_followed_in_a_dry_run(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WAYS_TO_A_DEVICE)
+    done = run("--whole", "--device", "cpu", "train.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [e.place.line for e in recorded(tmp_path) if e.kind == Kind.READ and e.place]
+    assert lines == [*range(10, 20)] * 4 + [24], done.stderr
+
+
+def test_a_program_that_was_told_to_use_the_cpu_is_followed_in_a_dry_run(tmp_path: Path) -> None:
+    """It asks for no device by name: which of its tensors would be on one is what it says of the CPU."""
+    (tmp_path / "train.py").write_text(
+        "import sys, torch\ndevice = torch.device(sys.argv[1])\nfor step in range(3):\n"
+        "    x = torch.rand(4).to(device)\n    x.sum().item()\n"
+    )
+    done = run("--whole", "--device", "cpu", "train.py", "cpu", folder=tmp_path)
+    assert "3 syncs" in done.stderr
