@@ -157,13 +157,16 @@ def test_the_jobs_that_hold_a_recording_against_main_stop_a_slower_step(machine,
     assert (project / job["artifacts"]["reports"]["codequality"]).exists()
     code, said = machine(last, WAITS, CI_COMMIT_BRANCH="mine", **told)
     assert code == ends, said
-    _install, _record, aside, gate = workflow("slower.yml")
+    _install, _record, aside, gate, summary = workflow("slower.yml")
     assert machine(str(aside["run"]), WAITS)[0] == 0
     (project / "runs").mkdir()
     kineto.save(recording("src/train.py", 5), project / "runs" / "run.pt.trace.json.gz")
     code, said = machine(gate["run"], WAITS)
     assert code == ends, said
     assert ("longer" in said) == bool(ends)
+    assert ("::error file=mine/run.pt.trace.json.gz" in said) == bool(ends), "no line has more syncs"
+    assert machine(str(summary["run"]), WAITS, GITHUB_STEP_SUMMARY="summary.md")[0] == ends
+    assert ("- **broken** `--max-slowdown 5%`" in (project / "summary.md").read_text()) == bool(ends)
 
 
 def step_of(event) -> int:

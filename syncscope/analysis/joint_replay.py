@@ -36,6 +36,11 @@ class Meet:
     cause: str
     transfer: float
 
+    @property
+    def step(self) -> int:
+        """The index of its step, -1 outside of any."""
+        return int(self.key.partition("/")[0])
+
 
 @dataclass(frozen=True, slots=True)
 class RankLine:

@@ -53,10 +53,14 @@ class Rank:
 
     def counted(self) -> tuple[frozenset[int], int]:
         """The reads (by number) of the steps that a report counts, too, and how many steps these are; all without steps."""
-        steps = self.graph.steps
-        chosen = {steps[n].index for n in alike(steps) or range(len(steps))}
-        reads = frozenset(n for n, read in enumerate(self.graph.reads) if not steps or read.step in chosen)
+        chosen = self.counted_steps()
+        reads = frozenset(n for n, read in enumerate(self.graph.reads) if not chosen or read.step in chosen)
         return reads, max(1, len(chosen))
+
+    def counted_steps(self) -> frozenset[int]:
+        """The indices of the steps that a report counts, too; none where no step is marked."""
+        steps = self.graph.steps
+        return frozenset(steps[n].index for n in alike(steps) or range(len(steps)))
 
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:

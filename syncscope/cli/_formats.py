@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any, TypeVar
+
+import click
 
 from syncscope import discover, exporters, files
 from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 ALIASES = {"text": "terminal"}
 
 
@@ -55,20 +59,34 @@ def ends(output: str | None, suffix: str) -> bool:
     return bool(suffix) and (output or "").endswith(suffix)
 
 
-PLAIN = ["terminal", "json", "html"]  # formats of a command that compares or joins recordings
+ENDINGS = {"json": (".json", "for programs"), "html": (".html", "a page"), "markdown": (".md", "a table")}
+"""What a file ends with that is in a format of a command which compares or joins recordings, and what that is."""
 
 
-def plain(name: str | None, output: str | None) -> str:
-    """Which of `PLAIN` is wanted: by its name, else by the ending of the output, else the terminal.
+def options(formats: Sequence[str], output: str) -> Callable[[Decorated], Decorated]:
+    """`--format`, one of these, and `-o` with its help, for `plain` to choose by."""
+
+    def decorated(command: Decorated) -> Decorated:
+        command = click.option("-o", "--output", metavar="OUT", help=output)(command)
+        told = "terminal, if nothing else is said."
+        return click.option("--format", "format_", type=click.Choice(formats), help=told)(command)
+
+    return decorated
+
+
+def plain(name: str | None, output: str | None, formats: Sequence[str]) -> str:
+    """Which of these is wanted: by its name, else by the ending of the output, else the terminal.
 
     Raises:
         UserError: the output does not say which, or the format cannot go there.
     """
     if name is None and output is not None:
-        name = next((known for known in ("json", "html") if ends(output, f".{known}")), None)
+        known = {one: ENDINGS[one] for one in formats if one in ENDINGS}
+        name = next((one for one, (suffix, _) in known.items() if ends(output, suffix)), None)
         if name is None:
             said = f"{output} does not say which format is wanted, of those that there are here"
-            raise UserError(said, "end it with .html, a page, or .json, for programs; or add --format")
+            endings = ", or ".join(f"{suffix}, {what}" for suffix, what in known.values())
+            raise UserError(said, f"end it with {endings}; or add --format")
     if name == "html" and output is None:
         raise UserError("--format html needs a place to write to", "add -o and the name of a file")
     if name == "terminal" and output is not None:
@@ -78,10 +96,10 @@ def plain(name: str | None, output: str | None) -> str:
     return name or "terminal"
 
 
-def written(text: str, output: str | None) -> None:
-    """Print it, or write it there, and say so."""
+def written(text: str, output: str | None, commands: bool = False) -> None:
+    """Print it, or write it there, and say so; `commands` are for a CI runner."""
     if output is None:
-        echo(text)
+        echo(text, nl=bool(text), commands=commands)
         return
     files.write(output, f"{text}\n".encode())
     echo(f"wrote {output}", err=True)

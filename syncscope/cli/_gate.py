@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
 from syncscope.model.answer import Answer
@@ -11,8 +12,15 @@ from syncscope.model.finding import Finding
 from syncscope.model.report import Limit, Line, Report
 from syncscope.model.source import Place, Span
 
+if TYPE_CHECKING:
+    from syncscope.analysis.job import JobLine
+
 LIMIT = "limit"
 """The rule of what is told of a limit where only findings are shown."""
+NO_STEPS = (
+    "no step is marked in the recording, so that limits per step mean nothing",
+    "record with trace.step(), or with torch.profiler's step()",
+)
 COUNT_INSTEAD = "limit the number of syncs with --max-syncs-per-step"
 
 
@@ -32,10 +40,7 @@ def broken(
     if (most_reads is not None or most_price is not None) and coverage is not None and coverage.refusal:
         raise UserError(f"limits cannot be judged by this recording: {coverage.refusal}", coverage.hint)
     if (most_reads is not None or most_price is not None) and not report.steps:
-        raise UserError(
-            "no step is marked in the recording, so that limits per step mean nothing",
-            "record with trace.step(), or with torch.profiler's step()",
-        )
+        raise UserError(*NO_STEPS)
     own = [line for line in report.lines if not line.fallback]
     if most_reads is not None and (reads := sum(line.count for line in own)) > most_reads:
         yield f"{syncs(reads)} more than the {most_reads:.3g} allowed:"
@@ -127,6 +132,6 @@ def syncs(count: float) -> str:
     return f"{said} sync per step is" if said == "1" else f"{said} syncs per step are"
 
 
-def where(line: Line) -> str:
+def where(line: Line | JobLine) -> str:
     """The place and the op, as compilers name what they complain of."""
     return f"{line.place or line.module or 'no line known'}: {line.op}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from syncscope.cli._diff_words import change
 from syncscope.cli._gate import syncs, where
+from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,69 +18,61 @@ SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
 ROOM = 0.1  # of a step: a gate that may miss more than that above its limit judges nothing
 
 
-def broken(found: Comparison, most_slower: float | None, most_new: float | None) -> Iterator[str]:
-    """What to print where a limit is broken, with the lines that break it; nothing where all is well.
+def limits(found: Comparison, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:
+    """Each limit that was given, with the lines that break it.
 
     `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed, nor the
     upper end by more than `ROOM`, from where nobody can judge;
     `most_new` how many syncs of a step may have come, over all lines that have more. What the device's fallbacks read is no
     sync of the user's.
-
-    Raises:
-        UserError: the two recordings cannot be held to a limit.
     """
     if most_new is not None:
-        yield from _with_more_syncs(found, most_new)
+        yield judged(f"{NEW} {most_new:g}", lambda: _with_more_syncs(found, most_new))
     if most_slower is not None:
-        yield from _slower(found, most_slower)
+        yield judged(f"{SLOWER} {100 * most_slower:g}%", lambda: _slower(found, most_slower))
 
 
 def _slower(found: Comparison, most: float) -> Iterator[str]:
     if found.of_others:
-        raise UserError(f"{SLOWER} cannot be judged: {found.of_others}", "record one program twice on one machine")
+        raise UserError(found.of_others, "record one program twice on one machine")
     if found.change is None:
         raise UserError(
-            f"{SLOWER} cannot be judged: how far steps vary is not known of fewer than four",
+            "how far steps vary is not known of fewer than four",
             "`syncscope run --active 24` records more",
         )
-    low, likely, high = found.change
-    said = f"a step is {100 * abs(likely):.1f} % {'longer' if likely >= 0 else 'shorter'}"
-    said += f" ({100 * low:.1f} to {100 * high:.1f} %)"
+    (low, likely, high), said = found.change, change(found)
     if likely > most and found.incomparable:
-        raise UserError(
-            f"{SLOWER} cannot be judged: {said}, and {found.incomparable}", "record both while nothing else runs"
-        )
+        raise UserError(f"{said}, and {found.incomparable}", "record both while nothing else runs")
     if low > most:
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
-        lines = list(_more(found))
+        lines = list(more_syncs(found))
         yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
         if not lines:
             yield "  no line has more syncs: it is other work, of the host or of the device"
     elif high > most + ROOM:
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
-            f"{SLOWER} cannot be judged: {said}{every}: that may be over {100 * (most + ROOM):.2g} %, "
-            f"and within the limit, for {found.widest}",
+            f"{said}{every}: that may be over {100 * (most + ROOM):.2g} %, and within the limit, for {found.widest}",
             "record both on one machine while nothing else runs, with more steps: `syncscope run --active 24`",
         )
 
 
 def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:
     if found.strangers:
-        raise UserError(f"{NEW} cannot be judged: {found.of_others}", "record one program twice")
+        raise UserError(found.of_others, "record one program twice")
     if found.renamed:
         one, other = found.renamed
         raise UserError(
-            f"{NEW} cannot be judged: the sync at {one} is gone, and one of its kind is at {other}",
+            f"the sync at {one} is gone, and one of its kind is at {other}",
             "record both under one name, if it is the same file",
         )
-    lines = list(_more(found))
+    lines = list(more_syncs(found))
     if (total := sum(more for _, more in lines)) > most:
         yield f"{syncs(total)} new, more than the {most:.3g} allowed:"
         yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
 
 
-def _more(found: Comparison) -> Iterator[tuple[Line, float]]:
+def more_syncs(found: Comparison) -> Iterator[tuple[Line, float]]:
     """The lines that have more syncs than before, and by how many a step has more, the most first."""
     came = [(line, line.count) for line in found.new]
     came += [(c.after, c.after.count - c.before.count) for c in found.changed if c.before and c.after]

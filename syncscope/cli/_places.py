@@ -11,5 +11,10 @@ if TYPE_CHECKING:
 
 def here(place: Place) -> str:
     """The place, relative to this folder if it is in it."""
-    path = os.path.relpath(place.path) if os.path.isabs(place.path) else place.path
-    return f"{place.path if path.startswith(os.pardir) else path}:{place.line}"
+    return f"{relative(place.path)}:{place.line}"
+
+
+def relative(path: str) -> str:
+    """The path, relative to this folder if it is in it."""
+    shown = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if shown.startswith(os.pardir) else shown

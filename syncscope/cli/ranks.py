@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import click
 from syncscope.cli import _formats
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
+from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms, ms
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
     from syncscope.analysis.rank import Rank
 
+FORMATS = ("terminal", "json", "html")
+NO_LIMITS: Mapping[str, float | None] = dict.fromkeys(("most_syncs", "most_saving", "most_wait"))
 SHOWN = 12  # ranks and collectives in a table
 
 
@@ -33,37 +36,62 @@ SHOWN = 12  # ranks and collectives in a table
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
 @max_size
-@click.option("--format", "format_", type=click.Choice(_formats.PLAIN), help="terminal, if nothing else is said.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="OUT",
-    help="Write a page there: heat maps of steps by ranks, and who waited for whom; JSON where it ends with .json.",
+@_formats.options(
+    FORMATS, "Write there: a page with heat maps of steps by ranks, and who waited for whom (.html), or JSON (.json)."
 )
-def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str | None, output: str | None) -> int:
+@click.option(
+    "--max-syncs-per-step",
+    "most_syncs",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="Exit 1 when a step of any rank has more syncs than that.",
+)
+@click.option(
+    "--max-saving",
+    "most_saving",
+    type=Share(),
+    help="Exit 1 when all syncs cost the job more of a step than that, in percent: 2%.",
+)
+@click.option(
+    "--max-wait-for-rank",
+    "most_wait",
+    type=Share(),
+    help="Exit 1 when the other ranks wait more of a step than that, on average, because one comes last, in percent: 5%.",
+)
+def command(
+    files: tuple[str, ...],
+    tables: Path | None,
+    most: int,
+    format_: str | None,
+    output: str | None,
+    **most_of: float | None,
+) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
     FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
     waits for another one in a collective gains nothing by not waiting for its device: what a line saves here is what the job
-    gains. Recordings that cannot be of one job are refused: exit status 2.
+    gains. Recordings that cannot be of one job are refused.
 
     \b
     syncscope ranks traces/                       a table for people
     syncscope ranks traces/ -o job.html           a page, with heat maps of steps by ranks
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
+    syncscope ranks traces/ --max-saving 2% --max-wait-for-rank 5%    a gate for CI: exits 1
+
+    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read, they are not of one job, or a limit not be judged.
     """
-    format_ = _formats.plain(format_, output)
+    format_ = _formats.plain(format_, output, FORMATS)
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
 
-        return _told(fleet.load(Path(files[0])), [], format_, output, files[0])
+        return _told(fleet.load(Path(files[0])), [], format_, output, files[0], most_of=most_of)
     missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
     if missing is not None:
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
     paths = traces(files)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise no_trace(empty, "traces end in .json or .json.gz, one for each rank")
-    return show_job(paths, most, tables, format_, output)
+    return show_job(paths, most, tables, format_, output, most_of=most_of)
 
 
 def show_job(
@@ -73,8 +101,11 @@ def show_job(
     format_: str = "terminal",
     output: str | None = None,
     heading: str = "",
+    most_of: Mapping[str, float | None] = NO_LIMITS,
 ) -> int:
     """Print what these traces say as one job, of each at most so many bytes, unpacked, or write it; the exit code.
+
+    `most_of` are limits by the names that `_gate_of_ranks.limits` gives them.
 
     Raises:
         UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
@@ -101,7 +132,7 @@ def show_job(
     if len(problems) == len(parts):
         raise problems[0]
     name = os.path.dirname(paths[0]) or paths[0]
-    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name, heading)
+    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name, heading, most_of)
 
 
 def _told(
@@ -111,8 +142,10 @@ def _told(
     output: str | None,
     name: str,
     heading: str = "",
+    most_of: Mapping[str, float | None] = NO_LIMITS,
 ) -> int:
     from syncscope.analysis.job import job
+    from syncscope.cli import _gate_of_ranks, _limits
     from syncscope.cli._console import complain
 
     found = job(ranks)
@@ -127,7 +160,7 @@ def _told(
         show(found)
     for error in problems:
         complain(error)
-    return 2 if problems else 0
+    return max(_limits.code(_gate_of_ranks.limits(found, ranks, **most_of)), 2 if problems else 0)
 
 
 def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:

@@ -9,7 +9,7 @@ from syncscope import kineto
 from syncscope.analysis.compare import _alike, compare
 from syncscope.analysis.fidelity import came_true
 from syncscope.analysis.pace import pace
-from syncscope.cli.diff import sentence
+from syncscope.cli._diff_words import sentence
 from syncscope.model.report import Line
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Trace

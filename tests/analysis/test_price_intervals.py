@@ -16,8 +16,8 @@ from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.verdict import next_recording
+from syncscope.cli._diff_words import sentence
 from syncscope.cli._verified import summary
-from syncscope.cli.diff import sentence
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Finding, Fix, Safety, Span
 from syncscope.model.source import Place

@@ -153,8 +153,8 @@ def gated(tmp_path, before, after, *limits):
     for path, trace in zip(paths, (before, after), strict=True):
         kineto.save(trace, path)
     done = CliRunner().invoke(command, [*paths, *limits], standalone_mode=False)
-    assert done.exception is None or isinstance(done.exception, UserError), done.output
-    return (2, done.exception.message) if done.exception else (done.return_value, done.stderr)
+    assert done.exception is None, done.output
+    return done.return_value, done.stderr
 
 
 FIXED = [STEP[0], STEP[2]]
@@ -195,7 +195,7 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
     code, said = gated(tmp_path, on("Tesla V100", fast), on("NVIDIA A100", slow), "--max-slowdown", "5%")
     assert code == 2
-    assert "--max-slowdown cannot be judged: two different machines" in said
+    assert "--max-slowdown 5% cannot be judged: two different machines" in said
     short = [Device().run([step] * 3)[0] for step in (FIXED, STEP)]
     code, said = gated(tmp_path, *short, "--max-slowdown", "5%")
     assert code == 2
@@ -211,7 +211,7 @@ def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
     before, after = Device().run(uneven)[0], Device().run(longer)[0]
     code, told = gated(tmp_path, before, after, "--max-slowdown", "1%")
     assert code == 2
-    assert re.search(r"cannot be judged: .* may be over 11 %.* recording's steps is known to \d+% only$", told), told
+    assert re.search(r"cannot be judged: .* may be over 11 %.* recording's steps is known to \d+% only\n", told), told
     _, said = compared(tmp_path, before, after)
     assert re.search(
         r"\+\d+\.\d%, within noise give or take, ms \(95 %\) [\d.]+ [\d.]+ -\d+\.\d to \+\d+\.\d %", said
@@ -264,11 +264,13 @@ def test_the_ending_of_the_output_says_the_format_of_a_diff(tmp_path):
     assert json.loads((tmp_path / "x.txt").read_bytes())["gone"]
     assert into("y.json", "--format", "html").exception is None
     assert (tmp_path / "y.json").read_bytes().startswith(b"<!doctype html>")
-    refused = into("x.md").exception
+    assert into("x.md").exception is None
+    assert (tmp_path / "x.md").read_text().startswith("### syncscope: ")
+    refused = into("x.csv").exception
     assert isinstance(refused, UserError)
-    assert "x.md does not say which format is wanted" in refused.message
+    assert "x.csv does not say which format is wanted" in refused.message
     assert ".json" in refused.hint
-    assert not (tmp_path / "x.md").exists()
+    assert not (tmp_path / "x.csv").exists()
 
 
 def test_two_ranks_of_a_job_are_no_before_and_after(tmp_path):
@@ -311,3 +313,48 @@ def test_lines_of_a_copy_by_another_name_are_the_same_where_their_text_is(tmp_pa
     assert found["predicted_ms"] is not None
     found = json.loads(compared(tmp_path, kept[0], kept[2], "--format", "json")[1])
     assert [line["line"] for line in found["gone"]] == [57, 70], "the file was changed after it was recorded"
+
+
+TWICE = [*STEP, ("read", 57, 0), ("read", 60, 0)]
+
+
+def test_a_comment_of_a_pull_request_has_the_change_the_lines_and_the_limits(tmp_path):
+    """In Markdown: how much longer a step is in ms and percent, what waits otherwise than before, which limit is broken."""
+    before, after = (Device().run([step] * 6)[0] for step in (FIXED, TWICE))
+    limits = ("--max-slowdown", "5%", "--max-new-syncs", "7")
+    code, said = compared(tmp_path, before, after, "--format", "markdown", *limits)
+    assert code == 1
+    assert re.search(
+        r"\*\*A step is 8\d\.\d % longer \(\d+\.\d to \d+\.\d %\): 5\.\d+ to 9\.\d+ ms, 4\.\d+ ms longer\*\*", said
+    ), said
+    assert "- held `--max-new-syncs 7`" in said
+    assert re.search(r"- \*\*broken\*\* `--max-slowdown 5%`: a step is 8\d.\d % longer", said)
+    assert " - train.py:57: item: +2 per step" in said
+    assert re.search(r"\| new \| `train.py:57` \| `item` \| \| 2 \| \| 5\.\d\d \| \+5\.\d\d \|", said), said
+    code, said = compared(tmp_path, after, after, "--format", "markdown")
+    assert code == 0
+    assert "<details><summary>2 lines wait as before</summary>" in said
+    assert "**A step is not surely longer or shorter: " in said
+    assert "broken" not in said
+    short = Device().run([STEP] * 3)[0]
+    code, said = compared(tmp_path, short, after, "--format", "markdown", "--max-slowdown", "5%")
+    assert code == 2
+    assert "- **not judged** `--max-slowdown 5%`: how far steps vary is not known" in said
+
+
+def test_a_job_on_github_annotates_the_lines_that_wait_more_often(tmp_path):
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, TWICE))
+    code, said = compared(tmp_path, before, after, "--format", "github", "--max-new-syncs", "1")
+    assert code == 1
+    assert re.findall(r"::(\w+) file=train\.py,line=(\d+)", said) == [
+        ("warning", "60"),
+        ("warning", "57"),
+        ("error", "60"),
+    ]
+    assert "2 syncs per step are new, more than the 1 allowed" in said
+    code, said = compared(tmp_path, after, before, "--format", "github", "--max-new-syncs", "0")
+    assert (code, said) == (0, "")
+    code, said = compared(tmp_path, before, after.take(after.kind != Kind.STEP), "--format", "github")
+    assert code == 2
+    assert "::error file=" in said
+    assert "no step is marked in the second recording" in said

@@ -5,12 +5,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from cli.recorded import outcome, ranks, recording
+from cli.recorded import MS, outcome, ranks, recording
 from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
 from syncscope.errors import UserError
+from syncscope.model.trace import Kind, Trace
 
 
 def run(*args: str):
@@ -136,3 +137,59 @@ def test_the_ending_of_the_output_says_the_format_of_a_job(folder):
     assert isinstance(refused, UserError)
     assert "x.md does not say which format is wanted" in refused.message
     assert not (folder / "x.md").exists()
+
+
+def test_a_gate_of_a_job_names_the_rank_that_has_too_many_syncs(folder):
+    ranks(folder / "job")
+    done = run("job", "--max-syncs-per-step", "0.5", "--max-saving", "90%")
+    assert done.return_value == 1
+    assert done.stderr == (
+        "rank 0: 1 sync per step is more than the 0.5 allowed:\n"
+        "  train.py:7: item: 1 per step of the mean rank, on 2 ranks\n"
+    )
+    assert run("job", "--max-syncs-per-step", "1").return_value == 0
+
+
+def test_a_gate_of_a_job_limits_what_its_syncs_cost(folder):
+    ranks(folder / "job")
+    done = run("job", "--max-saving", "1%")
+    assert done.return_value == 1
+    assert re.match(
+        r"the syncs cost the job \d+\.\d % of a step \(.* %\), more than the 1 % allowed:\n  train.py:7: item: \d",
+        done.stderr,
+    )
+    (folder / "job" / "worker1.pt.trace.json").unlink()
+    done = run("job", "--max-saving", "1%")
+    assert done.return_value == 2, "one rank alone tells nothing of the job"
+    assert "--max-saving 1% cannot be judged: No savings: of rank 0 alone" in done.stderr
+
+
+def test_a_gate_of_a_job_names_the_rank_for_which_the_others_wait(folder):
+    """The second comes to its collective 2 ms after the first one, in each step of 10 ms."""
+    for rank, late in enumerate((0, 2 * MS)):
+        events = [
+            e if e.kind is not Kind.COPY else
+            replace(e, kind=Kind.KERNEL, name="ncclDevKernel_AllReduce", start=e.start + late, duration=3 * MS - late, bytes=-1)
+            for e in recording("train.py")
+        ]  # fmt: skip
+        kineto.save(moved(Trace.of(events), rank=rank, world_size=2), folder / "job" / f"{rank}.json")
+    done = run("job", "--max-wait-for-rank", "15%")
+    assert done.return_value == 1
+    assert re.match(r"the other ranks wait 20\.\d % of a step for rank 1, more than the 15 % allowed", done.stderr), (
+        done.stderr
+    )
+    assert run("job", "--max-wait-for-rank", "25%").return_value == 0
+
+
+def test_a_gate_of_a_job_does_not_pass_what_it_cannot_judge(folder):
+    ranks(folder / "job")
+    done = run("job", "--max-wait-for-rank", "20%")
+    assert done.return_value == 2
+    assert "--max-wait-for-rank 20% cannot be judged: no collective was found" in done.stderr
+    for path in (folder / "job").iterdir():
+        trace = kineto.read(path)
+        kineto.save(trace.take(trace.kind != Kind.STEP), path)
+    for option in ("--max-syncs-per-step", "--max-wait-for-rank"):
+        done = run("job", option, "1")
+        assert done.return_value == 2
+        assert "no step is marked" in done.stderr

@@ -1,0 +1,49 @@
+"""Two recordings side by side as annotations of a pull request on GitHub: the lines that wait more often, and broken limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from syncscope.cli._diff_words import unlike
+from syncscope.cli._gate import LIMIT
+from syncscope.cli._gate_of_diff import more_syncs
+from syncscope.cli._places import relative
+from syncscope.exporters import github
+from syncscope.model.finding import Finding
+from syncscope.model.source import Place, Span
+
+if TYPE_CHECKING:
+    from syncscope.analysis.comparison import Comparison
+    from syncscope.cli._limits import GivenLimit
+
+NEW = "new-sync"
+
+
+def commands(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> str:
+    """A command a line: a warning where a line waits more often than before, an error for each limit that does not hold."""
+    return "\n".join(github.command(finding) for finding in _findings(found, after, limits))
+
+
+def _findings(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> Iterator[Finding]:
+    recording = Place(after, 1)
+    if why := unlike(found):
+        yield _finding(LIMIT, recording, f"nothing is said of what changed: {why}", "error")
+        return
+    came = list(more_syncs(found))
+    for line, more in came:
+        if line.place is not None:
+            yield _finding(NEW, line.place, f"{line.op}: {more:.3g} per step more than before", "warning")
+    first = next((line.place for line, _ in came if line.place is not None), recording)
+    for limit in limits:
+        if limit.unjudged is not None:
+            said = f"{limit.option} cannot be judged: {limit.unjudged.message}: {limit.unjudged.hint}"
+            yield _finding(LIMIT, recording, said, "error")
+        elif limit.broken:
+            head, *rest = limit.broken
+            yield _finding(LIMIT, first, " ".join([head, "; ".join(line.strip() for line in rest)]).strip(), "error")
+
+
+def _finding(rule: str, place: Place, message: str, severity: str) -> Finding:
+    at = Place(relative(place.path), place.line)
+    return Finding(rule, at, 1, at.line, 1, Span(0, 0), message, 3, severity=severity)

@@ -1,0 +1,83 @@
+"""Two recordings side by side, for programs and as a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncscope.cli._console import echo
+from syncscope.cli._diff_words import sentence, unlike
+from syncscope.model.durations import ms
+
+if TYPE_CHECKING:
+    from syncscope.analysis.comparison import Comparison
+    from syncscope.model.report import Line, Report
+
+
+def as_object(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON values, as docs/json.md says; times in ms."""
+    return {
+        "schema": 1,
+        "before": _totals(found.before),
+        "after": _totals(found.after),
+        "predicted_ms": ms(found.predicted),
+        "prediction_error": found.error,
+        "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
+        "change": found.change and found.change[1],
+        "change_range": found.change and [found.change[0], found.change[2]],
+        "within_noise": found.within_noise,
+        "every_step": found.every_step or None,
+        "not_comparable": found.incomparable or None,
+        "host_pace": found.pace,
+        "drift": found.drift,
+        "prediction_came_true": found.came_true,
+        "why_not": unlike(found) or None,
+        "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
+        "device_work_ms": [ms(t) for t in found.work],
+        "device_work_pieces": list(found.pieces),
+        "launches": list(found.calls),
+        "gone": [_as_object(line) for line in found.gone],
+        "new": [_as_object(line) for line in found.new],
+        "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
+        "same": [_as_object(c.after) for c in found.same],
+    }
+
+
+def keep(found: Comparison, before: str, after: str, most: int, output: str) -> None:
+    """Write the page of the second recording, with what became of the first."""
+    from syncscope import api, files
+    from syncscope.analysis.steps import counted_time
+    from syncscope.exporters import html, stem
+
+    def steps(report: Report) -> list[float | None]:
+        return [ms(length) for length in counted_time(report.steps)[-1]] if report.steps else []
+
+    names = {"before_name": stem(before), "after_name": stem(after), "words": sentence(found)}
+    lengths = {"before_steps_ms": steps(found.before), "after_steps_ms": steps(found.after)}
+    report = api.with_work(api.report(after, most=most))
+    shown, events = html.parts(report, comparison=as_object(found) | names | lengths)
+    files.write(output, html.page(shown, events).encode())
+    echo(f"wrote {output}", err=True)
+
+
+def _totals(report: Report) -> dict[str, Any]:
+    return {
+        "steps": len(report.steps),
+        "step_ms": ms(report.step),
+        "device_busy": report.device_busy,
+        "reads_per_step": sum(line.count for line in report.lines),
+        "blocked_ms": ms(sum(line.blocked for line in report.lines)),
+        "total_saving_ms": ms(report.saving),
+        "fidelity": report.fidelity,
+    }
+
+
+def _as_object(line: Line | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {
+        "path": line.place.path if line.place else None,
+        "line": line.place.line if line.place else None,
+        "op": line.op,
+        "count": line.count,
+        "blocked_ms": ms(line.blocked),
+    }

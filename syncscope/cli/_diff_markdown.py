@@ -1,0 +1,89 @@
+"""Two recordings side by side as Markdown: a comment of a pull request, or the summary of a job on GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from syncscope.cli import _diff_tables as tables
+from syncscope.cli._diff_words import change, sentence, unlike
+from syncscope.cli._places import relative
+from syncscope.exporters.markdown import code, plain
+from syncscope.model.durations import in_ms
+
+if TYPE_CHECKING:
+    from syncscope.analysis.comparison import Comparison
+    from syncscope.cli._limits import GivenLimit
+
+MOST_LINES = 20
+
+
+def markdown(found: Comparison, before: str, after: str, limits: Sequence[GivenLimit]) -> str:
+    """Whether the limits hold, how long a step is in both, and the lines that wait otherwise than before."""
+    return "\n\n".join(_parts(found, before, after, limits))
+
+
+def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLimit]) -> Iterator[str]:
+    yield f"### syncscope: {code(relative(after))} beside {code(relative(before))}"
+    if headline := _headline(found):
+        yield f"**{plain(headline)}**"
+    if limits:
+        yield "\n".join(map(_limit, limits))
+    head = ("| | before | after | |", "| --- | ---: | ---: | --- |")
+    yield "\n".join((*head, *(f"| {' | '.join(map(plain, row))} |" for row in tables.totals(found))))
+    yield from map(plain, tables.remarks(found))
+    if not unlike(found):
+        rows = tables.lines(found)
+        other, same = ([row for row in rows if (row.word == "same") is alike] for alike in (False, True))
+        if other:
+            yield _table(other)
+        if same:
+            told = f"{len(same)} line{'s wait' if len(same) > 1 else ' waits'} as before"
+            yield f"<details><summary>{told}</summary>\n\n{_table(same)}\n\n</details>"
+        if not rows:
+            yield "Neither waits for the device."
+    yield plain(sentence(found))
+
+
+def _headline(found: Comparison) -> str:
+    """How much longer or shorter a step is, in ms and in percent."""
+    before, after = found.before.step, found.after.step
+    if unlike(found) or not before or not after:
+        return ""
+    if found.within_noise and found.change is not None:
+        low, _, high = found.change
+        between = f"{100 * low:+.1f} to {100 * high:+.1f} %"
+        return f"A step is not surely longer or shorter: {in_ms(before, '')} and {in_ms(after)} ({between})"
+    which = "longer" if after >= before else "shorter"
+    said = change(found) or f"a step is {100 * abs(after - before) / before:.1f} % {which}"
+    return f"{said[0].upper()}{said[1:]}: {in_ms(before, '')} to {in_ms(after)}, {in_ms(abs(after - before))} {which}"
+
+
+def _limit(limit: GivenLimit) -> str:
+    if limit.unjudged is not None:
+        return f"- **not judged** {code(limit.option)}: {plain(limit.unjudged.message)}; {plain(limit.unjudged.hint)}"
+    if not limit.broken:
+        return f"- held {code(limit.option)}"
+    first, *rest = limit.broken
+    return "\n".join(
+        [f"- **broken** {code(limit.option)}: {plain(first)}", *(f"  - {plain(line.strip())}" for line in rest)]
+    )
+
+
+def _table(rows: Sequence[tables.WaitingRow]) -> str:
+    told = ["| | the host waits at | by | syncs before | after | blocked ms before | after | change |"]
+    told.append("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for row in rows[:MOST_LINES]:
+        cells = [row.word, code(row.place), code(row.op)]
+        cells += ["" if count is None else f"{count:.3g}" for count in row.counts]
+        cells += ["" if ns is None else tables.number(ns, 1e6) for ns in row.blocked]
+        told.append(f"| {' | '.join([*cells, _change(*row.blocked)])} |")
+    if (more := len(rows) - MOST_LINES) > 0:
+        told.append(f"\nand {more} more.")
+    return "\n".join(told)
+
+
+def _change(before: float | None, after: float | None) -> str:
+    """By how much longer the host stands there, in ms and, where it stood there before, in percent."""
+    more = (after or 0.0) - (before or 0.0)
+    return f"{round(more / 1e6, 2) + 0.0:+.2f}" + (f" ({more / before:+.0%})" if before and after else "")

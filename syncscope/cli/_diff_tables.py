@@ -1,0 +1,103 @@
+"""Two recordings side by side as rows of text: what a step took in both, and each line that waits in either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncscope.cli._places import here
+
+if TYPE_CHECKING:
+    from syncscope.analysis.comparison import Comparison
+    from syncscope.model.report import Line
+
+VAGUE = 1.0  # of a step, from which what a change lies between needs no digits
+
+
+class WaitingRow(NamedTuple):
+    """A line that waits: what became of it, where, in which way, how often and how long (ns) in both; None is not at all."""
+
+    word: str
+    place: str
+    op: str
+    counts: tuple[float | None, float | None]
+    blocked: tuple[float | None, float | None]
+
+
+def lines(found: Comparison) -> list[WaitingRow]:
+    """Each line that waits in either: those that went, that came, that changed, and the rest."""
+    pairs: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
+    pairs += [("new", None, b) for b in found.new]
+    pairs += [("changed", c.before, c.after) for c in found.changed]
+    pairs += [("same", c.before, c.after) for c in found.same]
+    rows = []
+    for word, a, b in pairs:
+        if (line := b or a) is None:
+            continue
+        place = here(line.place) if line.place else line.module or "no line known"
+        counts = (a.count if a else None, b.count if b else None)
+        rows.append(WaitingRow(word, place, line.op, counts, (a.blocked if a else None, b.blocked if b else None)))
+    return rows
+
+
+def totals(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    """What it is, in the first, in the second, and what is said of the change."""
+    one, other = found.before, found.after
+    yield _length(found), number(one.step, 1e6), number(other.step, 1e6), _change(found)
+    if found.spread:
+        low, high = (number(t, 1e6) for t in found.spread)
+        yield "give or take, ms (95 %)", low, high, _between(found)
+    yield "steps", str(len(one.steps)), str(len(other.steps)), ""
+    yield "device busy, %", number(one.device_busy, 0.01), number(other.device_busy, 0.01), ""
+    known = [r.coverage is None or not r.coverage.refusal for r in (one, other)]
+    syncs = [sum(line.count for line in r.lines) for r in (one, other)]
+    before, after = (f"{count:.3g}" if judged else "unknown" for count, judged in zip(syncs, known, strict=True))
+    yield "syncs per step", before, after, ""
+    blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
+    before, after = (number(ns if judged else None, 1e6) for ns, judged in zip(blocked, known, strict=True))
+    yield "host blocked, ms per step", before, after, ""
+
+
+def remarks(found: Comparison) -> Iterator[str]:
+    """What has to be known of the steps that are compared."""
+    if found.as_recorded:
+        yield found.as_recorded
+    replayed = [report.saving is not None for report in (found.before, found.after)]
+    if replayed[0] != replayed[1] and not any(found.timed):
+        which, rest = ("first", "second") if replayed[0] else ("second", "first")
+        yield f"A step of the {which} is as a replay gives it, of the {rest} as recorded: no replay fits it."
+    if found.timed[0] != found.timed[1]:
+        which, rest = ("first", "second") if found.timed[0] else ("second", "first")
+        yield f"A step of the {which} is as timed without a recording, for no replay fits it; of the {rest}, as replayed."
+
+
+def _length(found: Comparison) -> str:
+    """Which step is compared."""
+    if all(found.timed):
+        return "step without a recording, ms"
+    if not (found.before.steps and found.after.steps):
+        return "step or recording, ms"
+    replayed = all(report.saving is not None for report in (found.before, found.after))
+    return f"step{', replayed' * replayed}, ms"
+
+
+def _change(found: Comparison) -> str:
+    before, after = found.before.step, found.after.step
+    if bool(found.before.steps) != bool(found.after.steps):
+        return ""
+    within = ", not surely" if found.every_step else ", within noise"
+    apart = ", not comparable" if found.incomparable else within if found.within_noise else ""
+    return (f"{(after - before) / before:+.1%}" if before and after else "") + apart
+
+
+def _between(found: Comparison) -> str:
+    """What the change lies between; "" where nobody knows."""
+    if found.change is None:
+        return ""
+    digits = 0 if found.change[2] - found.change[0] > VAGUE else 1
+    return f"{100 * found.change[0]:+.{digits}f} to {100 * found.change[2]:+.{digits}f} %"
+
+
+def number(value: float | None, unit: float) -> str:
+    """Two decimals of so much of a unit."""
+    return "unknown" if value is None else f"{value / unit:.2f}"

@@ -1,0 +1,97 @@
+"""Limits of `syncscope ranks` for CI: the syncs of a step, what they cost the job, and how long ranks wait for one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from syncscope.cli._gate import NO_STEPS, syncs, where
+from syncscope.cli._limits import GivenLimit, judged
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.analysis.job import JobReport
+    from syncscope.analysis.rank import Rank
+
+SYNCS, SAVING, WAIT = "--max-syncs-per-step", "--max-saving", "--max-wait-for-rank"
+
+
+def limits(
+    found: JobReport,
+    ranks: Sequence[Rank],
+    most_syncs: float | None,
+    most_saving: float | None,
+    most_wait: float | None,
+) -> Iterator[GivenLimit]:
+    """Each limit that was given, with the lines that break it. Those but `most_syncs` are parts of a step of the job."""
+    if most_syncs is not None:
+        yield judged(f"{SYNCS} {most_syncs:g}", lambda: _syncs(found, ranks, most_syncs))
+    if most_saving is not None:
+        yield judged(f"{SAVING} {100 * most_saving:g}%", lambda: _saving(found, most_saving))
+    if most_wait is not None:
+        yield judged(f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait))
+
+
+def _syncs(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
+    """By the rank that has the most; what the device's fallbacks read is no sync of the user's."""
+    _refuse_without_steps(ranks)
+    counts = []
+    for rank in ranks:
+        reads, steps = rank.counted()
+        counts.append((sum(not rank.graph.reads[n].fallback for n in reads) / steps, rank))
+    count, worst = max(counts, key=lambda pair: pair[0])
+    if count > most:
+        yield f"{_name(worst)}: {syncs(count)} more than the {most:.3g} allowed:"
+        for line in sorted(found.lines, key=lambda line: -line.count):
+            on = f"on {line.ranks} ranks" if line.ranks > 1 else "on one rank"
+            yield f"  {where(line)}: {line.count:.3g} per step of the mean rank, {on}"
+
+
+def _saving(found: JobReport, most: float) -> Iterator[str]:
+    """By the lower end, as `report` judges."""
+    if found.saving is None or not found.step:
+        raise UserError(found.verdict, f"limit the number of syncs with {SYNCS}")
+    if found.saving_range is None:
+        raise UserError(
+            "how far steps vary is not known of fewer than four",
+            "`syncscope run --active 24` records more",
+        )
+    low, high = (end / found.step for end in found.saving_range)
+    if low > most:
+        said = f"{100 * found.saving / found.step:.1f} % of a step ({100 * low:.1f} to {100 * high:.1f} %)"
+        yield f"the syncs cost the job {said}, more than the {100 * most:.2g} % allowed:"
+        for line in found.lines:
+            if line.price is not None and line.price.share > 0:
+                yield f"  {where(line)}: {100 * line.price.share / found.step:.1f} % of a step"
+
+
+def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
+    """As measured. A recording that only begins later makes nobody wait."""
+    from syncscope.analysis.joint_replay import LATE_START
+
+    _refuse_without_steps(ranks)
+    counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks))
+    if len(ranks) < 2 or not counted or not found.meets:
+        why = "; ".join(found.notes) or "the ranks have no step in common"
+        raise UserError(why, "name the traces of all ranks, of the same steps")
+    waited, causes = Counter[int](), dict[int, Counter[str]]()
+    for meet in found.meets:
+        if meet.step in counted and meet.cause != LATE_START:
+            waited[meet.late] += round(meet.imposed)
+            causes.setdefault(meet.late, Counter())[meet.cause] += round(meet.imposed)
+    of_a_step = len(counted) * (len(ranks) - 1) * found.step
+    for number, ns in waited.most_common():
+        if ns > most * of_a_step:
+            share = f"{100 * ns / of_a_step:.1f} % of a step"
+            (cause, _), *_ = causes[number].most_common()
+            yield f"the other ranks wait {share} for rank {number}, more than the {100 * most:.2g} % allowed, mostly by {cause}"
+
+
+def _refuse_without_steps(ranks: Sequence[Rank]) -> None:
+    if any(not rank.graph.steps for rank in ranks):
+        raise UserError(*NO_STEPS)
+
+
+def _name(rank: Rank) -> str:
+    return f"rank {rank.number}" if rank.number >= 0 else rank.name

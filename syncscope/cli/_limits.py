@@ -1,0 +1,39 @@
+"""Limits that a command was given: what is said of each, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from syncscope.cli._console import complain, echo
+from syncscope.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLimit:
+    """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone."""
+
+    option: str
+    broken: tuple[str, ...] = ()
+    unjudged: UserError | None = None
+
+
+def judged(option: str, broken: Callable[[], Iterable[str]]) -> GivenLimit:
+    """What became of a limit, by the lines that say how it is broken; a `UserError` in their place is why nobody can judge."""
+    try:
+        return GivenLimit(option, tuple(broken()))
+    except UserError as error:
+        return GivenLimit(option, unjudged=error)
+
+
+def code(limits: Iterable[GivenLimit]) -> int:
+    """Say on standard error what does not hold: 0 where all do, 1 where one is broken, 2 where one cannot be judged."""
+    worst = 0
+    for limit in limits:
+        for line in limit.broken:
+            echo(line, err=True)
+        if limit.unjudged is not None:
+            said = f"{limit.option} cannot be judged: {limit.unjudged.message}"
+            complain(UserError(said, limit.unjudged.hint))
+        worst = max(worst, 2 if limit.unjudged is not None else 1 if limit.broken else 0)
+    return worst
