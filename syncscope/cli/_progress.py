@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from time import monotonic
 
-from syncscope.cli._console import rewrites
+from syncscope.cli._console import echo, rewrites
+
+OFTEN, SELDOM = 0.1, 10.0  # seconds between two looks at a line that is written over, and between two lines of a log
 
 
 class Progress:
-    """How far a long run is, on a terminal only, and gone when it is done."""
+    """How far a long run is: on a terminal a line that is written over, and gone when it is done. In a log a line every ten
+    seconds, where `logged` names the command that may speak there."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, logged: str = "") -> None:
+        self.what, self.logged = what, logged
         self.shown = False
         self.last = 0.0
 
     def __enter__(self) -> Callable[[int, int], None]:
+        self.last = monotonic()
         return self.tick
 
     def tick(self, done: int, of: int) -> None:
-        """Say it, ten times a second at most and not in the first half second."""
-        now = time.monotonic()
-        self.last = self.last or now + 0.4
-        if rewrites(sys.stderr) and now - self.last > 0.1 and done < of:
+        """Say it, on a terminal not in the first half second."""
+        now, seen = monotonic(), rewrites(sys.stderr)
+        first = OFTEN if self.shown else 5 * OFTEN
+        if done >= of or now - self.last < (first if seen else SELDOM):
+            return
+        if seen:
             sys.stderr.write(f"\r\x1b[K{done} of {of} {self.what}")
             sys.stderr.flush()
-            self.shown, self.last = True, now
+            self.shown = True
+        elif self.logged:
+            echo(f"{self.logged}: {done:,} of {of:,} {self.what}", err=True)
+        self.last = now
 
     def __exit__(self, *_: object) -> None:
         if self.shown:

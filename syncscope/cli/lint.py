@@ -151,7 +151,7 @@ def lint(said: dict[str, Any]) -> int:
             sys.stdout.buffer.write(linted.written)
             return finish(linted, said, Output(err=True, color=said["color"]))
     else:
-        with Progress("files") as tick:
+        with Progress("files", logged="" if said["quiet"] or said["form"] not in TEXT else "lint") as tick:
             linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
         if said["trace"]:
             from syncscope.cli._priced import by_price

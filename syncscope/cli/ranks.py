@@ -118,7 +118,7 @@ def show_job(
         if tables is not None:
             tables.mkdir(parents=True, exist_ok=True)
         parts = []
-        with Progress("ranks") as tick:
+        with Progress("ranks", logged="ranks" if format_ == "terminal" else "") as tick:
             for part in fleet.mapped(
                 partial(kineto.read, most=most), paths, folder=None if tables is None else str(tables)
             ):

@@ -1,5 +1,6 @@
 """`syncscope lint` as people use it: what is found, how it is shown, what it exits with."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from linter.conftest import MASKS, READS
+
+from syncscope.cli import _progress
 
 CLEAN = "import torch\n\n\ndef f(x):\n    return x + 1\n"
 
@@ -296,3 +299,16 @@ def test_what_only_the_host_has_is_sent_also_where_its_dtype_is_changed_before(d
     )
     told = [line for line in door("lint", "x.py").out.splitlines() if "is made on the host" in line]
     assert ["non_blocking=True sends it" in line for line in told] == [True, False]
+
+
+def test_a_long_run_says_in_a_log_how_far_it_is_every_ten_seconds(door, monkeypatch):
+    """A file takes 4 s; where programs read, and where nobody wants it, nothing is said."""
+    clock = itertools.count(0, 4)
+    monkeypatch.setattr(_progress, "monotonic", lambda: next(clock))
+    for number in range(6):
+        door.write(f"x{number}.py", READS)
+    lint = ("lint", "--no-cache", "-j", "1", "--exit-zero")
+    assert re.findall(r"^lint: .*$", door(*lint, ".").err, re.MULTILINE) == ["lint: 2 of 6 files", "lint: 5 of 6 files"]
+    assert "lint: " not in door(*lint, "x0.py", "x1.py").err, "done before"
+    assert "lint: " not in door(*lint, "--format", "json", ".").err
+    assert door(*lint, "--quiet", ".").err == ""
