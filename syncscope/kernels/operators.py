@@ -256,8 +256,8 @@ def watched(name: str, kernel: Kernel) -> Kernel:
 RUNNING = next(x for x in watched.__code__.co_consts if isinstance(x, CodeType) and x.co_name == "run")
 
 
-def install(library: torch.library.Library) -> None:
-    """Registers every native operator with PyTorch."""
+def install(library: torch.library.Library, registered: frozenset[str]) -> None:
+    """Registers every native operator with PyTorch, but for those views that are `registered` already."""
     for name, kernel in list(native.items()):
         made, written = (functional(name), in_place(name)) if name.partition(".")[2] else (None, None)
         if made and made not in native:
@@ -271,5 +271,5 @@ def install(library: torch.library.Library) -> None:
         if name not in plain:
             run = plans.followed("aten::" + name.partition(".")[0], run, asked.get(name))
         library.impl(name, run, "PrivateUse1")
-    for name, kernel in views.items():
-        library.impl(name, kernel, "PrivateUse1")
+    for name in views.keys() - registered:
+        library.impl(name, views[name], "PrivateUse1")

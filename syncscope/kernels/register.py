@@ -8,7 +8,7 @@ import torch
 
 from syncscope.discover import discover
 from syncscope.errors import UserError
-from syncscope.kernels import attention, autocast, backend, fallback, lstm, operators, ops, storage
+from syncscope.kernels import attention, autocast, backend, fallback, lstm, operators, ops, storage, views
 
 _libraries: list[torch.library.Library] = []  # registrations die with these
 
@@ -52,7 +52,7 @@ def register() -> None:
     aten = torch.library.Library("aten", "IMPL")
     everything = torch.library.Library("_", "IMPL")
     _libraries.extend((aten, everything))
-    operators.install(aten)
+    operators.install(aten, views.install())
     autocast.install(aten)
     lstm.install(aten)
     attention.install(aten)

@@ -131,13 +131,14 @@ def test_a_full_device_is_an_error_that_says_how_full(monkeypatch):
     assert (x * 2)[-1].item() == 2
 
 
-def test_without_a_compiler_all_is_followed_in_python(forked):
+def test_without_a_compiler_all_is_followed_and_viewed_in_python(forked):
     program = (
-        "import torch, syncscope.kernels; x = torch.ones(4, device='ocl');"
-        "print([(x + k).sum().item() for k in range(5)], syncscope.kernels.in_c.module)"
+        "import torch, syncscope.kernels; x = torch.arange(4.0, device='ocl');"
+        "print([(x.view(2, 2).t()[1] + k).sum().item() for k in range(5)], syncscope.kernels.in_c.module);"
+        "print('views.c' in torch._C._dispatch_dump('aten::view'))"
     )
     made = forked("-c", program, env=os.environ | {in_c.ENV: "python"})
-    assert made.stdout == "[4.0, 8.0, 12.0, 16.0, 20.0] None\n"
+    assert made.stdout == "[4.0, 6.0, 8.0, 10.0, 12.0] None\nFalse\n"
 
 
 SCALE = "def scale(float(N) X, float(N) Y, float by) -> (O) { O(n) = by * X(n) * Y(n) }"
