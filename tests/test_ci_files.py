@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cli.recorded import MS, recording
+from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
@@ -76,14 +77,35 @@ def test_the_action_passes_what_is_known_and_takes_options(machine):
     assert (code, machine.output.read_text()) == (0, "findings=0\n"), said
 
 
-def test_the_template_for_gitlab_writes_its_report(machine):
-    job = yaml.safe_load((ROOT / "templates" / "gitlab.yml").read_text())["syncs"]
+def printed(host: str) -> str:
+    """What `syncscope ci` prints."""
+    done = CliRunner().invoke(commands, ["ci", host], standalone_mode=False)
+    assert done.return_value == 0, done.output
+    return done.stdout
+
+
+def test_the_job_for_gitlab_writes_its_report(machine):
+    job = yaml.safe_load(printed("gitlab"))["syncs"]
     code, said = machine("\n".join(job["script"]), WAITS, **job["variables"])
     assert code == 1, said
     report = json.loads((machine.project / job["artifacts"]["reports"]["codequality"]).read_text())
     assert [(found["location"]["path"], found["location"]["positions"]["begin"]["line"]) for found in report] == [
         ("src/train.py", 5)
     ]
+
+
+def test_the_workflow_for_github_stops_a_new_sync(machine):
+    assert machine("syncscope lint --write-baseline known.json src", "import torch\n")[0] == 0
+    job = yaml.safe_load(printed("github"))["jobs"]["lint"]
+    script = "\n".join(step["run"] for step in job["steps"] if "run" in step)
+    variables = job["env"] | {"SYNCSCOPE_PATHS": "src", "SYNCSCOPE_ARGUMENTS": "--baseline known.json"}
+    assert "PyPI" in printed("github"), "by name it may be a stranger's"
+    assert variables["SYNCSCOPE"].endswith(".whl")
+    code, said = machine(script, "import torch\n", **variables)
+    assert code == 0, said
+    code, said = machine(script, WAITS, **variables)
+    assert code == 1
+    assert "::warning file=src/train.py,line=5" in said
 
 
 def test_the_hooks_for_pre_commit_are_commands_of_ours(machine):
@@ -98,16 +120,6 @@ def workflow(named: str) -> list[dict[str, object]]:
     found = next(yaml.safe_load(block) for block in blocks if f"workflows/{named}" in block)
     (job,) = found["jobs"].values()
     return [step for step in job["steps"] if "run" in step]
-
-
-def test_the_workflow_that_lints_stops_a_new_sync(machine):
-    _, said = machine("syncscope lint --write-baseline syncscope-baseline.json src", "import torch\n")
-    install, lint = workflow("syncs.yml")
-    assert install["run"] == "pip install ./syncscope-VERSION.whl", "by name it may be a stranger's"
-    assert machine(lint["run"], "import torch\n")[0] == 0, said
-    code, said = machine(lint["run"], WAITS)
-    assert code == 1
-    assert "::warning file=src/train.py,line=5" in said
 
 
 @pytest.mark.parametrize(("syncs", "ends"), [(3, 0), (4, 1)])

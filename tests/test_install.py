@@ -82,6 +82,8 @@ def test_it_works_where_no_compiler_is_and_nothing_of_the_checkout(wheel, tmp_pa
     (site / "depends.pth").write_text(
         f"{depends}\n" + "".join(f"{path}\n" for path in sys.path if "site-packages" in path)
     )
+    ready = run(str(home / "bin" / "syncscope"), "ci", "github", cwd=tmp_path, env={"PATH": "", "HOME": str(tmp_path)})
+    assert "syncscope lint --format github" in ready
     (tmp_path / "train.py").write_text(
         "import torch\n\n\ndef forward(x: torch.Tensor):\n    return x.exp()[x > 0].item()\n"
     )
