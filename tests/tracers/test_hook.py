@@ -166,6 +166,16 @@ def test_the_table_is_given_back(fake: Any) -> None:
     assert list(table) == before
 
 
+def test_mappings_are_gone_through_once_for_all_functions(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process has thousands of them: five for each kernel that PoCL has built."""
+    seen: list[int] = []
+    maps = dispatch.maps
+    with Session():
+        monkeypatch.setattr(dispatch, "maps", lambda: (seen.append(0), maps())[1])
+        tables.hook(fake.table, "fake")
+        assert len(seen) == 1
+
+
 def test_empty_slots_stay_empty(fake: Any) -> None:
     with Session():
         tables.hook(fake.table, "fake")
@@ -210,7 +220,7 @@ def test_a_protected_page_is_opened_for_one_store() -> None:
     libc = ctypes.CDLL(None)
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     libc.mprotect(address, 4096, 1)
-    dispatch.poke(address + 8, 42)
+    dispatch.poke({address + 8: 42})
     assert ctypes.c_uint64.from_address(address + 8).value == 42
     assert next(perm for low, high, perm, _ in dispatch.maps() if low <= address < high).startswith("r-")
 

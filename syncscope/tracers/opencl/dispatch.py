@@ -12,7 +12,7 @@ import contextlib
 import ctypes as c
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from syncscope.tracers.opencl import compiled
 from syncscope.tracers.opencl.abi import SLOTS, table_of
@@ -47,16 +47,20 @@ def platforms(loader: str) -> list[int]:
     return [handle for handle in found[: count.value] if handle]
 
 
-def poke(address: int, value: int) -> None:
-    """Stores eight aligned bytes at once, so that a concurrent caller sees the old function or the new; opens the page
-    for it where the vendor protects its table."""
-    permissions = next(perm for low, high, perm, _ in maps() if low <= address < high)
-    page = address & -PAGE
-    closed = "w" not in permissions
-    if closed and _libc.mprotect(page, PAGE, 3):
-        raise OSError(c.get_errno(), "the driver's dispatch table cannot be written")
-    c.c_uint64.from_address(address).value = value
-    if closed:
+def poke(values: Mapping[int, int]) -> None:
+    """Stores eight aligned bytes at once at each address, so that a concurrent caller sees the old function or the new; opens
+    the pages for it where the vendor protects its table.
+
+    All in one go: each kernel that PoCL has built adds mappings to those that are gone through.
+    """
+    pages = {address & -PAGE for address in values}
+    closed = [page for low, high, perm, _ in maps() for page in pages if low <= page < high and "w" not in perm]
+    for page in closed:
+        if _libc.mprotect(page, PAGE, 3):
+            raise OSError(c.get_errno(), "the driver's dispatch table cannot be written")
+    for address, value in values.items():
+        c.c_uint64.from_address(address).value = value
+    for page in closed:
         _libc.mprotect(page, PAGE, 1)
 
 
@@ -116,23 +120,27 @@ class Tables:
             originals[hook.slot] = self._buried.get(table + 8 * hook.slot, vendor[hook.slot])
         if not library.add_table(table, originals):
             return False
+        ours = {}
         for hook in hooks:
             address, original = table + 8 * hook.slot, originals[hook.slot]
             if vendor[hook.slot] not in (original, hook.address):
                 continue  # still hooked over
             self._buried.pop(address, None)
             self._before[address] = (original or 0, hook.address)
-            poke(address, hook.address)
+            ours[address] = hook.address
+        poke(ours)
         return True
 
     def restore(self) -> None:
         """Puts the vendors' own functions back, except where somebody hooked over us: there ours stay and pass on."""
         with self._lock:
+            theirs = {}
             for address, (vendor, ours) in self._before.items():
                 if c.c_uint64.from_address(address).value == ours:
-                    poke(address, vendor)
+                    theirs[address] = vendor
                 else:
                     self._buried[address] = vendor
+            poke(theirs)
             self._before.clear()
             self.tables.clear()
             self._loads = -1
