@@ -54,7 +54,8 @@ def _decision(report: Report, per: str) -> str:
     if not report.lines:
         return f"No wait is worth fixing: the host never waits for the device.{_instead(report)}"
     if report.fidelity is None:
-        return f"No savings: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
+        held = "" if report.refused else f" The host was blocked for {about_ms(blocked)} of a {per}."
+        return f"No savings: {_idle(report)}.{held}"
     found, refused = report.answer, _refusal(report, per)
     if found is None or found.share is None:
         said = f"No savings: {refused} {_next(report)}" if refused else "Savings were not asked for."

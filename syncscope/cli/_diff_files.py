@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 def as_object(found: Comparison) -> dict[str, Any]:
     """The comparison as JSON values, as docs/json.md says; times in ms."""
+    why_not = unlike(found) or None
+    lines = {
+        "gone": [_as_object(line) for line in found.gone],
+        "new": [_as_object(line) for line in found.new],
+        "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
+        "same": [_as_object(c.after) for c in found.same],
+    }
     return {
         "schema": 1,
         "before": _totals(found.before),
@@ -30,16 +37,18 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "host_pace": found.pace,
         "drift": found.drift,
         "prediction_came_true": found.came_true,
-        "why_not": unlike(found) or None,
+        "why_not": why_not,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
-        "device_work_ms": [ms(t) for t in found.work],
-        "device_work_pieces": list(found.pieces),
-        "launches": list(found.calls),
-        "gone": [_as_object(line) for line in found.gone],
-        "new": [_as_object(line) for line in found.new],
-        "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
-        "same": [_as_object(c.after) for c in found.same],
+        "device_work_ms": [ms(t) for t in _known(found, found.work)],
+        "device_work_pieces": _known(found, found.pieces),
+        "launches": _known(found, found.calls),
+        **(dict.fromkeys(lines) if why_not else lines),
     }
+
+
+def _known(found: Comparison, pair: tuple[float, float]) -> list[float | None]:
+    """A figure of both, None in place of that of a recording which cannot be judged."""
+    return [None if one.refused else value for one, value in zip((found.before, found.after), pair, strict=True)]
 
 
 def keep(found: Comparison, before: str, after: str, most: int, output: str) -> None:
@@ -64,8 +73,8 @@ def _totals(report: Report) -> dict[str, Any]:
         "steps": len(report.steps),
         "step_ms": ms(report.step),
         "device_busy": report.device_busy,
-        "reads_per_step": sum(line.count for line in report.lines),
-        "blocked_ms": ms(sum(line.blocked for line in report.lines)),
+        "reads_per_step": None if report.refused else sum(line.count for line in report.lines),
+        "blocked_ms": None if report.refused else ms(sum(line.blocked for line in report.lines)),
         "total_saving_ms": ms(report.saving),
         "fidelity": report.fidelity,
     }

@@ -49,7 +49,7 @@ def totals(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
         yield "give or take, ms (95 %)", low, high, _between(found)
     yield "steps", str(len(one.steps)), str(len(other.steps)), ""
     yield "device busy, %", number(one.device_busy, 0.01), number(other.device_busy, 0.01), ""
-    known = [r.coverage is None or not r.coverage.refusal for r in (one, other)]
+    known = [not report.refused for report in (one, other)]
     syncs = [sum(line.count for line in r.lines) for r in (one, other)]
     before, after = (f"{count:.3g}" if judged else "unknown" for count, judged in zip(syncs, known, strict=True))
     yield "syncs per step", before, after, ""

@@ -70,7 +70,7 @@ def as_object(report: Report) -> dict[str, Any]:
                 "index": step.index,
                 "start_ms": ms(step.end - lengths[number]),
                 "ms": ms(lengths[number]),
-                "busy_ms": ms(step.busy),
+                "busy_ms": ms(step.busy) if report.device_busy is not None else None,
                 "uses_ms": dict(zip(Use, map(ms, parts[number]), strict=True)) if number < len(parts) else None,
             }
             for number, step in enumerate(report.steps)
@@ -359,8 +359,8 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "module": first.module,
         "function": first.function,
         "count": round(sum(line.count for line in lines), 6),
-        "blocked_ms": ms(sum(line.blocked for line in lines)),
-        "idle_after_ms": ms(sum(line.idle_after for line in lines)),
+        "blocked_ms": ms(sum(line.blocked for line in lines)) if not report.refused else None,
+        "idle_after_ms": ms(sum(line.idle_after for line in lines)) if not report.refused else None,
         "saved_alone_ms": ms(single.alone) if single else None,
         "saved_last_ms": ms(single.last) if single else None,
         "share_ms": ms(sum(known)) if known else None,

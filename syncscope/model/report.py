@@ -257,6 +257,11 @@ class Report:
         return alone / self.uses.step if self.uses is not None and self.uses.step else 0.0
 
     @property
+    def refused(self) -> bool:
+        """Whether the recording lacks what its waits would be seen by, so that none in it means nothing."""
+        return self.coverage is not None and bool(self.coverage.refusal)
+
+    @property
     def of_a_job(self) -> str:
         """What a saving in the recording of one rank of several is not, and what tells more; "" of any other recording."""
         if self.exchanged is None or not (self.lines or self.what_if):

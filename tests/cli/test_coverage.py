@@ -77,6 +77,8 @@ def test_every_report_says_so_and_has_no_saving(lacking, folder):
     assert why in found["coverage"]["why_not"]
     assert found["answer"]["decision"] == "unknown"
     assert (found["total_saving_ms"], found["what_if"], found["fidelity"]) == (None, [], None)
+    assert {read[key] for read in found["reads"] for key in ("blocked_ms", "idle_after_ms")} <= {None}
+    assert {step["busy_ms"] is None for step in found["steps"]} == {found["device_busy"] is None}
     assert outcome(path, "-o", "page.html")[0] == 0
     assert why in (folder / "page.html").read_text()
 
@@ -94,7 +96,12 @@ def test_a_comparison_says_so_and_predicts_nothing(lacking):
     assert "the second recording cannot be judged" in said
     assert why in said
     assert "came true" not in said
-    assert why in json.loads(run("diff", path, "run.pt.trace.json.gz", "--format", "json").stdout)["why_not"]
+    found = json.loads(run("diff", path, "run.pt.trace.json.gz", "--format", "json").stdout)
+    assert why in found["why_not"]
+    assert (found["before"]["reads_per_step"], found["before"]["blocked_ms"]) == (None, None)
+    assert (found["after"]["reads_per_step"], found["after"]["blocked_ms"] > 0) == (1, True)
+    assert {found[key][0] for key in ("device_work_ms", "device_work_pieces", "launches")} == {None}
+    assert {found[key] for key in ("gone", "new", "changed", "same")} == {None}
 
 
 def test_a_rank_that_cannot_be_judged_is_named_and_left_out(lacking, folder):

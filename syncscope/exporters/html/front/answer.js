@@ -51,6 +51,7 @@ function sentences(text) {
 }
 
 function figures(model) {
+  const seen = model.coverage?.enough ?? true;
   const reads = model.reads.reduce((sum, read) => sum + read.count, 0);
   const blocked = model.lines.reduce((sum, line) => sum + line.blocked_ms, 0);
   const lengths = model.steps.map(step => step.ms);
@@ -60,9 +61,9 @@ function figures(model) {
   const cells = [
     model.step_ms !== null && [msTime(model.step_ms), "a step", `${lengths.length} recorded${counted}${between && `: ${between}`}`,
       "How long a step took as recorded, from the end of the one before it: the mean, the shortest and the longest of those counted, without the first, the last and those that warm up."],
-    model.device_busy !== null && [percent(model.device_busy), "device busy", `the host waits ${msTime(blocked)} of a ${per}`,
+    model.device_busy !== null && [percent(model.device_busy), "device busy", seen ? `the host waits ${msTime(blocked)} of a ${per}` : `how long the host waits is not known`,
       "The share of the steps in which any queue of any device worked."],
-    [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
+    seen && [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
     model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
       "How much shorter a step is in a replay of the recording in which no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],

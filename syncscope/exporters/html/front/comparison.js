@@ -8,20 +8,20 @@ export function comparison(model) {
   const found = model.comparison;
   if (!found && !model.verified) return null;
   if (!found) return section("comparison", "Proof", `${model.verified.program} as written and rewritten, run in turns`, verified(model));
-  const {before, after} = found;
+  const {before, after} = found, known = value => value === null ? "-" : three(value);
   const box = section("comparison", "Before and after", `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
   const signed = part => `${part < 0 ? "−" : "+"}${percent(Math.abs(part))}`;
   const between = found.change_range && found.change_range[1] - found.change_range[0] <= 1 ? found.change_range.map(signed).join(" to ") : "";
   const verdict = found.not_comparable ? ", not comparable" : found.within_noise ? found.every_step ? `, every counted step ${found.every_step}, yet not surely` : ", within noise" : "";
-  const rows = [["step", "step_ms", msTime], ["give or take (95 %)", null, null], ["device busy", "device_busy", percent], ["syncs a step", "reads_per_step", three], ["host blocked, a step", "blocked_ms", msTime], ["steps", "steps", String]]
-    .map(([name, key, words]) => key ? {name, a: words(before[key]), b: words(after[key]), change: key === "steps" || !before[key] ? "" : `${after[key] >= before[key] ? "+" : "−"}${percent(Math.abs(after[key] - before[key]) / before[key])}${key === "step_ms" ? verdict : ""}`} : found.spread_ms && {name, a: msTime(found.spread_ms[0]), b: msTime(found.spread_ms[1]), change: between}).filter(Boolean);
-  const work = [["device work, a step", found.device_work_ms, msTime], ["pieces of it", found.device_work_pieces, three], ["launches", found.launches, three]].filter(([, pair]) => pair).map(([name, [a, b], words]) => ({name, a: words(a), b: words(b), change: ""}));
-  const lines = [...found.gone.map(a => ["gone", a, null]), ...found.new.map(b => ["new", null, b]), ...found.changed.map(c => ["changed", c.before, c.after]), ...found.same.map(b => ["same", b, b])];
+  const rows = [["step", "step_ms", msTime], ["give or take (95 %)", null, null], ["device busy", "device_busy", percent], ["syncs a step", "reads_per_step", known], ["host blocked, a step", "blocked_ms", msTime], ["steps", "steps", String]]
+    .map(([name, key, words]) => key ? {name, a: words(before[key]), b: words(after[key]), change: key === "steps" || !before[key] || after[key] === null ? "" : `${after[key] >= before[key] ? "+" : "−"}${percent(Math.abs(after[key] - before[key]) / before[key])}${key === "step_ms" ? verdict : ""}`} : found.spread_ms && {name, a: msTime(found.spread_ms[0]), b: msTime(found.spread_ms[1]), change: between}).filter(Boolean);
+  const work = [["device work, a step", found.device_work_ms, msTime], ["pieces of it", found.device_work_pieces, known], ["launches", found.launches, known]].filter(([, pair]) => pair).map(([name, [a, b], words]) => ({name, a: words(a), b: words(b), change: ""}));
+  const lines = found.why_not ? [] : [...found.gone.map(a => ["gone", a, null]), ...found.new.map(b => ["new", null, b]), ...found.changed.map(c => ["changed", c.before, c.after]), ...found.same.map(b => ["same", b, b])];
   const place = line => line.path ? `${line.path}:${line.line}` : "no line known";
   box.append(make("div", {class: "pair"},
     make("div", {}, make("h3", {}, "Figures"), table([{name: "figure", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", text: row => row.change}], [...rows, ...work], "Figures before and after")),
     make("div", {}, make("h3", {}, "Lines"), lines.length ? table([{name: "became", left: true, text: ([word]) => make("span", {class: `became ${word}`}, word)}, {name: "line", left: true, text: ([, a, b]) => place(b || a)}, {name: "op", left: true, text: ([, a, b]) => (b || a).op},
-      {name: "syncs", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, "neither waits for the device"))));
+      {name: "syncs", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, found.why_not ? "nothing is said of lines" : "neither waits for the device"))));
   if (model.verified) box.append(make("h3", {class: "spaced"}, "Proof"), ...verified(model));
   return box;
 }

@@ -36,7 +36,7 @@ export function steps(model, goToStep) {
   return box;
 }
 
-const tell = step => `step ${step.index}: ${msTime(step.ms)}` + (step.uses_ms ? ` (${parts(step).map(([use, ms]) => `${NAMES[use]} ${msTime(ms)}`).join(", ")})` : `, the device works ${msTime(step.busy_ms)}`);
+const tell = step => `step ${step.index}: ${msTime(step.ms)}` + (step.uses_ms ? ` (${parts(step).map(([use, ms]) => `${NAMES[use]} ${msTime(ms)}`).join(", ")})` : step.busy_ms === null ? "" : `, the device works ${msTime(step.busy_ms)}`);
 const parts = step => Object.entries(step.uses_ms).filter(([, ms]) => ms > 0.005 * step.ms);
 export const NAMES = {compute: "computes", copy: "copies", collective: "other ranks", wait: "after waits", loader: "loader", launch: "launches", host: "host", queue: "between", unexplained: "unexplained"};
 
@@ -67,7 +67,7 @@ function picture(list, median, width, choose, goToStep) {
     const bar = make("svg:g", {"data-step": number, class: "step"}, make("svg:title", {}, tell(step)));
     let under = 0;
     const scale = Math.min(1, top / step.ms);
-    for (const [use, ms] of step.uses_ms ? Object.entries(step.uses_ms) : [["compute", step.busy_ms], ["host", step.ms - step.busy_ms]]) {
+    for (const [use, ms] of step.uses_ms ? Object.entries(step.uses_ms) : step.busy_ms === null ? [["unexplained", step.ms]] : [["compute", step.busy_ms], ["host", step.ms - step.busy_ms]]) {
       if (ms <= 0) continue;
       bar.append(make("svg:rect", {x, width: Math.max(1, wide - gap), y: y((under + ms) * scale), height: Math.max(0, y(under * scale) - y((under + ms) * scale)), class: `use-${use}`}));
       under += ms;
