@@ -25,10 +25,10 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import SEEN, unmeasured
 from syncscope.analysis.replay import Outcome, replay
 from syncscope.model.durations import about_ms
+from syncscope.model.report import GATE
 from syncscope.model.trace import Lane, Trace
 
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
-GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
 HOPELESS = 0.4  # the part of a step from which on not even the whole is told
 VAGUE = 1.0  # of a step: a range that is wider is no price
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose

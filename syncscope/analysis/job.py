@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.joint_replay import LATE_START, JointReplay, Meet, RankLine
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
@@ -20,7 +19,7 @@ from syncscope.analysis.verdict import WORTH, unforeseen_told
 from syncscope.errors import UserError
 from syncscope.model.answer import between as lies_between
 from syncscope.model.durations import in_ms
-from syncscope.model.report import Price
+from syncscope.model.report import GATE, Price
 from syncscope.model.source import Place
 
 ALONE = 64  # up to so many ranks each is also replayed with the reads of all others left in

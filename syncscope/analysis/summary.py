@@ -15,7 +15,7 @@ from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import GATE, UNTOLD, crowded, fidelity_of
+from syncscope.analysis.fidelity import UNTOLD, crowded, fidelity_of
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
@@ -29,7 +29,7 @@ from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Adds, Finding, Hazard
-from syncscope.model.report import Line, Read, Report
+from syncscope.model.report import GATE, Line, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -147,7 +147,7 @@ def summarize(
     if prices and (found_ifs := what_ifs(report, replayed, trusted, loops)):
         report = replace(report, what_if=found_ifs)
         if report.uses is not None:
-            words = led_into(report.uses.words, found_ifs, report.saving_step or report.uses.step)
+            words = led_into(report.uses.words, found_ifs, report.saving_step or report.uses.step, report.replay_holds)
             report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(of_one_rank(report))
     return replace(report, verdict=verdict(report))

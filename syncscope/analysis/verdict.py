@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from syncscope.analysis.answer import EXCHANGED
 from syncscope.analysis.experience import BUSY
-from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
 from syncscope.model.finding import Safety
-from syncscope.model.report import Advice, Line, Report
+from syncscope.model.report import GATE, Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change

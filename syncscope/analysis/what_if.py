@@ -71,12 +71,13 @@ def what_ifs(
     return tuple(one for one in found if one.saving >= WORTH * step)
 
 
-def led_into(words: str, found: Sequence[WhatIf], step: float) -> str:
-    """The sentence on where a step goes, and what to do first."""
+def led_into(words: str, found: Sequence[WhatIf], step: float, holds: bool) -> str:
+    """The sentence on where a step goes, and what to do first; what to try, where no replay `holds`."""
     first = first_of(found)
     if first is None or step <= 0:
         return words
-    return f"{words} What to do first: if {first.name}, it {first.surely} {first.saving / step:.0%} shorter."
+    said = f"if {first.name}, it {first.surely} {first.saving / step:.0%} shorter"
+    return f"{words} What to {'do first' if holds else 'try'}: {said}."
 
 
 def _scaled(one: WhatIf, scale: float) -> WhatIf:

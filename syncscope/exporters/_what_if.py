@@ -31,9 +31,9 @@ def first(report: Report) -> Text | None:
     """What to do first, in a line; None where nothing is known to help."""
     one = first_of(report.what_if)
     step = figures.saving_step(report)
-    exchange = report.uses.exchange if report.uses else 0.0
-    if report.uses and exchange > (one.saving if one else 0.0):
-        apart = f"{figures.percent(exchange / report.uses.step)} of a step is exchange with other ranks, or waiting for them"
+    if report.uses and _is_exchange(report):
+        share = figures.percent(report.uses.exchange / report.uses.step)
+        apart = f"{share} of a step is exchange with other ranks, or waiting for them"
         return Text.assemble((apart, "bold"), ": `syncscope ranks` over the traces of all ranks says who comes late")
     if one is None:
         return None
@@ -44,6 +44,17 @@ def first(report: Report) -> Text | None:
     most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
     why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
     return Text.assemble((said, "bold"), f": {one.advice}{why}")
+
+
+def word(report: Report) -> str:
+    """What its line is called: to be tried, where the replay that it comes of does not hold."""
+    return "do first" if report.replay_holds or _is_exchange(report) else "try"
+
+
+def _is_exchange(report: Report) -> bool:
+    """Whether exchange with other ranks takes more than anything saves."""
+    one = first_of(report.what_if)
+    return report.uses is not None and report.uses.exchange > (one.saving if one else 0.0)
 
 
 def _ends(low: str, high: str) -> str:

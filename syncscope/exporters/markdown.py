@@ -31,7 +31,7 @@ def parts(report: Report) -> Iterator[str]:
     if report.answer is not None and report.lines:
         yield f"**{plain(terminal.answer(report.answer, per, terminal.beyond(report)).plain)}**"
     if (first := _what_if.first(report)) is not None:
-        yield f"Do first: {plain(first.plain)}."
+        yield f"{_what_if.word(report).capitalize()}: {plain(first.plain)}."
     yield "\n".join(("| | |", "| --- | --- |", *(f"| {name} | {plain(said)} |" for name, said in facts(report))))
     if report.lines:
         yield "\n".join(lines(report, per))

@@ -78,7 +78,7 @@ def nowhere(report: Report) -> Text:
 def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[str, Text]]:
     """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
     todo, per = _what_if.first(report), "step" if report.steps else "recording"
-    first = [("do first", todo)] if todo is not None else []
+    first = [(_what_if.word(report), todo)] if todo is not None else []
     of_waits = (
         [("answer", answer(report.answer, per, beyond(report)))] if report.answer is not None and report.lines else []
     )
@@ -125,7 +125,7 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
         silent = report.silent or 0.0
-        good = max(report.fidelity, unexplained, silent) <= 0.05
+        good = report.replay_holds
         off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
         text = f"error within {off} of the recording"
         if unexplained >= 0.0001:

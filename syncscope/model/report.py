@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace ne
     from syncscope.model.what_if import WhatIf
     from syncscope.model.work import Work
 
+GATE = 0.05  # the part of a step that a replay may get wrong or leave unexplained; beyond it no line has a price
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -255,6 +257,12 @@ class Report:
         if not alone and not (isinstance(world, int) and world > 1):
             return None
         return alone / self.uses.step if self.uses is not None and self.uses.step else 0.0
+
+    @property
+    def replay_holds(self) -> bool:
+        """Whether a replay gives back the recording so well that savings of single lines are told."""
+        off = (self.unexplained or 0.0, self.silent or 0.0)
+        return self.fidelity is not None and max(self.fidelity, *off) <= GATE
 
     @property
     def refused(self) -> bool:

@@ -32,6 +32,7 @@ def model(report: Report) -> dict[str, Any]:
             ),
             "summary": [[label, text.plain] for label, text in terminal.summary(report, terminal.WIDTH)],
             "counted": report.steady,
+            "replay_holds": report.replay_holds,
             "unseen": len(figures.unseen(report)),
             "source": excerpts(report),
             "by_line": by_line(report),

@@ -33,7 +33,7 @@ export function answer(model, goToLine) {
 /** What is to be done first, in a sentence, and what to write. */
 const todo = (model, one) => [
   make("p", {class: "verdict"}, `If ${one.name}, a ${model.steps.length ? "step" : "recording"} ${one.low_ms < one.high_ms ? "may be" : "is"} ${msTime(one.saving_ms)} (${percent(one.saving_ms / model.saving_step_ms)}) shorter.`),
-  make("p", {class: "first"}, make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, "First"), " ", prose(one.advice)),
+  make("p", {class: "first"}, make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, model.page.replay_holds ? "First" : "Try"), " ", prose(one.advice)),
 ];
 
 /** What is to be done first, where that saves more than all waits cost. */
