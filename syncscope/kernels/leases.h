@@ -136,7 +136,10 @@ static PyObject *know(PyObject *module, PyObject *arguments) {
   Py_RETURN_NONE;
 }
 
+static void drain(void); /* in launches.h */
+
 static PyObject *drop(PyObject *module, PyObject *address) {
+  drain();
   dropped++;
   Py_ssize_t k = after(PyLong_AsVoidPtr(address));
   if (k && blocks[k - 1].address == PyLong_AsVoidPtr(address)) {

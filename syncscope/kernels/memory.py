@@ -14,7 +14,7 @@ import pyopencl as cl
 import torch
 
 from syncscope.kernels import generator, in_c, queue
-from syncscope.kernels.device import context, device
+from syncscope.kernels.device import context, device, is_gpu
 
 _RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
 _MAP_NORESERVE = 0x4000
@@ -200,4 +200,5 @@ class Owner:
 
 if in_c.module is not None:
     in_c.begin(globals(), vars(queue), queue.KEPT, ctypes.addressof(generator.default.stands))
+    in_c.module.submit(is_gpu)  # PoCL takes a microsecond for a launch, and needs the processor
     torch.UntypedStorage.lease = Owner()

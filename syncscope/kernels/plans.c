@@ -6,21 +6,8 @@
  */
 #include "leases.h"
 #include "call_key.h"
-#include <time.h>
+#include "launches.h"
 
-typedef struct { int at, slot; void *holds; } Hole; /* of a kernel that nobody else gives arguments to */
-typedef struct { uint64_t seed, offset; } Random; /* where a generator stands: what a kernel that draws is given */
-typedef struct {
-  PyObject *kernel;
-  void *handle;
-  uint32_t rank;
-  size_t size[3], group[3];
-  int holes;
-  Hole *hole;
-  uint64_t given; /* when holes were filled: a buffer that is gone since may have given its address to another */
-  int draws_at; /* the argument that is a Random; -1 of a kernel that draws nothing */
-  uint64_t drawn; /* how far the generator is then */
-} Launch;
 /* slot: of memory taken; else -1 - the number of a tensor given, NOTHING, or CONSTANT */
 typedef struct { int slot; View view; PyObject *constant; } Made;
 enum { NOTHING = INT32_MIN, CONSTANT };
@@ -35,12 +22,7 @@ typedef struct { uint64_t hash; Py_ssize_t words; uint64_t *key; Plan *plan; } E
 /* label: None tells observers nothing; asks: what beside the arguments decides how it is computed, None if nothing does */
 typedef struct { PyObject_HEAD PyObject *label, *run, *asks; uint64_t number; } Operator;
 typedef struct { int given; PyObject **tensor; Plan *plan; } Asked; /* for the plan of a call that is in Python now */
-static struct { int (*set)(void *, uint32_t, size_t, const void *), (*flush)(void *);
-  int (*enqueue)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const void *, void *); } cl;
-static void *queue;
-static Random *generator; /* the device's own; Python reads and writes it, too */
 static int timed, always_timed;  /* what the queue is, and whether it must be */
-static long kept, flushes;       /* launches since the last flush, and how many make one due */
 enum { PLACES = 1 << 14, MOST = 4096 };
 enum { AS_KNOWN = 0 }; /* as queue.py has it */
 static Entry table[PLACES];
@@ -58,6 +40,7 @@ static Entry *entry_of(uint64_t hash, const uint64_t *of, Py_ssize_t count) { /*
 
 static void leave(Plan *plan) {
   if (--plan->users) return;
+  drain(); /* the driver may not have its launches yet */
   for (int i = 0; i < plan->taken && plan->class; i++) Py_XDECREF(plan->class[i]);
   for (int i = 0; i < plan->launches && plan->launch; i++) {
     Py_XDECREF(plan->launch[i].kernel);
@@ -75,28 +58,6 @@ static void forget_all(void) {
     memset(entry, 0, sizeof *entry);
   }
   entries = 0;
-}
-
-static int enqueue(Plan *plan, void **slots) {
-  for (Launch *launch = plan->launch; launch < plan->launch + plan->launches; launch++) {
-    int error = 0, anew = launch->given != dropped;
-    launch->given = 0;
-    for (Hole *hole = launch->hole; hole < launch->hole + launch->holes && !error; hole++)
-      if (anew || hole->holds != slots[hole->slot]) error = cl.set(launch->handle, hole->at, sizeof(void *), &slots[hole->slot]), hole->holds = slots[hole->slot];
-    if (!error) launch->given = dropped;
-    if (!error && launch->draws_at >= 0) {
-      error = cl.set(launch->handle, launch->draws_at, sizeof *generator, generator);
-      generator->offset += launch->drawn;
-    }
-    if (!error) error = cl.enqueue(queue, launch->handle, launch->rank, NULL, launch->size, launch->group, 0, NULL, NULL);
-    if (error) {
-      PyObject *raised = PyObject_CallFunction(PyDict_GetItem(py.queue, word.refused), "Oi", launch->kernel, error);
-      Py_XDECREF(raised); /* it raises */
-      return -1;
-    }
-    if (++kept >= flushes) kept = 0, cl.flush(queue);
-  }
-  return add_to(py.queue, word.launches, plan->launches) < 0 ? -1 : 0;
 }
 
 static PyObject *result_of(Made *made, Lease **leases, PyObject **tensor) {
@@ -117,7 +78,7 @@ static PyObject *follow(Plan *plan, PyObject **tensor, void **slots) {
   PyObject *result = NULL;
   int n = 0, many = plan->results;
   while (n < plan->taken && (leases[n] = take(plan->size[n], plan->class[n], &slots[plan->given + n]))) n++;
-  if (n == plan->taken && !enqueue(plan, slots)) {
+  if (n == plan->taken && !enqueue(plan->launch, plan->launches, slots)) {
     if (many < 0) {
       result = result_of(plan->made, leases, tensor);
     } else if ((result = PyTuple_New(many))) {
@@ -230,7 +191,7 @@ static PyObject *list_launches(PyObject *module, PyObject *launches) {
 
 static PyObject *again(PyObject *module, PyObject *capsule) {
   Plan *plan = PyCapsule_GetPointer(capsule, LISTED);
-  if (!plan || enqueue(plan, NULL)) return NULL;
+  if (!plan || enqueue(plan->launch, plan->launches, NULL)) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -342,6 +303,7 @@ static PyType_Spec spec = {"syncscope.kernels._plans.Operator", sizeof(Operator)
 
 static PyObject *use(PyObject *module, PyObject *arguments) {
   unsigned long long handle;
+  drain();
   if (!PyArg_ParseTuple(arguments, "Kii", &handle, &timed, &always_timed)) return NULL;
   queue = (void *)handle;
   Py_RETURN_NONE;
@@ -357,6 +319,7 @@ static PyObject *begin(PyObject *module, PyObject *arguments) {
   unsigned long long set, enqueue, flush, random;
   if (!PyArg_ParseTuple(arguments, "OOOOOO(KKK)lK", &capsule, &py.memory, &py.queue, &py.tensor, &py.parameter, &py.constants, &set,
                         &enqueue, &flush, &flushes, &random)) return NULL;
+  drain();
   generator = (Random *)random;
   if (!(dlpack = PyCapsule_GetPointer(capsule, "dlpack_exchange_api"))) return NULL;
   if (dlpack->version[0] != 1 || !dlpack->look) return PyErr_Format(PyExc_ImportError, "another DLPack");
@@ -383,6 +346,8 @@ static PyMethodDef functions[] = {
   {"offer", offer, METH_VARARGS, "offer(tensors, taken, launches, results): whether C follows this plan from now on"},
   {"list", list_launches, METH_O, "list(launches): what again() enqueues"},
   {"again", again, METH_O, "again(what list() gave): all of them, on the queue in use"},
+  {"submit", submit, METH_O, "submit(on): whether launches go to the driver by a thread of their own"},
+  {"settle", settle, METH_NOARGS, "settle(): until the driver has all launches; raises what it refused"},
   {"forget", forget, METH_NOARGS, "forget(): all plans"},
   {0},
 };

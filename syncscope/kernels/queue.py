@@ -229,6 +229,7 @@ def _ready() -> cl.CommandQueue:
     The device waits for that, not the host: a recording begins here, and would show a wait that is nobody's.
     """
     global _queue, _timed
+    _all_launched()
     wanted = _always_timed or bool(observers)
     if wanted is not _timed:
         last = cl.enqueue_marker(_queue)
@@ -238,6 +239,12 @@ def _ready() -> cl.CommandQueue:
         cl.enqueue_barrier(_queue, wait_for=[last])
         _tell_plans()
     return _queue
+
+
+def _all_launched() -> None:
+    """Before anything else goes to the driver: it has all that plans.c launches by a thread of its own, and refused nothing."""
+    if in_c.module is not None:
+        in_c.module.settle()
 
 
 def _tell_plans() -> None:
@@ -325,6 +332,7 @@ def finish() -> None:
     """Waits until the device has run everything queued."""
     if not in_bad_fork():
         settle()
+        _all_launched()
         _queue.finish()
         with _lock:
             _reap()
