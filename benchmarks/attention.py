@@ -9,17 +9,14 @@ of its own.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from beside_float64 import keep, main, off
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 # Batch, heads, length, width of a head, and whether a query sees only what came before.
@@ -31,12 +28,6 @@ CASES = {
     "512 words, 32 wide": (32, 16, 512, 32, False),
 }
 CALLS = 20
-COMPARED = 100_000  # elements of each tensor
-
-
-def few(x: Tensor) -> Tensor:
-    """Some elements, evenly spread, on the CPU."""
-    return x.detach().flatten()[:: max(1, x.numel() // COMPARED)].cpu().double()
 
 
 def best(call: Callable[[], object], synchronize: Callable[[], object]) -> float:
@@ -68,29 +59,13 @@ def child(device: str, folder: Path, exact: bool) -> None:
             backward = partial(torch.autograd.grad, y, given, slope, retain_graph=True)
             made, file = (y, *backward()), folder / f"{number}{dtype}.pt"
             if exact:
-                torch.save([few(x) for x in made], file)
+                keep(made, file)
                 continue
-            pairs = zip(made, torch.load(file), strict=True)
-            off = " ".join(f"{float((few(x) - e).norm() / e.norm()):.1e}" for x, e in pairs)
             times = f"{best(forward, synchronize):.3f} + {best(backward, synchronize):.3f} ms"
-            print(f"{device:5} {name:22} {str(dtype).removeprefix('torch.'):9} {times}, off {off}", flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", default="ocl,cuda", help="separated by commas")
-    parser.add_argument("--reference", default="cuda", help="where float64 is computed")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        device, folder, exact = options.child
-        child(device, Path(folder), exact == "exact")
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        for device, kind in ((options.reference, "exact"), *((d, "compared") for d in options.devices.split(","))):
-            subprocess.run([sys.executable, "-W", "ignore", __file__, "--child", device, folder, kind], check=True)
-    return 0
+            print(
+                f"{device:5} {name:22} {str(dtype).removeprefix('torch.'):9} {times}, off {off(made, file)}", flush=True
+            )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, child))

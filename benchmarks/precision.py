@@ -8,14 +8,12 @@ and weight, by norm. Every device, and float64 on the reference, in a process of
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import torch
+from beside_float64 import keep, main, off
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
@@ -31,16 +29,10 @@ CASES = {
     "convolution 64 -> 192, 5 x 5, 27 px": ((64, 64, 27, 27), (192, 64, 5, 5), (1, 2)),
     "convolution 3 -> 64, 11 x 11 by 4, 224 px": ((64, 3, 224, 224), (64, 3, 11, 11), (4, 2)),
 }
-COMPARED = 100_000  # elements of each tensor
 
 
 def computed(a: Tensor, b: Tensor, how: tuple[int, int] | None) -> Tensor:
     return a @ b if how is None else F.conv2d(a, b, stride=how[0], padding=how[1])
-
-
-def few(x: Tensor) -> Tensor:
-    """Some elements, evenly spread, on the CPU."""
-    return x.detach().flatten()[:: max(1, x.numel() // COMPARED)].cpu().double()
 
 
 def child(device: str, folder: Path, exact: bool) -> None:
@@ -67,32 +59,13 @@ def child(device: str, folder: Path, exact: bool) -> None:
                 times = [min(times[0], middle - begin), min(times[1], time.perf_counter() - middle)]
             file = folder / f"{abs(hash(first + second))}.pt"
             if exact:
-                torch.save([few(x) for x in made], file)
+                keep(made, file)
                 continue
-            off = " ".join(
-                f"{float((few(x) - e).norm() / e.norm()):.1e}" for x, e in zip(made, torch.load(file), strict=True)
-            )
             kind = "TF32" if tf32 else "float32"
-            said += f" | {kind} {1e3 * times[0]:.3f} + {1e3 * times[1]:.3f} ms, off {off}"
+            said += f" | {kind} {1e3 * times[0]:.3f} + {1e3 * times[1]:.3f} ms, off {off(made, file)}"
         if not exact:
             print(said, flush=True)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", default="ocl,cuda", help="separated by commas")
-    parser.add_argument("--reference", default="cuda", help="where float64 is computed")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        device, folder, exact = options.child
-        child(device, Path(folder), exact == "exact")
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        for device, kind in ((options.reference, "exact"), *((d, "compared") for d in options.devices.split(","))):
-            subprocess.run([sys.executable, "-W", "ignore", __file__, "--child", device, folder, kind], check=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, child))
