@@ -2,6 +2,7 @@
 
 ```text
     weaving     versions of a file as one tree: where they differ, what stands there asks which one it is
+    widening    functions that have more parameters in one version than in another
     statements  lists of statements side by side, as weaving compares them
     selector    which one it is, and whether what differs was reached at all
     loops       loops that may make the steps, woven so that they can be led: leading is what leads them

@@ -17,6 +17,7 @@ from types import CodeType
 from syncscope.turns.asking import Bodies, Body, alike, by_version, call, plain
 from syncscope.turns.filled import Filled, filled
 from syncscope.turns.statements import BLOCKS, FUNCTIONS, Stretch, aligned, changed, copied, equal, own_nodes, same
+from syncscope.turns.widening import widen
 
 Passage = tuple[str, int, frozenset[int]]  # name, line, versions
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -74,6 +75,7 @@ def weave(
     for number, tree in trees.items():
         ast.increment_lineno(tree, number * LINES)
     woven = Woven(ast.parse(before))
+    widen([woven.tree, *trees.values()])
     loom = _Loom(woven, first)
     body = loom.weave(woven.tree.body, {number: tree.body for number, tree in trees.items()}, "the module")
     if body is None:

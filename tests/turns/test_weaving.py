@@ -181,13 +181,70 @@ def test_an_import_that_a_version_adds_is_made_for_all(selector: Selector) -> No
     assert names["f"]() == 2
 
 
+def test_a_version_may_give_a_function_parameters_that_have_defaults(selector: Selector) -> None:
+    """Or take them away; whoever calls, of whichever version: one begins while the other is in its middle."""
+    before = """
+    class Model:
+        def forward(self, x, double=True):
+            return 2 * x if double else x
+
+    def step(model, x):
+        return model.forward(x)
+
+    def train(turn):
+        found = []
+        for x in range(4):
+            found.append(step(Model(), x))
+            turn(x + 1)
+        return found
+    """
+    after = (
+        before.replace("double=True", "double=True, *, less=0")
+        .replace("else x", "else x - less")
+        .replace("(model, x):", "(model, x, less=100):")
+        .replace("forward(x)", "forward(x, False, less=less)")
+        .replace("step(Model(), x)", "step(Model(), x, 10)")
+    )
+
+    def turn(x: int) -> None:
+        selector.version = x % 2
+
+    names = run(before, after)
+    assert names["train"](turn) == [0, -9, 4, -7]
+    selector.version = 0
+    names = run(after, before)
+    assert names["train"](turn) == [-10, 2, -8, 6]
+    selector.version = 0
+    names = run(before, after)
+    assert names["step"](names["Model"](), 3) == 6
+    selector.version = 1
+    assert names["step"](names["Model"](), 3) == -97, "a call of the other version is right, too"
+
+
+@pytest.mark.parametrize(
+    ("head", "other"),
+    [
+        ("a", "a, b"),
+        ("a, b=1", "a, b=2"),
+        ("a", "b=1, a=2"),
+        ("a, *rest", "a, b=1, *rest"),
+        ("a, **rest", "a, b=1, **rest"),
+        ("a", "a, *, b"),
+        ("a, *, b=1", "a, b=1"),
+    ],
+)
+def test_heads_that_no_call_of_both_versions_fits_are_refused(head: str, other: str) -> None:
+    with pytest.raises(CannotTakeTurnsError, match="with the same parameters"):
+        weave("train.py", code(f"def f({head}): return a\n"), {1: code(f"def f({other}): return a + 1\n")})
+
+
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
         ("x = 1\n", "x = 2\n", "line 1 is in the module, which runs once"),
         (
             "def f(a): return a\n",
-            "def f(a, b=0): return a\n",
+            "def f(a, b): return a\n",
             "line 1 is the head of f(), which is made once: with the same parameters in both they take turns",
         ),
         ("def f(a): return a\n", "x = 2\n", "line 1 is in the module, which runs once"),
