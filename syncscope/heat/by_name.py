@@ -77,7 +77,8 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
 @lru_cache(maxsize=64)
 def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     """Why all of a file is cold, and whether it is one of metrics."""
-    if aside := beside_training.ASIDE.intersection((*package, stem.strip("_"))):
+    aside = beside_training.ASIDE.intersection((*package, stem.strip("_")))
+    if aside := aside or beside_training.TRANSFORMING.intersection(package):
         return Reason.ASIDE(min(aside)), False
     if beside_training.ASIDE_WORD.search(stem):
         return Reason.ASIDE(stem), False
@@ -85,9 +86,9 @@ def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
 
 
 def prepares_data(package: Sequence[str], source: bytes) -> tuple[str, ...]:
-    """The folders around a file, but for `transforms` of a file of normalizing flows, which prepare none."""
-    if "transforms" in package and beside_training.FLOWS.search(source):
-        return tuple(each for each in package if each != "transforms")
+    """The folders around a file, but for the transforms of a file of normalizing flows, which prepare none."""
+    if not beside_training.TRANSFORMING.isdisjoint(package) and beside_training.FLOWS.search(source):
+        return tuple(each for each in package if each not in beside_training.TRANSFORMING)
     return tuple(package)
 
 

@@ -29,6 +29,7 @@ _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = 3  # methods of one name, of which one that is called on anything is meant
 _DEEPEST = 8  # classes derived from one another
+_LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
 
 
 class Calls:
@@ -165,7 +166,7 @@ class Calls:
             return []
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
-        methods = [each for each in same if each.cls]
+        methods = [each for each in same if each.cls and owner not in _LIBRARIES]
         return functions or (methods if len(self.defined.get(b"." + name.encode(), ())) <= _FEW else [])
 
     def _names_in(self, path: str) -> frozenset[str]:

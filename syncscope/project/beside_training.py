@@ -13,6 +13,8 @@ ASIDE = frozenset(
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
+TRANSFORMING = frozenset(("transform", "transforms"))
+"""Folders of what prepares data; a file that is called `transform.py` may be of a network."""
 ASIDE_WORD = re.compile(
     r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)"
 )  # of a file's name
@@ -24,7 +26,7 @@ SCRIPT = re.compile(
 NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
-    evaluators val scoring dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
+    evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere

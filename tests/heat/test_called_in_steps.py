@@ -211,6 +211,29 @@ def test_what_a_module_under_another_name_holds_is_called(package: Path) -> None
     assert heat(package / "parts.py")[scaled] == "hot"
 
 
+@pytest.mark.parametrize(("owner", "told"), [("F", "cold"), ("self.diffusion", "hot")])
+def test_a_function_of_a_library_is_no_method_of_the_same_name(package: Path, owner: str, told: str) -> None:
+    (package / "sampling.py").write_text(
+        "import torch\n\nclass Diffusion:\n    @torch.no_grad()\n    def interpolate(self, x: torch.Tensor):\n"
+        "        return x.sum().item()\n"
+    )
+    model = package / "model.py"
+    model.write_text("import torch.nn.functional as F\n" + MODEL.replace("match(x)", f"{owner}.interpolate(x)"))
+    assert heat(package / "sampling.py") == {6: told}
+
+
+def test_a_folder_of_transforms_prepares_data_and_a_file_of_this_name_may_not(package: Path) -> None:
+    code = (
+        "import torch\n\nclass Cut(torch.nn.Module):\n    def forward(self, x):\n        return x.exp().sum().item()\n"
+    )
+    (package / "transform").mkdir()
+    (package / "transform" / "__init__.py").write_text("")
+    for path in (package / "transform" / "cut.py", package / "transform.py"):
+        path.write_text(code)
+    assert heat(package / "transform" / "cut.py") == {5: "cold"}
+    assert heat(package / "transform.py") == {5: "hot"}
+
+
 def test_a_private_function_that_other_files_import_is_not_only_called_in_its_own(package: Path) -> None:
     path = package / "shared.py"
     path.write_text(

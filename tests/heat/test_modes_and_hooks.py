@@ -44,6 +44,12 @@ class Expert(torch.nn.Module):
         return self.weight.cuda().sum().item()  # cold
 
 class Callback:
+    def write_on_epoch_end(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    def on_simulation_start(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
     def on_stage_end(self, x: torch.Tensor):
         x.sum().item()  # cold
 
