@@ -33,6 +33,7 @@ MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to 
 LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
 """Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
 QUICK = ("torch.", "math.", "logging.", "warnings.")
+ON_HOST = ("numpy.", "scipy.")  # which ask nothing of the device, but may take long themselves
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 
@@ -188,7 +189,7 @@ def _keeps_busy(function: Function, node: ast.AST, long: frozenset[str] = BUSY) 
     name = function.dotted(node.func)
     if name is not None:
         known = name.startswith(QUICK) or hasattr(builtins, name)
-        if name.startswith("numpy."):  # which asks nothing of the device, but may take long itself
+        if name.startswith(ON_HOST):
             known = long is BUSY or all(function.fact(each).kind is Value.SCALAR for each in node.args)
         return not known or name.rpartition(".")[2] in long
     if not isinstance(node.func, ast.Attribute):
