@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAME, TYPES, takes_all, target
-from syncscope.codemod.patterns.numbers import as_long, counts, element, filling, own_int, special
+from syncscope.codemod.patterns.numbers import as_long, counts, element, filling, of_equals, own_int, special
 from syncscope.codemod.proofs import DTYPES
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
@@ -150,7 +150,7 @@ EXAMPLES = (
         def loss(x: torch.Tensor):
             error = x.abs().mean()
             extra = torch.zeros((), dtype=error.dtype, device=error.device)
-            weight = torch.full((), 1, dtype=error.dtype, device=error.device)
+            weight = torch.ones((), dtype=error.dtype, device=error.device)
             return error + extra, weight
         """,
         Safety.SAFE,
@@ -181,6 +181,7 @@ EXAMPLES = (
         def loss(x: torch.Tensor):
             x = x / torch.FloatTensor([0.5]).to(x.device) + torch.tensor([3]).to(x.device)  # !
             rows = torch.tensor([x.shape[0]], dtype=torch.long).to(x.device)  # !
+            rows = rows + torch.LongTensor([0]).to(x.device)  # !
             return x.square().sum() + torch.tensor([2 * math.pi]).to(x.device) + rows  # !
         """,
         """
@@ -190,10 +191,31 @@ EXAMPLES = (
         def loss(x: torch.Tensor):
             x = x / torch.full((1,), 0.5, dtype=torch.float, device=x.device) + torch.full((1,), 3, device=x.device)
             rows = torch.full((1,), x.shape[0], dtype=torch.long, device=x.device)
+            rows = rows + torch.zeros((1,), dtype=torch.long, device=x.device)
             return x.square().sum() + torch.full((1,), 2 * math.pi, device=x.device) + rows
         """,
         Safety.SAFE,
         "x: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, first: int):
+            weight = torch.tensor([1.0] * len(x)).to(x.device)  # !
+            place = torch.LongTensor([first] * x.shape[0]).to(x.device)  # !
+            return x * weight + place
+        """,
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, first: int):
+            weight = torch.ones((len(x),), device=x.device)
+            place = torch.full((x.shape[0],), first, dtype=torch.long, device=x.device)
+            return x * weight + place
+        """,
+        Safety.UNSAFE,
+        "x: float[n]; first: count",
     ),
 )
 
@@ -234,20 +256,31 @@ def converted_then_moved(site: Site, function: Function) -> Fix | None:
     name, taken = function.dotted(made.func), {k.arg for k in made.keywords}
     draft = Draft(function)
     if name == "torch.tensor" or name in TYPES:
-        filled = filled_with(function, made, "dtype" in taken)
-        if filled is None or taken - {"dtype"} or dtype is not None:
-            return None
-        number, size = filled
-        held: dict[str, Part] = (
-            {"dtype": draft.part(TYPES[name]), "device": where} if name in TYPES else {"device": where}
-        )
-        draft.replace(move, "{call}", call=filling(draft, made, number, size, **held))
-        return draft.fix(TITLE, Safety.SAFE)
+        return filled_there(function, move, made, where) if not taken - {"dtype"} and dtype is None else None
     kind = draft.part(dtype) if isinstance(dtype, str) else dtype
     more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
     draft.replace(move, "{call}", call=draft.call(made, {}, **more))
     exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
     return fixed(draft, name, exact, function.file.text(dtype) if isinstance(dtype, ast.expr) else dtype or "")
+
+
+def filled_there(function: Function, move: ast.expr, made: ast.Call, where: Part) -> Fix | None:
+    """The fix for `torch.tensor(0.0).to(device)`, and for `torch.LongTensor([number] * n).to(device)`."""
+    name, said = function.dotted(made.func) or "", any(k.arg == "dtype" for k in made.keywords)
+    one = filled_with(function, made, said)
+    filled = one or (of_equals(function, made.args[0]) if len(made.args) == 1 else None)
+    if filled is None:
+        return None
+    draft, (number, size) = Draft(function), filled
+    held: dict[str, Part] = {"dtype": draft.part(TYPES[name]), "device": where} if name in TYPES else {"device": where}
+    draft.replace(move, "{call}", call=filling(draft, made, number, size, **held))
+    if one is not None:
+        return draft.fix(TITLE, Safety.SAFE)
+    known = function.constant(number)
+    musts = [] if known is not None else [f"{function.file.text(number)} must be a number"]
+    if not (said or name in TYPES or isinstance(known, float)):
+        musts.append("where there are none, the dtype is its own")
+    return draft.fix(TITLE, Safety.UNSAFE, "; ".join(musts) or "a count below 0 is an error")
 
 
 def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.expr, str] | None:

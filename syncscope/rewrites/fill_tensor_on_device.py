@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.asked import may_be_several
-from syncscope.codemod.patterns.numbers import as_long, element, filling, own_int, special, too_large
+from syncscope.codemod.patterns.numbers import as_long, element, filling, of_equals, own_int, special, too_large
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -220,8 +220,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(may_be_several(function, n) or too_large(function, n) for n in single(call.args[0])):
         return None
-    if (repeated := seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]")) is not None:
-        return of_equal_numbers(function, call, repeated["c"], repeated["n"])
+    if seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]") is not None:
+        return of_equal_numbers(function, call)
     if (fix := of_range(function, call)) is not None:
         return fix
     value, size = element(function, call.args[0])
@@ -274,16 +274,12 @@ def single(filled: ast.expr) -> list[ast.expr]:
     return [filled, *listed]
 
 
-def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count: ast.expr) -> Fix | None:
+def of_equal_numbers(function: Function, call: ast.Call) -> Fix | None:
     """`torch.tensor([c] * n, device=d)`."""
-    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not function.pure(count):
+    filled = of_equals(function, call.args[0])
+    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or filled is None:
         return None
-    if function.fact(number).is_tensor or function.fact(count).is_tensor or isinstance(number, ast.Starred):
-        return None
-    if any(isinstance(n, (ast.List, ast.Tuple, ast.ListComp)) for n in ast.walk(function.value(number))):  # rows
-        return None
-    draft = Draft(function)
-    size = f"({function.file.text(count)},)"
+    draft, (number, size) = Draft(function), filled
     draft.replace(call, "{call}", call=filling(draft, call, number, size))
     musts = [] if function.constant(number) is not None else [f"{function.file.text(number)} must be a number"]
     if not any(k.arg == "dtype" for k in call.keywords):

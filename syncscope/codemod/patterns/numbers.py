@@ -64,6 +64,19 @@ def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
     return value, "()"
 
 
+def of_equals(function: Function, value: ast.expr) -> tuple[ast.expr, str] | None:
+    """The number that a list repeats, `[c] * n`, and the size of what it fills."""
+    repeated = seen(function, value, "[{c}] * {n}", "{n} * [{c}]")
+    if repeated is None or not function.pure(repeated["n"]):
+        return None
+    number, count = repeated["c"], repeated["n"]
+    if function.fact(number).is_tensor or function.fact(count).is_tensor or isinstance(number, ast.Starred):
+        return None
+    if any(isinstance(n, (ast.List, ast.Tuple, ast.ListComp)) for n in ast.walk(function.value(number))):  # rows
+        return None
+    return number, f"({function.file.text(count)},)"
+
+
 def filler(number: ast.expr) -> str:
     """The function that makes a tensor of one number: zeros, ones, or full."""
     value = number.value if isinstance(number, ast.Constant) else None
@@ -89,7 +102,7 @@ def filling(draft: Draft, call: ast.Call, number: ast.expr, size: str, **more: P
     made, word = call.func, filler(number)
     new = made.value if isinstance(made, ast.Attribute) and made.attr == "new_tensor" else None
     whole = isinstance(number, ast.Constant) and isinstance(number.value, int)
-    if new is None and whole and not says_dtype(draft.function, call):
+    if new is None and whole and "dtype" not in more and not says_dtype(draft.function, call):
         word = "full"
     name = draft.part(f"torch.{word}") if new is None else draft.part(f"{{x}}.new_{word}", x=new)
     if word == "full":
