@@ -116,7 +116,8 @@ def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool
 
 def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> None:
     """A dict or list that is filled item by item."""
-    if not isinstance(target.value, ast.Name) or (fact.kind is UNKNOWN.kind):
+    held = dotted(target.value)
+    if not held or fact.kind is UNKNOWN.kind:
         return
     key = target.slice.value if isinstance(target.slice, ast.Constant) else None
     ref = base.ref
@@ -127,11 +128,11 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
             keys[key] = fact
         elif each is not UNKNOWN:
             each = join(each, fact)
-        elif not _is_given(frame, target.value.id):  # what a caller's container holds besides is not known
+        elif not _is_given(frame, held):  # what a caller's container holds besides is not known
             each = fact
-        frame.env[target.value.id] = items(each, keys)
-    elif base is UNKNOWN and isinstance(key, str):  # `state["step"] = ...`: it is a dict, of which this is known
-        frame.env[target.value.id] = items(UNKNOWN, {key: fact})
+        bind(frame, target.value, items(each, keys))
+    elif base is UNKNOWN and isinstance(key, str) and isinstance(target.value, ast.Name):
+        frame.env[held] = items(UNKNOWN, {key: fact})  # `state["step"] = ...`: it is a dict, of which this is known
 
 
 def _is_given(frame: Frame, name: str) -> bool:

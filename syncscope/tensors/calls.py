@@ -44,9 +44,10 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.functions import call_function, call_module, waits_inside
+from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
+from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
@@ -101,6 +102,7 @@ def apply(call: Call, target: Fact) -> Fact:
     if isinstance(ref, str):
         return external(call.named(ref)) if target.kind is OTHER else UNKNOWN
     if isinstance(ref, ProjectFunction):
+        _announced_to(call, ref, ref.names)
         result = call_function(ref, call.frame, args, keywords, unasked=call.unasked)
         if "device" in keywords and call.where_made(SOMEWHERE) is HOST:
             result = on_host(result)
@@ -110,6 +112,7 @@ def apply(call: Call, target: Fact) -> Fact:
             call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
         return result
     if isinstance(ref, Bound):
+        _announced_to(call, ref.function, ref.function.names[1:])
         return call_function(ref.function, call.frame, args, keywords, ref.owner, call.unasked)
     if isinstance(ref, Class):
         return construct(call, ref)
@@ -124,6 +127,21 @@ def apply(call: Call, target: Fact) -> Fact:
     if target.kind is NOTHING_KNOWN and name_of(call.node.func) == "closure":
         return tensor(FLOAT, confidence=2, why="`closure()` gives an optimizer the loss", ndim=0)
     return UNKNOWN
+
+
+def _announced_to(call: Call, called: ProjectFunction, names: list[str]) -> None:
+    """A name of which no more than a guess is known is a tensor where one is announced: its function is looked at again."""
+    frame, by = call.frame, call.frame.function
+    if by is None or frame.waits is None or frame.inlined or called is by:
+        return
+    for at, fact, name in zip(call.nodes, call.args, names, strict=False):
+        guess = fact.kind is NOTHING_KNOWN or (fact.kind is TENSOR and fact.confidence == 1)
+        if guess and at.__class__ is ast.Name and frame.used.get(at.id) != 2:
+            said = announced(called, name)
+            if said.kind is TENSOR and said.confidence == 3:
+                frame.used[at.id] = 2
+                by.news, by.bound = True, {}
+                frame.module.functions.append(by)
 
 
 def _takes_tensors(call: Call, target: Fact) -> bool:
@@ -159,6 +177,8 @@ def construct(call: Call, cls: Class) -> Fact:
         for name, fact in [*zip(cls.fields, call.args, strict=False), *call.keywords.items()]:
             if name is not None and fact.kind is TENSOR:
                 set_attribute(made, name, fact, call.frame)
+    elif init is not None:
+        note_built(init, call.frame, call.args, call.keywords)
     if made.kind is MODULE and not any(fact.ref is Tag.DEVICE for fact in call.args):
         return made.but(device=call.where_made(HOST))
     return made
@@ -241,7 +261,8 @@ def call_member(call: Call) -> Fact:
 
 def _tensor_method(call: Call) -> Fact:
     owner = call.receiver
-    if owner.confidence == 1 and call.word in TORCH_ONLY and not isinstance(call.at, ast.Name):
+    telling = call.word in TORCH_ONLY or (call.word in _OF_ARRAYS_ALONE and call.frame.alone)
+    if owner.confidence == 1 and telling and not isinstance(call.at, ast.Name):
         call.receiver = owner = owner.but(confidence=2)  # a name that is used so was found by its text
     if isinstance(owner.ref, Instance):  # of a class that derives from Tensor
         own = find_method(owner.ref.cls, call.word)
@@ -315,6 +336,7 @@ _OF_OTHERS = frozenset("cuda half bfloat16 requires_grad_ backward register_hook
 # Of what is no name, whose uses would say it: `norm(x / scale).abs()`. Containers of the project have none of these.
 _OF_ARRAYS = frozenset("abs argmax argmin cumsum squeeze flatten mean std var lt le gt ge eq ne".split())
 _OF_DISTRIBUTIONS = frozenset("log_prob rsample".split())
+_OF_ARRAYS_ALONE = frozenset("item nonzero any all".split())  # methods that nothing but an array has
 
 
 def _of_some_distribution(call: Call) -> Fact:
@@ -353,7 +375,7 @@ def assumed_method(call: Call) -> Fact:
     if word == "item" and (args or call.keywords):
         return UNKNOWN  # a tensor's takes nothing: an entry of a list view, of a dict
     if word in SHARED:
-        confidence = 2 if word in ("item", "nonzero", "any", "all") and call.frame.alone else 1
+        confidence = 2 if word in _OF_ARRAYS_ALONE and call.frame.alone else 1
         if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             confidence = 2  # no module or container can be calculated with
         if word == "item" and (conventions.is_loss(last_word(at)) or _is_step(at)):

@@ -234,16 +234,17 @@ def call_function(
         result = better if better.kind is not NOTHING_KNOWN else result
     else:
         result = run(function, frame.depth + 1)
+    unlike = here and _unlike_others(function, given)
     if (
         result.kind is NOTHING_KNOWN
-        or (result.kind is TENSOR and (result.confidence < 2 or (here and _guesses(given))))
+        or (result.kind is TENSOR and (result.confidence < 2 or (here and (_guesses(given) or unlike))))
         or result.kind is SEQUENCE
     ):
         better = particular(function, frame, given, missing)
         if better.kind is not NOTHING_KNOWN:
             result = better
-        elif result.kind is TENSOR and result.confidence > 1 and len(function.calls) >= _PARTICULAR:
-            result = result.but(confidence=1)  # called in too many ways to say more of this one
+        elif result.kind is TENSOR and result.confidence > 1 and (unlike or len(function.calls) >= _PARTICULAR):
+            result = result.but(confidence=1)  # called in too many ways, or too unlike, to say more of this one
     elif result.kind is TENSOR and result.device is SOMEWHERE and ("device" in missing or ON_HOST in missing.values()):
         better = particular(function, frame, given, missing)
         if better.kind is TENSOR and better.device is HOST:
@@ -304,6 +305,8 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
                 inner.env[name] = fact.but(confidence=known.confidence)  # what its uses say still holds
             elif fact.kind is not NOTHING_KNOWN:
                 inner.env[name] = fact
+            elif known is not None and name in function.passed and name not in inner.used:
+                del inner.env[name]  # only what others pass
         execute(inner, node.body)
         result = conclude(function, inner)
     if here:
@@ -317,6 +320,16 @@ def _guesses(given: dict[str, Fact]) -> bool:
     return any(fact.kind is TENSOR and fact.confidence == 1 for fact in given.values())
 
 
+def _unlike_others(function: ProjectFunction, given: dict[str, Fact]) -> bool:
+    """Whether what is passed is not known to be a tensor, and only other callers say that it may be one."""
+    return any(
+        fact.kind in (NOTHING_KNOWN, SCALAR)
+        and function.passed.get(name, UNKNOWN).kind is TENSOR
+        and name not in used(function)
+        for name, fact in given.items()
+    )
+
+
 def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
     """Remember what callers pass; whether that says more than was known before."""
     news = False
@@ -326,7 +339,9 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
         before = function.passed.get(name)
         if before is None:
             function.passed[name] = fact
+            guessed = function.bound.get(name, UNKNOWN)
             news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
+            news = news or (fact.kind is SCALAR and guessed.kind is TENSOR and guessed.confidence == 1)
         elif before is not fact and before != fact:
             both = join(before, fact)
             if (
@@ -341,6 +356,16 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
                 function.passed[name] = both
                 news = news or both.kind is TENSOR
     return news
+
+
+def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
+    """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
+    if init.module is not frame.module or not init.module.linted:
+        return
+    given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
+    if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):
+        init.news = True
+        frame.module.functions.append(init)
 
 
 def call_module(call: Call, module: Fact) -> Fact:

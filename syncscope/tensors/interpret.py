@@ -14,7 +14,9 @@ from syncscope.model.fact import UNKNOWN, Emitted, Fact, Site
 from syncscope.model.heat import Reason, Role
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts
-from syncscope.project.modules import IMPORTED, Interpreter, Module, ProjectFiles, ProjectFunction
+from syncscope.project import conventions
+from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
+from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
@@ -84,7 +86,10 @@ def _sites(module: Module) -> list[Site]:
         looked[function] = looked.get(function, 0) + 1
         if looked[function] <= _ROUNDS and function.news and knows_more(function):
             function.result = None
+            held = _held(function)
             run(function)
+            if _held(function) != held:
+                module.functions += _methods_to_run_again(module, function)
     found: dict[tuple[int, Op], tuple[ProjectFunction | None, Emitted]] = {
         key: (None, wait) for key, wait in (frame.waits or {}).items()
     }
@@ -99,6 +104,22 @@ def _sites(module: Module) -> list[Site]:
     made = [_site(module, offsets, function, wait, asked[function]) for function, wait in found.values()]
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
+
+
+def _held(function: ProjectFunction) -> tuple[dict[str, Fact], set[str]] | None:
+    """What an object holds by now that this function sets up."""
+    cls = function.cls if function.name in conventions.SET_UP else None
+    return (dict(cls.attributes), set(cls.made_on_host)) if cls is not None else None
+
+
+def _methods_to_run_again(module: Module, setup: ProjectFunction) -> Iterator[ProjectFunction]:
+    """The methods that saw an object before it was known what it is built with, those of derived classes, too."""
+    for cls in module.defined:
+        if isinstance(cls, Class) and setup.cls in ancestry(cls):
+            for method in cls.methods.values():
+                if method.name not in conventions.SET_UP and method.result is not None:
+                    method.news, method.bound = True, {}
+                    yield method
 
 
 def _all(functions: list[ProjectFunction]) -> Iterator[ProjectFunction]:

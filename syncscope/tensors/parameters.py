@@ -22,6 +22,7 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SEQUENCE,
+    SOMEWHERE,
     STRING,
     TENSOR,
     Tag,
@@ -70,17 +71,32 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
             known = ON_HOST
         passed = function.passed.get(argument.arg)
-        if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
+        private = conventions.is_private(function.name)
+        if passed is not None and _contradicts(passed, known, private):
             usual = isinstance(default, ast.Constant) and known.kind is SCALAR  # most callers leave it out
-            known = passed.but(confidence=1) if usual else passed  # whatever the annotation says
+            sure = 1 if usual else 3 if private else 2  # callers in other files pass what is announced
+            known = passed.but(confidence=min(passed.confidence, sure))
         elif known.kind is TENSOR and known.confidence >= 3:
             if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
                 known = _told_more(known, passed, inner=function.closure is not None)
+                if function.name == "__init__" and passed.device is HOST:  # others may build it of the device's
+                    known = Fact(
+                        TENSOR,
+                        known.dtype,
+                        SOMEWHERE,
+                        known.shape,
+                        known.ndim,
+                        3,
+                        passed.provenance,
+                        ref=Tag.PERHAPS_OF_HOST,
+                    )
         elif known is UNKNOWN or known.kind is TENSOR:
             known = _guessed(function, argument, default, known, frame, forward, host)
-            if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
+            if passed is not None and (
+                known.kind is not TENSOR or passed.kind is TENSOR or _is_no_guess(passed, known)
+            ):
                 surer = passed.kind is not TENSOR or passed.confidence >= known.confidence
                 flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
                 known = (
@@ -107,6 +123,15 @@ def _announced(function: ProjectFunction, argument: ast.arg, frame: Frame) -> Fa
     return known
 
 
+def announced(function: ProjectFunction, name: str) -> Fact:
+    """What a function says of a parameter by its annotation."""
+    a = function.node.args
+    for argument in (*a.posonlyargs, *a.args):
+        if argument.arg == name:
+            return annotated(function.module, argument.annotation) if argument.annotation is not None else UNKNOWN
+    return UNKNOWN
+
+
 def _one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
     """An argument `step` of an object that holds a tensor `steps`: one of its elements, though it be annotated as an int."""
     many = attribute(instance(cls), f"{name}s", frame)
@@ -115,12 +140,17 @@ def _one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
     return tensor(many.dtype, confidence=2, why=f"`{name}` is one of `self.{name}s`", ndim=0)
 
 
-def _contradicts(passed: Fact, known: Fact) -> bool:
-    """Whether what is passed is an array where a tensor is announced, or a tensor in place of a number."""
+def _contradicts(passed: Fact, known: Fact, private: bool) -> bool:
+    """Whether what is passed is a tensor in place of a number, or, of a private function, an array in place of a tensor."""
     if known.kind is TENSOR:
-        return passed.kind is ARRAY
+        return private and passed.kind is ARRAY
     number = known.kind is SCALAR and known.confidence == 3 and known.dtype is not BOOL  # a flag is one, most often
     return number and passed.kind is TENSOR and passed.confidence >= 2 and passed.ndim == 0
+
+
+def _is_no_guess(passed: Fact, known: Fact) -> bool:
+    """Whether callers pass numbers alone where only a name says that it is a tensor."""
+    return passed.kind is SCALAR and passed.confidence == 3 and known.confidence == 1
 
 
 def _told_more(known: Fact, passed: Fact, inner: bool) -> Fact:

@@ -233,6 +233,19 @@ CASES = {
         def taken(x: torch.Tensor):
             return x[torch.arange(9)]  # which may be on the host, too
     """,
+    "an index of the host beside another": """
+        def best(x: torch.Tensor, scores: torch.Tensor, rows: list[int]):
+            index = torch.arange(x.shape[0])
+            first = x[torch.arange(x.shape[0]), scores.argmax(1)]  # waits: index_host
+            return first + x[index, scores.argmin(1)] + x[index, 0]  # waits: index_host
+    """,
+    "operands in a list": """
+        def paired(x: torch.Tensor, y: torch.Tensor, order: torch.Tensor):
+            losses = torch.einsum("bij,pij->bp", [x, y])
+            if losses.sum() > 0:  # waits: condition
+                return [order[each] for each in losses.argmin(1)]  # waits: scalar_index
+            return [order[each] for each in losses]
+    """,
     "a flag that takes the way of tensors": """
         def default(given, otherwise):
             return given if given is not None else otherwise

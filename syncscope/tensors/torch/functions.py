@@ -213,9 +213,12 @@ def _tensor_split(call: Call) -> Fact:
 
 
 def _einsum(call: Call) -> Fact:
-    held = call.first_tensor()
+    """Of tensors one by one, or of a list of them."""
+    listed = (fact.elements or (element(fact),) if fact.kind is SEQUENCE else (fact,) for fact in call.args[1:])
+    operands = [each for several in listed for each in several]
+    held = next((each for each in operands if each.kind is TENSOR), None)
     dtype = held.dtype if held is not None else ANY_DTYPE
-    return tensor(dtype, device_of(*call.args[1:]), 3, call.node, held)
+    return tensor(dtype, device_of(*operands), 3, call.node, held, ndim=dimensions(call, held, 0))
 
 
 def _factored(*parts: int) -> Special:

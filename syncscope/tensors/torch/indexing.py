@@ -148,7 +148,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
-                known = max(known, 2) if fact.ndim and fact.confidence == 3 and _in_a_module(frame) else known
+                met = _in_a_module(frame) or _meets_another(frame, parts, part)
+                known = max(known, 2) if fact.ndim and fact.confidence == 3 and met else known
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
                 of_host = True
             elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
@@ -258,6 +259,12 @@ def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
 def _in_a_module(frame: Frame) -> bool:
     """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
     return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
+
+
+def _meets_another(frame: Frame, parts: list[ast.expr], part: ast.expr) -> bool:
+    """Whether a tensor that was not made on the host stands beside this part of an index: `x[torch.arange(n), best]`."""
+    others = (evaluate(frame, each) for each in parts if each is not part and isinstance(each, (ast.Name, ast.Call)))
+    return any(fact.kind is TENSOR and fact.device is not HOST and fact.confidence >= 2 for fact in others)
 
 
 def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:

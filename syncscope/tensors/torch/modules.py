@@ -171,7 +171,7 @@ def result(module: Fact, node: ast.AST, args: list[Fact]) -> Fact:
         return pair(output, pair(output, output))
     if word in ("GRU", "RNN", "LSTMCell", "MultiheadAttention"):
         return pair(output, output)
-    known = 3 if module.confidence == 3 else 2
+    known = 3 if module.confidence == 3 and word != "Module" else 2  # of any module it may be a dict
     return tensor(device=device, confidence=known, why=node, ndim=of_layer(word, args))
 
 

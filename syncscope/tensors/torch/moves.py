@@ -6,6 +6,7 @@ import ast
 import re
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.model.source import line_starts
 from syncscope.project.modules import Class
@@ -117,7 +118,7 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         made = _made_here(at)
         confidence = 3 if target is DEVICE else 2 if beside or made or of_batch or _place_named(call) else 1
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
-    elif beside and target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _set_up_on_host(call):
+    elif target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _stays_on_host(call, beside):
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
@@ -145,6 +146,13 @@ def _place_named(call: Call) -> bool:
     function = call.frame.function
     named = (*call.nodes, *(k.value for k in call.node.keywords if k.arg == "device"))
     return function is None or not any(isinstance(at, ast.Name) and at.id in function.left_out for at in named)
+
+
+def _stays_on_host(call: Call, beside: bool) -> bool:
+    """Whether one path made it on the host, or its object keeps it there."""
+    heat = call.frame.heat
+    moved = heat is not None and heat.reason is Reason.MOVED  # and kept: most often it is there
+    return (call.receiver.ref is Tag.PERHAPS_OF_HOST and not moved) or (beside and _set_up_on_host(call))
 
 
 def _set_up_on_host(call: Call) -> bool:

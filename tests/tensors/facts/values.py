@@ -97,7 +97,7 @@ def looped(loader: DataLoader, model: torch.nn.Module):
         reveal(x)  # tensor host 2
         x = x.to("cuda")
         reveal(x)  # tensor device 2
-        reveal(model(x))  # tensor 3
+        reveal(model(x))  # tensor 2
 
 
 def drawn(mean: Tensor):

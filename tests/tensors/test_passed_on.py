@@ -1,0 +1,126 @@
+"""What a file passes on: to objects that keep it, to functions that announce a number, or by one arm of a branch."""
+
+import pytest
+from tensors.marked import marks, waits
+
+CASES = {
+    "tensors and lists that an object is built with": """
+        class Normalize(nn.Module):
+            def __init__(self, mean, std: torch.Tensor, scale):
+                super().__init__()
+                self.mean, self.std = mean, std
+                self.register_buffer("scale", scale)
+
+            def forward(self, x):
+                mean = torch.as_tensor(self.mean, device=x.device)  # waits: tensor_literal
+                return (x - mean) / self.std.to(x.device) * self.scale.to(x.device)  # waits: to_device
+
+        class Weighted:
+            def __init__(self, weights, moved: torch.Tensor):
+                self.weights = weights
+                self.moved = moved
+
+            def loss(self, x: torch.Tensor):
+                if self.weights.sum() > 0:
+                    return x * self.weights.to(x.device)  # waits: to_device
+                return self.moved.to(x.device)
+
+        class Halved(Weighted):
+            def half(self, x: torch.Tensor):
+                return x * self.weights.to(x.device) / 2  # waits: to_device
+
+        class Net(nn.Module):
+            def __init__(self, device):
+                super().__init__()
+                self.norm = Normalize([0.5, 0.4], std=torch.tensor([0.2, 0.3]), scale=torch.ones(2))
+                self.loss = Halved(torch.ones(3), torch.ones(3, device=device))
+    """,
+    "an object that is built of others' tensors": """
+        class Weighted:
+            def __init__(self, weights):
+                self.weights = weights
+
+            def loss(self, x: torch.Tensor):
+                return x * self.weights.to(x.device)
+
+        def build(weights: torch.Tensor):
+            return Weighted(weights)
+    """,
+    "a tensor in place of a number that is announced": """
+        def mask_of(size: int, lengths: torch.Tensor):
+            return torch.arange(size, device=lengths.device) < lengths[:, None]  # waits: size
+
+        def other(size: int, lengths: torch.Tensor):
+            return torch.arange(size, device=lengths.device) < lengths[:, None]
+
+        def step(x: torch.Tensor, lengths: torch.Tensor):
+            return x * mask_of(lengths.max(), lengths) * other(x.shape[1], lengths)
+    """,
+    "given where a tensor is announced": """
+        def summed(x: torch.Tensor, index: torch.Tensor, size: int):
+            return x.new_zeros(size).index_add(0, index, x)
+
+        class Pool(nn.Module):
+            def summed(self, x: torch.Tensor, size: int):
+                return summed(x, x.long(), size)
+
+            def forward(self, batch, names):
+                index, size = batch["index"], batch["size"]
+                count, most = int(index[-1]) + 1, int(size[-1]) + 1  # waits: int
+                return summed(batch["x"], index, count) + self.summed(batch["y"], size) + most
+    """,
+    "numbers given to what is called like a tensor": """
+        def exists(x):
+            return x is not None
+
+        def either(x, y):
+            return not (x ^ y)
+
+        def guided(scale: float, label=None):
+            assert either(exists(label), scale > 0)
+            return scale
+    """,
+    "another value than others give": """
+        def default(value, other):
+            return other if value is None else value
+
+        def loss(x: torch.Tensor, noise=None, strength=None):
+            noise = default(x, noise)
+            if default(strength, 0.5) > 0:
+                return x + noise
+            if default(x, 0.5).sum() > 0:  # waits: condition
+                return x
+    """,
+    "a dict that an object keeps": """
+        class Batch:
+            def __init__(self, rows: dict[str, torch.Tensor]):
+                self.rows = {}
+                for name, row in rows.items():
+                    self.rows[name] = row.exp()
+
+            def first(self, name):
+                return self.rows[name].sum().item()  # waits: item
+    """,
+    "what a module gives that may be a dict": """
+        class Calculator:
+            def __init__(self, model: nn.Module, names: list[str]):
+                self.model, self.names = model, names
+
+            def read(self, x: torch.Tensor, name):
+                found = self.model(x)
+                return name in found
+    """,
+    "made on the host by one arm": """
+        def weighted(x: torch.Tensor, device, quick):
+            if quick:
+                weights, moved = torch.ones(3), torch.ones(3, device=device)
+            else:
+                weights, moved = torch.rand(3, device=device), torch.rand(3, device=device)
+            return x * weights.to(x.device) * moved.to(x.device)  # waits: to_device
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)
