@@ -24,10 +24,11 @@ def of_test(
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
-        if _is_remainder(inner):
-            if not counted(inner.left):  # type: ignore[attr-defined]  # of a BinOp
+        divided = _remainder(inner) or _divisible(part)
+        if divided is not None:
+            if not counted(divided[0]):
                 continue
-            steps = number(inner.right)  # type: ignore[attr-defined]  # of a BinOp
+            steps = number(divided[1])
             if steps is None:
                 return Reason.WHEN(ast.unparse(node))
             if steps > 1 and _is_for_one(part):
@@ -78,17 +79,25 @@ def _asked_for(node: ast.expr) -> list[ast.expr]:
 
 
 def _is_for_one(test: ast.expr) -> bool:
-    """Whether a test of a remainder is true for one of its values: `step % n == 0`, `not step % n`."""
+    """Whether a test of a remainder is true for one of its values: `step % n == 0`, `not step % n`, `divisible_by(step, n)`."""
     if isinstance(test, ast.Compare):
         return isinstance(test.ops[0], ast.Eq)
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    return isinstance(test, ast.Call) or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
 
 
-def _is_remainder(node: ast.expr) -> bool:
-    """Whether this is `step % n`, and no text that is filled in."""
+def _remainder(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The parts of `step % n`, which is no text that is filled in."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)):
-        return False
-    return not isinstance(node.left, (ast.Constant, ast.JoinedStr))
+        return None
+    return None if isinstance(node.left, (ast.Constant, ast.JoinedStr)) else (node.left, node.right)
+
+
+def _divisible(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The parts of `divisible_by(step, n)`."""
+    match node:
+        case ast.Call(func=func, args=[counter, n], keywords=[]) if name_of(func) in conventions.DIVISIBLE:
+            return counter, n
+    return None
 
 
 def _asks_seldom(test: ast.expr) -> bool:
@@ -109,13 +118,10 @@ def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Hea
         bound: object = 0  # `if step % n` asks whether it is not 0
         if isinstance(part, ast.Compare) and isinstance(part.comparators[0], ast.Constant):
             left, op, bound = part.left, part.ops[0], part.comparators[0].value
-        if (
-            _is_remainder(left)
-            and bound == 0
-            and isinstance(op, (ast.NotEq, ast.Gt))
-            and "accum" not in ast.unparse(left)
-            and counted(left.left)  # type: ignore[attr-defined]  # of a BinOp
-        ):
+        divided = _remainder(left) if bound == 0 and isinstance(op, (ast.NotEq, ast.Gt)) else None
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            divided = _divisible(part.operand)
+        if divided is not None and "accum" not in ast.unparse(part) and counted(divided[0]):
             return Reason.WHEN_NOT(ast.unparse(part))
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
             return Reason.WHEN(ast.unparse(part.operand))

@@ -225,6 +225,7 @@ HOT = {
 }
 LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
 HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
+DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time
 STATISTICS = re.compile(
@@ -254,7 +255,7 @@ COLD = re.compile(
 )
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
+    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
     r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
     r"_?(eval|evaluate|evaluation|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|"
     r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"

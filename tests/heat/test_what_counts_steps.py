@@ -62,6 +62,12 @@ def train(model, loader, optimizer):
             loss.item()  # cold
         if done % 50 == 0:
             loss.item()  # cold
+        if divisible_by(done, 50):
+            print(x.std().item())  # cold
+        if divisible_by(x.shape[0], 50):
+            print(x.min().item())  # hot
+        if not divisible_by(done, 50):
+            print(x.max().item())  # hot
         if x.shape[0] % 50 == 0:
             loss.item()  # hot
 """

@@ -91,13 +91,14 @@ torch.zeros(2,3).select(0, 1)
 torch.dot(torch.zeros(3), torch.zeros(3))
 torch.zeros(2,3).split(1)[0]
 torch.meshgrid(torch.arange(3), torch.arange(3))[0]
+torch.einsum("bi,bj->bij", torch.zeros(2, 3), torch.zeros(2, 3))
+torch.einsum("ij,kj->ik", [torch.zeros(2, 3), torch.zeros(2, 3)])
 """.strip().splitlines()
 UNKNOWN = """
 torch.zeros(n)
 torch.zeros(2, 1).squeeze(1)
 torch.zeros(2, 1).squeeze(-1)
 F.cross_entropy(torch.zeros(2, 3), torch.zeros(2).long(), reduction="none")
-torch.einsum("bi,bj->bij", torch.zeros(2, 3), torch.zeros(2, 3))
 torch.zeros(x2.shape)
 """.strip().splitlines()
 HEAD = """import torch
