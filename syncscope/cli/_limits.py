@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import click
 
 from syncscope.cli._console import complain, echo
+from syncscope.cli._share import Share
 from syncscope.errors import UserError
+
+
+def number(*names: str, when: str) -> Callable[[Any], Any]:
+    """The option of a limit that is a number: exit 1 `when` it is broken."""
+    return click.option(*names, type=click.FloatRange(min=0), metavar="N", help=f"Exit 1 when {when}.")
+
+
+def share(*names: str, when: str) -> Callable[[Any], Any]:
+    """The option of a limit that is a part of a step."""
+    return click.option(*names, type=Share(), help=f"Exit 1 when {when}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscope.cli import _formats
-from syncscope.cli._share import Share
+from syncscope.cli import _formats, _limits
 from syncscope.cli._traces import max_size, newest
 
 if TYPE_CHECKING:
@@ -22,20 +21,13 @@ FORMATS = ("terminal", "json", "html", "markdown", "github")
 @click.argument("after", metavar="AFTER")
 @max_size
 @_formats.options(FORMATS, "Write there: the page of AFTER with both (.html), JSON (.json), or Markdown (.md).")
-@click.option(
+@_limits.share(
     "--max-slowdown",
     "most_slower",
-    type=Share(),
-    help="Exit 1 when a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%. Exit 2 when it "
-    "may be 10 % of a step above that: such steps vary too much to judge.",
+    when="a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%. Exit 2 when it "
+    "may be 10 % of a step above that: such steps vary too much to judge",
 )
-@click.option(
-    "--max-new-syncs",
-    "most_new",
-    type=click.FloatRange(min=0),
-    metavar="N",
-    help="Exit 1 when a step of AFTER has more than N syncs that one of BEFORE has not.",
-)
+@_limits.number("--max-new-syncs", "most_new", when="a step of AFTER has more than N syncs that one of BEFORE has not")
 def command(
     before: str,
     after: str,
@@ -62,7 +54,7 @@ def command(
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare
-    from syncscope.cli import _gate_of_diff, _limits
+    from syncscope.cli import _gate_of_diff
     from syncscope.cli._diff_words import unlike
 
     format_ = _formats.plain(format_, output, FORMATS)

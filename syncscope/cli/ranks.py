@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope.cli import _formats
+from syncscope.cli import _formats, _limits
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
-from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms, ms
@@ -39,24 +38,12 @@ SHOWN = 12  # ranks and collectives in a table
 @_formats.options(
     FORMATS, "Write there: a page with heat maps of steps by ranks, and who waited for whom (.html), or JSON (.json)."
 )
-@click.option(
-    "--max-syncs-per-step",
-    "most_syncs",
-    type=click.FloatRange(min=0),
-    metavar="N",
-    help="Exit 1 when a step of any rank has more syncs than that.",
-)
-@click.option(
-    "--max-saving",
-    "most_saving",
-    type=Share(),
-    help="Exit 1 when all syncs cost the job more of a step than that, in percent: 2%.",
-)
-@click.option(
+@_limits.number("--max-syncs-per-step", "most_syncs", when="a step of any rank has more syncs than that")
+@_limits.share("--max-saving", "most_saving", when="all syncs cost the job more of a step than that, in percent: 2%")
+@_limits.share(
     "--max-wait-for-rank",
     "most_wait",
-    type=Share(),
-    help="Exit 1 when the other ranks wait more of a step than that, on average, because one comes last, in percent: 5%.",
+    when="the other ranks wait more of a step than that, on average, because one comes last, in percent: 5%",
 )
 def command(
     files: tuple[str, ...],
@@ -145,7 +132,7 @@ def _told(
     most_of: Mapping[str, float | None] = NO_LIMITS,
 ) -> int:
     from syncscope.analysis.job import job
-    from syncscope.cli import _gate_of_ranks, _limits
+    from syncscope.cli import _gate_of_ranks
     from syncscope.cli._console import complain
 
     found = job(ranks)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli import _limits
 from syncscope.cli._console import echo
-from syncscope.cli._share import Share
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -78,20 +78,17 @@ class StepRange(click.ParamType[Any]):
     metavar="RESULT.json",
     help="Show beside each saving what `syncscope verify -o RESULT.json` measured (html, tensorboard).",
 )
-@click.option(
+@_limits.number(
     "--max-syncs-per-step",
     "--max-reads-per-step",
     "max_reads_per_step",
-    type=click.FloatRange(min=0),
-    metavar="N",
-    help="Exit 1 when a step has more syncs than that.",
+    when="a step has more syncs than that",
 )
-@click.option(
+@_limits.share(
     "--max-saving",
     "--max-price",
     "max_price",
-    type=Share(),
-    help="Exit 1 when all syncs cost more of a step than that, in percent: 2%.",
+    when="all syncs cost more of a step than that, in percent: 2%",
 )
 def command(
     files: tuple[str, ...],
