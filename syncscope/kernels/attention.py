@@ -1,24 +1,39 @@
-"""`scaled_dot_product_attention` as a whole: PyTorch leaves it to a device's own kernels only where they are in C++."""
+"""`scaled_dot_product_attention` as a whole: PyTorch leaves it to a device's own kernels only where they are in C++.
+
+How their gradients are made PyTorch knows by itself, but for gradients of these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
-from syncscope.kernels import storage
+from syncscope.kernels import operators, plans, precision, storage
 from syncscope.kernels.programs import floating
 
 _forward = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
-_backward = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward.default
+_BACKWARD = "_scaled_dot_product_fused_attention_overrideable_backward"
 _parts = torch.ops.aten._scaled_dot_product_attention_math.default
 _whole = torch.ops.aten.scaled_dot_product_attention.default
 
 
 def install(library: torch.library.Library) -> None:
-    """Registers it before autograd, and for where there is none."""
+    """Registers it before autograd, and for where there is none; its backward pass before autograd, which knows no further."""
     for key in ("AutogradPrivateUse1", "PrivateUse1"):
         library.impl("scaled_dot_product_attention", attention, key)
+    kernel = operators.watched(_BACKWARD, operators.native[_BACKWARD])
+
+    def backward(*args: Any, scale: float | None = None) -> object:
+        return _by_parts(*args, scale=scale) if torch.is_grad_enabled() else kernel(*args, scale=scale)
+
+    library.impl(_BACKWARD, plans.followed(f"aten::{_BACKWARD}", backward, _settings), "AutogradPrivateUse1")
+
+
+def _settings() -> int:
+    return precision.products() + 2 * torch.is_grad_enabled()
 
 
 def attention(
@@ -31,11 +46,8 @@ def attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
         return composed
-    if not (torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))):
-        made: Tensor = _forward(query, key, value, attn_mask, 0.0, is_causal, False, scale=scale)[0]
-        return made
-    out: Tensor = _Attention.apply(query, key, value, attn_mask, is_causal, scale)
-    return out
+    made: Tensor = _forward(query, key, value, attn_mask, 0.0, is_causal, False, scale=scale)[0]
+    return made
 
 
 def _fits(query: Tensor, key: Tensor, value: Tensor) -> bool:
@@ -62,37 +74,13 @@ def _mask_fits(mask: Tensor | None, query: Tensor, key: Tensor, causal: bool) ->
     return broadcasts and kind and not causal and not mask.requires_grad
 
 
-class _Attention(torch.autograd.Function):
-    """It keeps the probabilities, or the result and the logarithms of their sums."""
-
-    @staticmethod
-    def forward(
-        ctx: FunctionCtx,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        causal: bool,
-        scale: float | None,
-    ) -> Tensor:
-        out, seen, *_ = _forward(query, key, value, mask, 0.0, causal, False, scale=scale)
-        ctx.save_for_backward(query, key, value, mask, out if seen.dim() == 3 else None, seen)
-        ctx.causal, ctx.scale = causal, scale
-        made: Tensor = out
-        return made
-
-    @staticmethod
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, out, seen = ctx.saved_tensors
-        wanted = [*ctx.needs_input_grad[:3], False]
-        if torch.is_grad_enabled():  # gradients of gradients: by PyTorch's parts
-            given = [x for x, asked in zip((query, key, value), wanted, strict=False) if asked]
-            anew = _parts(query, key, value, mask, 0.0, ctx.causal, scale=ctx.scale)[0]
-            found = iter(torch.autograd.grad(anew, given, grad, create_graph=True))
-            return (*(next(found) if asked else None for asked in wanted), None, None)
-        lengths = query.shape[2], key.shape[2]
-        made = _backward(
-            grad, query, key, value, mask, wanted, out, seen, None, None, *lengths, 0.0, ctx.causal, None, None,
-            scale=ctx.scale,
-        )  # fmt: skip
-        return (*made[:3], None, None, None)
+def _by_parts(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, wanted: Sequence[bool], out: Tensor,
+    logsumexp: Tensor, cum_seq_q: None, cum_seq_k: None, max_q: int, max_k: int, dropout_p: float, is_causal: bool, *_: None,
+    scale: float | None = None,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """Gradients that have gradients themselves: PyTorch's of its own parts."""
+    given = [x for x, asked in zip((query, key, value), wanted, strict=False) if asked]
+    anew = _parts(query, key, value, mask, 0.0, is_causal, scale=scale)[0]
+    found = iter(torch.autograd.grad(anew, given, grad, create_graph=True))
+    return (*(next(found) if asked else None for asked in wanted[:3]), None)
