@@ -68,3 +68,15 @@ def test_attention_is_followed_where_it_was_worked_out():
     made.append(F.scaled_dot_product_attention(*given))
     assert plans.decided == before
     assert all(torch.equal(made[0], other) for other in made)
+
+
+def test_attention_within_functions_that_differentiate():
+    given = [torch.randn(1, 2, 3, 4, device="ocl") for _ in range(3)]
+
+    def summed(*tensors):
+        return F.scaled_dot_product_attention(*tensors).square().sum()
+
+    found = torch.func.grad(summed, argnums=(0, 1, 2))(*given)
+    expected = torch.func.grad(summed, argnums=(0, 1, 2))(*(x.cpu() for x in given))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
