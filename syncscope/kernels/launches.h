@@ -31,7 +31,8 @@ static long kept, flushes;       /* launches since the last flush, and how many 
 
 enum { ROOM = 1 << 16, PATIENCE = 200000 /* ns for which the thread looks for more before it sleeps */ };
 static uint64_t ring[ROOM];      /* of each launch: its address, a buffer for each hole, and a Random of one that draws */
-static _Atomic uint64_t noted, enqueued; /* words since the beginning */
+static _Alignas(64) _Atomic uint64_t noted; /* words since the beginning; on lines of the cache of their own */
+static _Alignas(64) _Atomic uint64_t enqueued;
 static _Atomic int sleeping, broken;     /* whether the thread does, and whether the driver has refused something */
 static struct { Launch *launch; PyObject *kernel; int error; } refused; /* the kernel is owned once somebody has drained */
 static int aside, runs;          /* whether launches go to the thread, and whether there is one */
