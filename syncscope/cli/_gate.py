@@ -92,11 +92,15 @@ def _known_here(found: Answer, report: Report) -> str:
 def held(
     report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
 ) -> tuple[tuple[str, ...], UserError | None]:
-    """What is broken, as `broken` tells it, and why a limit cannot be judged."""
-    try:
-        return tuple(broken(report, most_reads, most_price, pinned)), None
-    except UserError as error:
-        return (), error
+    """What is broken, as `broken` tells it, and why a limit cannot be judged: one may be broken all the same."""
+    told: list[str] = []
+    unjudged = None
+    for reads, price in ((most_reads, None), (None, most_price)):
+        try:
+            told += broken(report, reads, price, pinned)
+        except UserError as error:
+            unjudged = unjudged or error
+    return tuple(told), unjudged
 
 
 def limits(
@@ -115,7 +119,8 @@ def limits(
 
 def as_findings(report: Report, path: str, told: Sequence[str], unjudged: UserError | None) -> tuple[Finding, ...]:
     """The same for formats that show findings only: an error, at the line that waits most, else at the recording."""
-    said = [f"{unjudged.message}: {unjudged.hint}"] if unjudged is not None else [_sentence(told)] if told else []
+    said = [_sentence(told)] if told else []
+    said += [f"{unjudged.message}: {unjudged.hint}"] if unjudged is not None else []
     first = max((line for line in report.lines if line.place), key=lambda line: line.count, default=None)
     place = first.place if told and first is not None and first.place else Place(path, 1)
     return tuple(Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), words, 3, severity="error") for words in said)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Line
 
 SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
+FEW = 24  # steps to record where there were fewer than half of that
 ROOM = 0.1  # of a step: a gate that may miss more than that above its limit judges nothing
 
 
@@ -38,7 +39,7 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
     if found.change is None:
         raise UserError(
             "how far steps vary is not known of fewer than four",
-            "`syncscope run --active 24` records more",
+            f"`syncscope run --active {FEW}` records more",
         )
     (low, likely, high), said = found.change, change(found)
     if likely > most and found.incomparable:
@@ -52,9 +53,16 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
     elif high > most + ROOM:
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
-            f"{said}{every}: that may be over {100 * (most + ROOM):.2g} %, and within the limit, for {found.widest}",
-            "record both on one machine while nothing else runs, with more steps: `syncscope run --active 24`",
+            f"{said}{every}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, "
+            f"and within it, for {found.widest}",
+            f"record both on one machine while nothing else runs, with more steps: "
+            f"`syncscope run --active {more_steps(found)}`",
         )
+
+
+def more_steps(found: Comparison) -> int:
+    """How many steps to record where those of the shorter recording vary too much."""
+    return max(FEW, 2 * min(len(found.before.steps), len(found.after.steps)))
 
 
 def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:

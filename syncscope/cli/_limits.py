@@ -41,13 +41,14 @@ def judged(option: str, broken: Callable[[], Iterable[str]]) -> GivenLimit:
 
 
 def code(limits: Iterable[GivenLimit]) -> int:
-    """Say on standard error what does not hold: 0 where all do, 1 where one is broken, 2 where one cannot be judged."""
-    worst = 0
+    """Say on standard error what does not hold: 1 where one is broken, whatever cannot be judged; else 2 where one cannot."""
+    broken = unjudged = False
     for limit in limits:
         for line in limit.broken:
             echo(line, err=True)
         if limit.unjudged is not None:
             said = f"{limit.option} cannot be judged: {limit.unjudged.message}"
             complain(UserError(said, limit.unjudged.hint))
-        worst = max(worst, 2 if limit.unjudged is not None else 1 if limit.broken else 0)
-    return worst
+        broken |= bool(limit.broken)
+        unjudged |= limit.unjudged is not None
+    return 1 if broken else 2 if unjudged else 0

@@ -50,7 +50,8 @@ def command(
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
     chance as much as they do are said to be within noise.
 
-    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read, the two not be compared, or a limit not be judged.
+    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, the two not be compared, or a
+    limit not be judged.
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare

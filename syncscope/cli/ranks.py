@@ -65,7 +65,8 @@ def command(
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     syncscope ranks traces/ --max-saving 2% --max-wait-for-rank 5%    a gate for CI: exits 1
 
-    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read, they are not of one job, or a limit not be judged.
+    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, they are not of one job, or a
+    limit not be judged.
     """
     format_ = _formats.plain(format_, output, FORMATS)
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
@@ -147,7 +148,7 @@ def _told(
         show(found)
     for error in problems:
         complain(error)
-    return max(_limits.code(_gate_of_ranks.limits(found, ranks, **most_of)), 2 if problems else 0)
+    return _limits.code(_gate_of_ranks.limits(found, ranks, **most_of)) or (2 if problems else 0)
 
 
 def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:

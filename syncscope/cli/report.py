@@ -120,7 +120,7 @@ def command(
     syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
     syncscope report run.json.gz --max-syncs-per-step 3 --max-saving 2%   a gate for CI: exits 1
 
-    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read or a limit not be judged.
+    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read or a limit not be judged.
     """
     from dataclasses import replace
 
@@ -181,7 +181,7 @@ def command(
     to.end()
     for line in over:
         echo(line, err=True)
-    return 2 if failed else 1 if over else 0
+    return 1 if over else 2 if failed else 0
 
 
 def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -> None:

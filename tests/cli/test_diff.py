@@ -211,7 +211,17 @@ def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
     before, after = Device().run(uneven)[0], Device().run(longer)[0]
     code, told = gated(tmp_path, before, after, "--max-slowdown", "1%")
     assert code == 2
-    assert re.search(r"cannot be judged: .* may be over 11 %.* recording's steps is known to \d+% only\n", told), told
+    wide = "above the 1 % allowed by more than 10 % of a step, and within it"
+    assert re.search(rf"cannot be judged: .* {wide}, for .* recording's steps is known to \d+% only\n", told), told
+    assert "--active 24`" in told, "of nine steps"
+    code, told = gated(tmp_path, Device().run(uneven * 2)[0], Device().run(longer * 2)[0], "--max-slowdown", "1%")
+    assert code == 2
+    assert "--active 36`" in told, "more than the 18 that there are"
+    more = [[*step, ("read", 60, 0)] for step in longer]
+    code, told = gated(tmp_path, before, Device().run(more)[0], "--max-slowdown", "1%", "--max-new-syncs", "0")
+    assert code == 1, "what is surely broken outranks what nobody can judge"
+    assert "1 sync per step is new" in told
+    assert "--max-slowdown 1% cannot be judged" in told
     _, said = compared(tmp_path, before, after)
     assert re.search(
         r"\+\d+\.\d%, within noise give or take, ms \(95 %\) [\d.]+ [\d.]+ -\d+\.\d to \+\d+\.\d %", said

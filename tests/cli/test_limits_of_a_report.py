@@ -90,3 +90,12 @@ def test_a_limit_that_nobody_can_judge_says_that_savings_were_not_asked_for(fold
     assert code == 2
     assert "cannot be judged: savings were not asked for (`--no-savings`)" in said
     assert outcome("run.pt.trace.json.gz", "--max-saving", "101%")[0] == 2
+
+
+@pytest.mark.parametrize("form", ["terminal", "github"])
+def test_a_limit_that_is_surely_broken_outranks_one_that_nobody_can_judge(folder, form):
+    limits = ("--no-savings", "--max-saving", "2%", "--max-syncs-per-step", "0.5", "--format", form)
+    code, out, err = outcome("run.pt.trace.json.gz", *limits)
+    assert code == 1
+    assert "more than the 0.5 allowed" in out + err
+    assert "cannot be judged: savings were not asked for" in out + err

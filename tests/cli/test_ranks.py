@@ -193,3 +193,11 @@ def test_a_gate_of_a_job_does_not_pass_what_it_cannot_judge(folder):
         done = run("job", option, "1")
         assert done.return_value == 2
         assert "no step is marked" in done.stderr
+
+
+def test_a_limit_of_a_job_that_is_broken_outranks_one_that_nobody_can_judge(folder):
+    ranks(folder / "job")
+    done = run("job", "--max-syncs-per-step", "0.5", "--max-wait-for-rank", "20%")
+    assert done.return_value == 1
+    assert "more than the 0.5 allowed" in done.stderr
+    assert "--max-wait-for-rank 20% cannot be judged" in done.stderr
