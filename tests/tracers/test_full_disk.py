@@ -39,7 +39,7 @@ def train(**how):
             with torch.profiler.record_function(f"region {{step}}"):
                 loss = model(torch.ones(1, 2)).sum()
             loss.backward()
-            fake.enqueue(900)
+            fake.enqueue(400)
             optimizer.step()
             losses.append(loss.item())
     return losses
@@ -127,7 +127,7 @@ table = fake.setup(0)
 with Session(folder=Path("kept"), on_trace=lambda trace: False) as session:
     dispatch.tables.hook(table, "fake")
     for step in range(4):
-        fake.enqueue(4000)
+        fake.enqueue(2500)
         session.step()
 """
 
