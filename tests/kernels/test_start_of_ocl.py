@@ -225,6 +225,9 @@ def test_a_program_is_given_the_declarations_that_it_needs(tmp_path):
         "double __ovld cos(double x); // cos(x)\n"
         "double __ovld cosh(double x);\n"
         "#endif\n"
+        "#if defined(cl_khr_fp16) && \\\n    defined(cl_khr_fp64)\n"
+        "#ifdef cl_khr_int64\nhalf __ovld sinh(half x);\n#endif\n\n"
+        "#endif\n"
         "int __ovld atomic_add(volatile __global int *p,\n    int x);\n"
         "#endif\n"
     )
