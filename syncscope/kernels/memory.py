@@ -83,10 +83,7 @@ def lease(size: int) -> Lease:
         torch.OutOfMemoryError: the device has no room, even after the pool was emptied.
     """
     global in_use, peak
-    if queue.forked:
-        raise RuntimeError(
-            "cannot use the device `ocl` in a forked process; start it with the 'spawn' method, or stay on the CPU there"
-        )
+    queue.refuse_fork()
     blocks = _free[rounded := size_class(size)]
     try:
         block = blocks.pop()

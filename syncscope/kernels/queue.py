@@ -57,6 +57,14 @@ def in_bad_fork() -> bool:
     return bool(forked)
 
 
+def refuse_fork() -> None:
+    """Raises an error that says what to do, in a child process: a GPU's driver called there ends it, or never answers."""
+    if forked:
+        raise RuntimeError(
+            "cannot use the device `ocl` in a forked process; start it with the 'spawn' method, or stay on the CPU there"
+        )
+
+
 os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
@@ -227,8 +235,12 @@ def _ready() -> cl.CommandQueue:
     """The queue, keeping times or not, as is wanted now; where that has changed, a new one that goes on after the old one.
 
     The device waits for that, not the host: a recording begins here, and would show a wait that is nobody's.
+
+    Raises:
+        RuntimeError: this is a child process made by fork.
     """
     global _queue, _timed
+    refuse_fork()
     _all_launched()
     wanted = _always_timed or bool(observers)
     if wanted is not _timed:
