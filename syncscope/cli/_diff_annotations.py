@@ -36,12 +36,8 @@ def _findings(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> It
             yield _finding(NEW, line.place, f"{line.op}: {more:.3g} per step more than before", "warning")
     first = next((line.place for line, _ in came if line.place is not None), recording)
     for limit in limits:
-        if limit.unjudged is not None:
-            said = f"{limit.option} cannot be judged: {limit.unjudged.message}: {limit.unjudged.hint}"
-            yield _finding(LIMIT, recording, said, "error")
-        elif limit.broken:
-            head, *rest = limit.broken
-            yield _finding(LIMIT, first, " ".join([head, "; ".join(line.strip() for line in rest)]).strip(), "error")
+        if limit.held is not True:
+            yield _finding(LIMIT, first if limit.broken else recording, limit.words, "error")
 
 
 def _finding(rule: str, place: Place, message: str, severity: str) -> Finding:

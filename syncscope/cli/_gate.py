@@ -2,74 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
 from syncscope.model.answer import Answer
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
-from syncscope.model.report import Limit, Line, Report
+from syncscope.model.report import Line, Report
 from syncscope.model.source import Place, Span
 
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobLine
 
+SYNCS, SAVING = "--max-syncs-per-step", "--max-saving"
 LIMIT = "limit"
 """The rule of what is told of a limit where only findings are shown."""
 NO_STEPS = (
     "no step is marked in the recording, so that limits per step mean nothing",
     "record with trace.step(), or with torch.profiler's step()",
 )
-COUNT_INSTEAD = "limit the number of syncs with --max-syncs-per-step"
+COUNT_INSTEAD = f"limit the number of syncs with {SYNCS}"
 
 
-def broken(
+def limits(
     report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
-) -> Iterator[str]:
-    """What to print where a limit is broken, with the lines that break it; nothing where all is well.
+) -> Iterator[GivenLimit]:
+    """Each limit that was given, with the lines that break it.
 
     `most_price` is a share of the step, which the lower end of what the reads likely cost must not exceed: by the recording
     alone, for what rewrites are known depends on the folder in which the command runs. `pinned` is as in `summarize`.
     What the device's fallbacks read is no read of the user's.
+    """
+    if most_reads is not None:
+        yield judged(f"{SYNCS} {most_reads:g}", lambda: _syncs(report, most_reads))
+    if most_price is not None:
+        yield judged(f"{SAVING} {100 * most_price:g}%", lambda: _saving(report, most_price, pinned))
+
+
+def _syncs(report: Report, most: float) -> Iterator[str]:
+    _refuse(report)
+    own = [line for line in report.lines if not line.fallback]
+    if (reads := sum(line.count for line in own)) > most:
+        yield f"{syncs(reads)} more than the {most:.3g} allowed:"
+        yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
+
+
+def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:
+    from syncscope.analysis.verdict import without_savings
+
+    _refuse(report)
+    alone = _by_recording(report, pinned)
+    found = alone.of_waits or alone.answer
+    if found is None or found.share is None or found.low is None:
+        why = without_savings(report) or "savings were not asked for (`--no-savings`)"
+        own = [line for line in report.lines if not line.fallback]
+        idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
+        raise UserError(why, COUNT_INSTEAD + (f"; the device had nothing to do after {idle}" if idle else ""))
+    high = max(found.high or 0.0, found.share)
+    if most < high and (doubted := without_savings(alone)):
+        likely = (report.of_waits or report.answer or found).told("of a step")
+        raise UserError(f"the syncs likely cost {likely}, and no limit is held to that: {doubted}", COUNT_INSTEAD)
+    if found.low > most:
+        said = f"by the recording alone the syncs cost {found.told('of a step')}{_known_here(found, report)}"
+        yield f"{said}, more than the {100 * most:.2g} % allowed:"
+        own = [line for line in alone.lines if not line.fallback]
+        priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
+        for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
+            yield f"  {where(line)}: {known.told('of a step')}"
+        if report.of_a_job:
+            yield f"  {report.of_a_job}"
+
+
+def _refuse(report: Report) -> None:
+    """Nothing, where a step can be held to a limit.
 
     Raises:
-        UserError: the recording cannot be held to a limit: it lacks what it would be judged by, it has no steps, or no price.
+        UserError: the recording lacks what it would be judged by, or has no steps.
     """
-    coverage = report.coverage
-    if (most_reads is not None or most_price is not None) and coverage is not None and coverage.refusal:
-        raise UserError(f"limits cannot be judged by this recording: {coverage.refusal}", coverage.hint)
-    if (most_reads is not None or most_price is not None) and not report.steps:
+    if report.coverage is not None and report.coverage.refusal:
+        raise UserError(report.coverage.refusal, report.coverage.hint)
+    if not report.steps:
         raise UserError(*NO_STEPS)
-    own = [line for line in report.lines if not line.fallback]
-    if most_reads is not None and (reads := sum(line.count for line in own)) > most_reads:
-        yield f"{syncs(reads)} more than the {most_reads:.3g} allowed:"
-        yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
-    if most_price is not None:
-        from syncscope.analysis.verdict import without_savings
-
-        judged = _by_recording(report, pinned)
-        found = judged.of_waits or judged.answer
-        if found is None or found.share is None or found.low is None:
-            why = without_savings(report) or "savings were not asked for (`--no-savings`)"
-            idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
-            raise UserError(
-                f"no saving is known, so that --max-saving cannot be judged: {why}",
-                COUNT_INSTEAD + (f"; the device had nothing to do after {idle}" if idle else ""),
-            )
-        high = max(found.high or 0.0, found.share)
-        if most_price < high and (doubted := without_savings(judged)):
-            likely = (report.of_waits or report.answer or found).told("of a step")
-            raise UserError(f"the syncs likely cost {likely}, and no limit is held to that: {doubted}", COUNT_INSTEAD)
-        if found.low > most_price:
-            said = f"by the recording alone the syncs cost {found.told('of a step')}{_known_here(found, report)}"
-            yield f"{said}, more than the {100 * most_price:.2g} % allowed:"
-            own = [line for line in judged.lines if not line.fallback]
-            priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
-            for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
-                yield f"  {where(line)}: {known.told('of a step')}"
-            if report.of_a_job:
-                yield f"  {report.of_a_job}"
 
 
 def _by_recording(report: Report, pinned: float | None) -> Report:
@@ -89,46 +104,14 @@ def _known_here(found: Answer, report: Report) -> str:
     return f", and with the rewrites that the source here offers {shown.figure}"
 
 
-def held(
-    report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
-) -> tuple[tuple[str, ...], UserError | None]:
-    """What is broken, as `broken` tells it, and why a limit cannot be judged: one may be broken all the same."""
-    told: list[str] = []
-    unjudged = None
-    for reads, price in ((most_reads, None), (None, most_price)):
-        try:
-            told += broken(report, reads, price, pinned)
-        except UserError as error:
-            unjudged = unjudged or error
-    return tuple(told), unjudged
-
-
-def limits(
-    report: Report, most_reads: float | None, most_price: float | None, pinned: float | None = None
-) -> Iterator[Limit]:
-    """Each limit that was given, for formats that show what holds, too."""
-    for name, reads, price in (("max-syncs-per-step", most_reads, None), ("max-saving", None, most_price)):
-        if reads is None and price is None:
-            continue
-        told, unjudged = held(report, reads, price, pinned)
-        if unjudged is not None:
-            yield Limit(name, None, f"{unjudged.message}: {unjudged.hint}")
-        else:
-            yield Limit(name, not told, _sentence(told) if told else "")
-
-
-def as_findings(report: Report, path: str, told: Sequence[str], unjudged: UserError | None) -> tuple[Finding, ...]:
-    """The same for formats that show findings only: an error, at the line that waits most, else at the recording."""
-    said = [_sentence(told)] if told else []
-    said += [f"{unjudged.message}: {unjudged.hint}"] if unjudged is not None else []
+def as_findings(report: Report, path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:
+    """Those that do not hold, for formats of findings alone: an error, at the line that waits most, else at the recording."""
     first = max((line for line in report.lines if line.place), key=lambda line: line.count, default=None)
-    place = first.place if told and first is not None and first.place else Place(path, 1)
-    return tuple(Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), words, 3, severity="error") for words in said)
-
-
-def _sentence(told: Sequence[str]) -> str:
-    """The lines of `broken` as one."""
-    return f"{told[0]} {'; '.join(line.strip() for line in told[1:])}".strip()
+    at = first.place if first is not None and first.place else Place(path, 1)
+    places = [(at if limit.broken else Place(path, 1), limit.words) for limit in given if limit.held is not True]
+    return tuple(
+        Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), words, 3, severity="error") for place, words in places
+    )
 
 
 def syncs(count: float) -> str:

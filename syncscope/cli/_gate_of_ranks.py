@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from syncscope.cli._gate import NO_STEPS, syncs, where
+from syncscope.cli._gate import COUNT_INSTEAD, NO_STEPS, SAVING, SYNCS, syncs, where
 from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
     from syncscope.analysis.rank import Rank
 
-SYNCS, SAVING, WAIT = "--max-syncs-per-step", "--max-saving", "--max-wait-for-rank"
+WAIT = "--max-wait-for-rank"
 
 
 def limits(
@@ -51,7 +51,7 @@ def _syncs(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str
 def _saving(found: JobReport, most: float) -> Iterator[str]:
     """By the lower end, as `report` judges."""
     if found.saving is None or not found.step:
-        raise UserError(found.verdict, f"limit the number of syncs with {SYNCS}")
+        raise UserError(found.verdict, COUNT_INSTEAD)
     if found.saving_range is None:
         raise UserError(
             "how far steps vary is not known of fewer than four",

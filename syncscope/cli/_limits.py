@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncscope.cli._console import complain, echo
 from syncscope.cli._share import Share
 from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.model.report import Limit
 
 
 def number(*names: str, when: str) -> Callable[[Any], Any]:
@@ -31,6 +34,33 @@ class GivenLimit:
     broken: tuple[str, ...] = ()
     unjudged: UserError | None = None
 
+    @property
+    def held(self) -> bool | None:
+        """Whether it holds; None where nobody can say."""
+        return None if self.unjudged is not None else not self.broken
+
+    @property
+    def shown(self) -> Limit:
+        """The same for formats that show what holds, too."""
+        from syncscope.model.report import Limit
+
+        return Limit(self.option.split()[0].removeprefix("--"), self.held, self.words)
+
+    @property
+    def error(self) -> UserError | None:
+        """Why it cannot be judged, with its name."""
+        if self.unjudged is None:
+            return None
+        return UserError(f"{self.option} cannot be judged: {self.unjudged.message}", self.unjudged.hint)
+
+    @property
+    def words(self) -> str:
+        """What does not hold, as one sentence; "" of one that holds."""
+        if self.error is not None:
+            return f"{self.error.message}: {self.error.hint}"
+        first, *rest = self.broken or ("",)
+        return f"{first} {'; '.join(line.strip() for line in rest)}".strip()
+
 
 def judged(option: str, broken: Callable[[], Iterable[str]]) -> GivenLimit:
     """What became of a limit, by the lines that say how it is broken; a `UserError` in their place is why nobody can judge."""
@@ -46,9 +76,8 @@ def code(limits: Iterable[GivenLimit]) -> int:
     for limit in limits:
         for line in limit.broken:
             echo(line, err=True)
-        if limit.unjudged is not None:
-            said = f"{limit.option} cannot be judged: {limit.unjudged.message}"
-            complain(UserError(said, limit.unjudged.hint))
-        broken |= bool(limit.broken)
-        unjudged |= limit.unjudged is not None
+        if limit.error is not None:
+            complain(limit.error)
+        broken |= limit.held is False
+        unjudged |= limit.held is None
     return 1 if broken else 2 if unjudged else 0

@@ -158,23 +158,25 @@ def command(
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
                 raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
-            told, unjudged = _gate.held(report, max_reads_per_step, max_price, pinned)
+            given = list(_gate.limits(report, max_reads_per_step, max_price, pinned))
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path, source)
                 own = tuple(figures.told(report))
                 if getattr(exporter, "LIMITS", False):  # shows those that hold, too
-                    each_limit = tuple(_gate.limits(report, max_reads_per_step, max_price, pinned))
-                    report = replace(report, findings=own, limits=each_limit)
+                    report = replace(report, findings=own, limits=tuple(limit.shown for limit in given))
                 else:
-                    report = replace(report, findings=(*_gate.as_findings(report, path, told, unjudged), *own))
+                    report = replace(report, findings=(*_gate.as_findings(report, path, given), *own))
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:
                 report = with_measured(report, measured(verified))
             to.take(report, path)
-            over += [f"{visible(path)}: {told[0]}", *told[1:]] if told and len(paths) > 1 else told
-            if unjudged is not None:
-                raise unjudged
+            for limit in given:
+                first, *rest = limit.broken or ("",)
+                over += [f"{visible(path)}: {first}" if len(paths) > 1 else first, *rest] if first else []
+            for error in (limit.error for limit in given if limit.error is not None):
+                failed = True
+                complain(UserError(f"{path}: {error.message}", error.hint))
         except UserError as error:
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))

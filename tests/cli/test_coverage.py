@@ -60,7 +60,7 @@ def test_a_limit_that_cannot_be_judged_is_an_error(lacking):
     for limit in (CALM, ("--max-saving", "90%")):
         code, _, err = outcome(path, *limit)
         assert code == 2
-        assert f"{path}: limits cannot be judged by this recording" in err
+        assert f"{path}: {' '.join(limit)} cannot be judged: " in err
         assert why in err
         assert " hint: " in err
 

@@ -37,6 +37,15 @@ def test_a_part_that_is_meant_as_percent_is_answered_with_the_sign(folder, given
     assert (hint in said) == (given in ("0.05", ".05"))
 
 
+def broken(report, most_syncs, most_saving):
+    """The lines by which limits are broken."""
+    given = list(_gate.limits(report, most_syncs, most_saving))
+    for limit in given:
+        if limit.error is not None:
+            raise limit.error
+    return [line for limit in given for line in limit.broken]
+
+
 def test_a_price_gate_is_broken_by_the_lower_end_and_names_the_lines():
     at = Place("a.py", 3)
     steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
@@ -45,32 +54,32 @@ def test_a_price_gate_is_broken_by_the_lower_end_and_names_the_lines():
         Line("to", None, 1.0, 30.0, 10.0, price=Price(0.0, 3.0, 1.0, 0.0), fallback=True),
     )
     report = Report(steps=steps, lines=lines, answer=Answer(Decision.FIX, 0.06, 0.04, 0.09), fidelity=0.0)
-    assert list(_gate.broken(report, 2, 0.04)) == []  # by the lower end
-    assert list(_gate.broken(report, 1.9, None)) == [
+    assert broken(report, 2, 0.04) == []  # by the lower end
+    assert broken(report, 1.9, None) == [
         "2 syncs per step are more than the 1.9 allowed:",
         "  a.py:3: item: 2 per step",
     ]
-    assert list(_gate.broken(report, None, 0.039)) == [
+    assert broken(report, None, 0.039) == [
         "by the recording alone the syncs cost 6.0 % of a step (4.0 to 9.0 %), more than the 3.9 % allowed:",
         "  a.py:3: item: 5.0 % of a step (3.0 to 8.0 %)",
     ]
-    with pytest.raises(UserError, match="no saving is known"):
-        list(_gate.broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1))
-    with pytest.raises(UserError, match="no step is marked"):
-        list(_gate.broken(replace(report, steps=()), 3, None))
+    with pytest.raises(UserError, match="--max-saving 10% cannot be judged: savings were not asked for"):
+        broken(replace(report, answer=Answer(Decision.UNKNOWN)), None, 0.1)
+    with pytest.raises(UserError, match="--max-syncs-per-step 3 cannot be judged: no step is marked"):
+        broken(replace(report, steps=()), 3, None)
 
 
-@pytest.mark.parametrize("broken", [{"fidelity": 0.3}, {"fidelity": 0.0, "unexplained": 0.3}])
-def test_no_limit_is_held_to_a_recording_of_which_no_replay_is_trusted(broken):
+@pytest.mark.parametrize("off", [{"fidelity": 0.3}, {"fidelity": 0.0, "unexplained": 0.3}])
+def test_no_limit_is_held_to_a_recording_of_which_no_replay_is_trusted(off):
     lines = (Line("item", Place("a.py", 3), 2.0, 30.0, 10.0),)
     found = Answer(Decision.TRY, 0.3, 0.1, 0.5)
-    report = Report(steps=(Step(0, 0, 100, 50),), lines=lines, answer=found, **broken)
+    report = Report(steps=(Step(0, 0, 100, 50),), lines=lines, answer=found, **off)
     for limit in (0.05, 0.2, 0.4):  # below what it lies between, and within
         with pytest.raises(UserError) as error:
-            list(_gate.broken(report, None, limit))
+            broken(report, None, limit)
         assert f"the syncs likely cost {found.told('of a step')}, and no limit is held to that: " in error.value.message
         assert "30.0%" in error.value.message
-    assert list(_gate.broken(report, None, 0.6)) == []  # above all that it may be
+    assert broken(report, None, 0.6) == []  # above all that it may be
 
 
 def test_a_limit_is_judged_alike_wherever_the_source_is(folder):
