@@ -161,7 +161,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
             rows.append(("", f"compared in runs of their own: {visible(found.why_values)}"))
     if found.reads_before is not None:
         after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
-        rows.append(("syncs", f"{found.reads_before:.3g} a step as written{after}"))
+        rounds = f"; {found.rounds}" if found.rounds else ""
+        rows.append(("syncs", f"{found.reads_before:.3g} a step as written{after}{rounds}"))
     if found.predicted:
         measured = found.ratio is not None and found.ratio.turns > 1
         unknown = "its range is too wide to tell" if measured else "not measured"

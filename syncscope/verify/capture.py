@@ -40,7 +40,7 @@ class Capture:
         self._watch = watch
         self._losses: list[tuple[int, Any]] = []
         self._reads: list[tuple[Any, str, int, str, list[float]]] = []
-        self._counts: Counter[tuple[Any, str]] = Counter()  # of whole steps, after the first
+        self._counts: list[Counter[tuple[Any, str]]] = []  # of whole steps
         self._now: Counter[tuple[Any, str]] = Counter()  # of the step that is under way
         self._noting = False
         self._held = NamesHeld()
@@ -63,9 +63,8 @@ class Capture:
 
     def boundary(self) -> None:
         """A step has ended."""
-        if self._watch.count > 1:
-            self._counts.update(self._now)
-        self._now.clear()
+        self._counts.append(self._now)
+        self._now = Counter()
         self._look(sys._getframe(1), self._watch.count - 1, ends=True)
 
     def _look(self, frame: Any, step: int, ends: bool) -> None:
@@ -138,8 +137,10 @@ class Capture:
             "state": [[name, told] for name, told, _ in held],
             "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
             "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
-            "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
-            "libraries": sorted({_spot(seen.inner) for seen, _ in self._counts if seen is not None and seen.inner}),
+            "counts": [[[*_place(seen), op, count] for (seen, op), count in own.items()] for own in self._counts],
+            "libraries": sorted(
+                {_spot(seen.inner) for own in self._counts[1:] for seen, _ in own if seen is not None and seen.inner}
+            ),
             **self._held.found(steps),
             "full": len(self._reads) >= MOST_READS,
         }

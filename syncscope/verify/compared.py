@@ -14,6 +14,7 @@ from pathlib import Path
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.turns.weaving import CannotTakeTurnsError
+from syncscope.verify.counted import Syncs, Waits, of_same_steps
 from syncscope.verify.failing import STEP, cannot_run
 from syncscope.verify.fewer_steps import IN_COMMON, steps_in_common
 from syncscope.verify.held import Name
@@ -57,6 +58,7 @@ class Compared:
         self.runs = runs
         self.found = runs.found
         self.values: dict[Set, Values] = {}
+        self.waits: dict[Set, Waits] = {}  # by the whole run of each that made most steps
         self.started: dict[str, set[int]] | None = None  # lines that ran in steps, by file
         self.libraries: set[Place] = set()  # lines of installed packages that waited in steps
         self.room = ENOUGH  # how many processes of the program may be in memory at once
@@ -82,8 +84,9 @@ class Compared:
                 f"{STEP}, and several are compared; those of processes that it starts "
                 "(mp.spawn, torchrun) are not seen: let it train in its own, as a single rank",
             )
-        self.values[AS_WRITTEN] = values_of(run)
-        self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
+        self.note(AS_WRITTEN, run)
+        waits = self.waits[AS_WRITTEN]
+        self.found.reads_before, _, self.found.rounds = of_same_steps(waits, waits)
         self.found.notes += filter(None, [self.values[AS_WRITTEN].of_fallbacks(), self.values[AS_WRITTEN].of_nan()])
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
@@ -260,6 +263,25 @@ class Compared:
         path = self.runs.other.target if self.runs.other else ""
         return *self.alongside[chosen], *pieces_of_woven(as_written, rewritten, path)
 
+    def note(self, chosen: Set, run: RunResult) -> None:
+        """A whole run of a version has been made."""
+        self.values[chosen] = values_of(run)
+        self.waits[chosen] = max(self.waits.get(chosen, ()), self.values[chosen].waits, key=len)
+
+    def syncs(self, chosen: Set) -> Syncs | None:
+        """How often the program and a version wait in the same steps; None where that is not known.
+
+        In one process steps are those of the innermost loop, perhaps: what changes there is told of the program's own steps.
+        """
+        as_written = self.waits[AS_WRITTEN]
+        if chosen in self.waits:
+            return of_same_steps(as_written, self.waits[chosen])
+        if chosen not in self.alongside:
+            return None
+        own = of_same_steps(as_written, as_written)
+        beside = of_same_steps(*(values.waits for values in self.alongside[chosen]))
+        return own._replace(after=max(0.0, own.before + beside.after - beside.before))
+
     def read_at(self, path: str, lines: range) -> bool:
         """Whether the program read something at one of these lines as written."""
         return any(place.path == path and place.line in lines for place, _ in self.values[AS_WRITTEN].counts)
@@ -272,7 +294,7 @@ class Compared:
         """Has what a version computes, or that it fails, in `values` or `failed`."""
         if chosen not in self.values and chosen not in self.runs.failed:
             try:
-                self.values[chosen] = values_of(self.runs.run("values", chosen))
+                self.note(chosen, self.runs.run("values", chosen))
             except RunFailedError as error:
                 self.own_noise()  # it may be the program, which runs only once
                 self.runs.failed[chosen] = error

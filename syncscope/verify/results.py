@@ -97,6 +97,7 @@ class Verification:
     fed: float | None = None  # the part of a step as written until its batch is there
     reads_before: float | None = None
     reads_after: float | None = None
+    rounds: str = ""  # what is to be said of the steps of which these are, where they do not wait alike
     predicted: Ratio | None = None
     unpredicted: str = ""  # why nothing is
     fixes: list[TriedFix] = field(default_factory=list)
@@ -204,6 +205,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "values": found.values,
         "reads_before": _number(found.reads_before),
         "reads_after": _number(found.reads_after),
+        "reads_of": found.rounds or None,
         "predicted_ratio": found.predicted.ratio if found.predicted else None,
         "predicted_low": found.predicted.low if found.predicted else None,
         "predicted_high": found.predicted.high if found.predicted else None,

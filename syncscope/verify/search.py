@@ -272,5 +272,5 @@ class Search:
         found = self.found
         found.ratio = self.ratio(chosen)
         found.before, found.after = self.step(AS_WRITTEN), self.step(chosen)
-        if chosen in self.compared.values or chosen in self.compared.alongside:
-            found.reads_after = self.compared.both(chosen)[1].reads_a_step
+        if (syncs := self.compared.syncs(chosen)) is not None:
+            found.reads_before, found.reads_after, found.rounds = syncs

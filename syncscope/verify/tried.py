@@ -13,6 +13,7 @@ from typing import Any
 from syncscope.turns.turns import Turns
 from syncscope.verify import timing, values
 from syncscope.verify.compared import BITS, NOISE
+from syncscope.verify.counted import of_same_steps
 from syncscope.verify.noted import Noted
 from syncscope.verify.offers import ALL, Offer, Offers
 from syncscope.verify.periods import Periods
@@ -89,7 +90,7 @@ class Tried:
         if one is None or again is None or not self._are_same(one, again):
             return
         self._found.steps = self._found.compared_steps = one.steps
-        self._found.reads_before = one.reads_a_step
+        self._found.reads_before, _, self._found.rounds = of_same_steps(one.waits, one.waits)
         good = []
         for offer in self._offers.tried:
             offer.fix.why = self._idle(offer, one)
@@ -156,7 +157,9 @@ class Tried:
             apart = values.difference(one, its, *self._pieces(version, offers), self._loose)
             word, why = self._judged(apart, offers)
             if version == ALL or len(self._offers.tried) == 1:
-                self._found.reads_after = its.reads_a_step
+                self._found.reads_before, self._found.reads_after, self._found.rounds = of_same_steps(
+                    one.waits, its.waits
+                )
         self._values[version] = word, why, apart
         for offer in offers if version != ALL else ():
             offer.fix.values, offer.fix.difference = word, apart

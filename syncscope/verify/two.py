@@ -7,7 +7,6 @@ from syncscope.verify.failing import cannot_run
 from syncscope.verify.foretold import foretold
 from syncscope.verify.results import CHANGED
 from syncscope.verify.search import Search
-from syncscope.verify.values import values_of
 from syncscope.verify.versions import Set
 
 OTHER: Set = frozenset({0})
@@ -25,7 +24,7 @@ def compare(search: Search, recording: Trace | None) -> None:
     search.begin(twice=not runs.in_one)
     recording = recording or runs.recording()
     runs.tell("the other version: what does it compute")
-    compared.values[OTHER] = values_of(compared.must_run(OTHER, other))
+    compared.note(OTHER, compared.must_run(OTHER, other))
     found.values, why, found.difference = compared.judge(OTHER, rounds=True, safe=False)
     if why:
         found.notes.append(why)

@@ -7,6 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from syncscope.model.ops import Op
 from syncscope.model.source import Place
 from syncscope.turns.weaving import LINES
+from syncscope.verify.counted import Waits, rounds_of, total
 from syncscope.verify.held import PYTHON, HeldNumber, Moment, Name, distance, held_of, names_apart
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
@@ -46,13 +48,12 @@ class NotedValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Values:
-    """What one run has computed. Reads and their numbers are by line of the files as that run had them; `counts` leave out the
-    first step, and what went before it."""
+    """What one run has computed. Reads and their numbers are by line of the files as that run had them."""
 
     steps: int
     losses: list[NotedValue]
     reads: dict[Place, list[NotedValue]]
-    counts: dict[tuple[Place, str], int]  # by place and op
+    waits: Waits  # of each step
     digests: list[bytes]
     parameters: list[NDArray[Any]]
     state: State = field(default_factory=dict)  # what else modules hold, by name
@@ -60,10 +61,10 @@ class Values:
     moments: Sequence[Moment] = ()  # in which that was looked at
     told: Sequence[str] = ()  # dtype and shape of each parameter
 
-    @property
-    def reads_a_step(self) -> float:
-        """How often the host waits."""
-        return sum(self.counts.values()) / max(1, self.steps - 1)
+    @cached_property
+    def counts(self) -> Counter[tuple[Place, str]]:
+        """How often each line waits, without the first step, and what went before it."""
+        return total(self.waits[1:])
 
     def of_nan(self) -> str:
         """From where on nothing can be told from a change, since no number is left; "" where numbers are."""
@@ -74,12 +75,13 @@ class Values:
 
     def of_fallbacks(self) -> str:
         """Which waits are none of the program's, but of a device that has no kernel for an operator; "" without one."""
-        lines = {place: count for (place, op), count in self.counts.items() if op == Op.OCL_FALLBACK}
+        counted = rounds_of(self.waits).counted
+        lines = {place: count for (place, op), count in total(self.waits, counted).items() if op == Op.OCL_FALLBACK}
         if not lines:
             return ""
         named = [f"{os.path.relpath(place.path)}:{place.line}" for place in sorted(lines)]
         more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
-        each = sum(lines.values()) / max(1, self.steps - 1)
+        each = sum(lines.values()) / len(counted)
         return (
             f"{each:.3g} of the syncs a step as written are ocl's own, which has no kernel for an operator at "
             f"{', '.join(named[:SHOWN])}{more}: on CUDA they are none"
@@ -91,9 +93,11 @@ def values_of(run: RunResult) -> Values:
     reads: dict[Place, list[NotedValue]] = defaultdict(list)
     for path, line, _, *value in run.found["reads"]:
         reads[Place(os.path.realpath(path), line)].append(NotedValue(*value))
-    counts: Counter[tuple[Place, str]] = Counter()
-    for path, line, op, count in run.found["counts"]:  # a line may read several times
-        counts[Place(os.path.realpath(path), line), op] += count
+    waits: list[Counter[tuple[Place, str]]] = []
+    for step in run.found["counts"]:
+        waits.append(Counter())
+        for path, line, op, count in step:  # a line may read several times
+            waits[-1][Place(os.path.realpath(path), line), op] += count
     with np.load(Path(run.folder, PARAMETERS)) as file:
         number = len(file.files) // 3
         digests = [file[f"digest{n}"].tobytes() for n in range(number)]
@@ -106,7 +110,7 @@ def values_of(run: RunResult) -> Values:
                 state[name].append((digest, file[f"values{number}"]))
     losses = [NotedValue(*v) for v in run.found["losses"]]
     moments, names = held_of(run.found)
-    return Values(run.found["steps"], losses, reads, counts, digests, parameters, state, names, moments, told)
+    return Values(run.found["steps"], losses, reads, waits, digests, parameters, state, names, moments, told)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -12,7 +13,6 @@ from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, Verification
 from syncscope.verify.runs import Runs, Settings
 from syncscope.verify.two import OTHER
-from syncscope.verify.values import values_of
 
 pytest.importorskip("torch")
 pytestmark = [
@@ -54,7 +54,7 @@ def test_a_change_is_told_where_runs_still_have_something_in_common(tmp_path: Pa
         for change, is_same in (("w * x * 1.01", False), ("x * w", True)):
             other.write_text(CHAOS.replace("w * x)", f"{change})"))
             runs.other = Program(str(other), device="cpu")
-            compared.values[OTHER] = values_of(compared.must_run(OTHER, runs.other))
+            compared.note(OTHER, compared.must_run(OTHER, runs.other))
             values, why, _ = compared.judge(OTHER, rounds=True, safe=False)
             assert (values != CHANGED) == is_same, why
 
@@ -84,6 +84,8 @@ for step in range(120):
     loss.backward()
     optimizer.step()
     print(loss.item())
+    if step % 4 == 0:
+        print([w.item() for _ in range(6)])
 """
 
 
@@ -99,8 +101,9 @@ def test_where_one_last_bit_carries_far_fewer_steps_are_compared(tmp_path: Path)
         for change, is_same in (("1.3 * (3 * x) * (1 - x)", True), ("3.91 * x * (1 - x)", False)):
             other.write_text(CARRIED.replace("3.9 * x * (1 - x)", change))
             runs.other = Program(str(other), device="cpu")
-            compared.values[OTHER] = values_of(compared.must_run(OTHER, runs.other))
+            compared.note(OTHER, compared.must_run(OTHER, runs.other))
             values, why, _ = compared.judge(OTHER, rounds=True, safe=False)
             assert (values != CHANGED) == is_same, why
+            assert compared.syncs(OTHER) == (2.5, 2.5, ANY)  # though one has made 110 steps, the other fewer
         assert 2 <= found.fewer_steps < 60
         assert any(f"over the first {found.fewer_steps} of 110 steps" in note for note in found.notes)

@@ -9,6 +9,7 @@ import pytest
 
 from syncscope.model.source import Place
 from syncscope.verify.capture import digest, parameters, state
+from syncscope.verify.counted import of_same_steps
 from syncscope.verify.held import PYTHON, HeldNumber
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
@@ -20,7 +21,7 @@ LINE = Place("train.py", 3)
 def run(*values: object) -> Values:
     """A run that has read these, one after the other in its second step."""
     read = [NotedValue(1, *digest(np.asarray(value))) for value in values]
-    return Values(3, [], {LINE: read}, {}, [], [])
+    return Values(3, [], {LINE: read}, [], [], [])
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_value_that_differs_in_its_last_number_only_is_not_the_same(size: int,
 @pytest.mark.parametrize("others", [[0.5], [0.5, 0.4, 0.3, 0.3], []])
 def test_another_number_of_losses_is_not_the_same(others: list[float]) -> None:
     one, other = (
-        Values(3, [NotedValue(step, *digest(np.asarray(loss))) for step, loss in enumerate(losses)], {}, {}, [], [])
+        Values(3, [NotedValue(step, *digest(np.asarray(loss))) for step, loss in enumerate(losses)], {}, [], [], [])
         for losses in ([0.5, 0.4, 0.3], others)
     )
     apart = difference(one, other, *pieces({}, {}))
@@ -66,7 +67,8 @@ def test_parameters_of_another_dtype_are_not_the_same(tmp_path: Path) -> None:
 def test_waits_of_a_device_without_a_kernel_are_told_from_those_of_the_program() -> None:
     """BCELoss once cost three copies a step on `ocl`: fifteen of nineteen reads of a program that reads five values."""
     counts = {(Place("a.py", line), "ocl_fallback"): 6 for line in (9, 10, 11, 2)} | {(LINE, "item"): 2}
-    some, none = (Values(3, [], {}, each, [], []) for each in (counts, {(LINE, "item"): 2}))
+    waits = [{key: count // 2 for key, count in counts.items()}] * 3
+    some, none = (Values(3, [], {}, each, [], []) for each in (waits, [{(LINE, "item"): 1}] * 3))
     said = "12 of the syncs a step as written are ocl's own, which has no kernel for an operator at a.py:2, a.py:9, a.py:10"
     assert some.of_fallbacks() == f"{said} and 1 more: on CUDA they are none"
     assert none.of_fallbacks() == ""
@@ -85,7 +87,7 @@ def test_beside_runs_that_have_nothing_in_common_no_value_is_a_change() -> None:
 def test_what_modules_hold_may_be_all_that_two_runs_do_not_have_in_common() -> None:
     """The running means of a generator that never settles: 1,877 times as large in the second run."""
     held = [
-        Values(3, [], {}, {}, [], [], {"norm.running_mean": [(str(mean), np.float32([mean]))]}) for mean in (0.01, 20.0)
+        Values(3, [], {}, [], [], [], {"norm.running_mean": [(str(mean), np.float32([mean]))]}) for mean in (0.01, 20.0)
     ]
     assert difference(held[0], held[1], *pieces({}, {})).apart == ["numbers that modules hold"]
 
@@ -105,25 +107,26 @@ def test_numbers_of_several_lines_are_found_where_all_are_read_at_once(wrong: fl
     steps = range(30)
     first, second = Place("train.py", 1), Place("train.py", 3)
     one = Values(
-        30, [], {first: [read(n, n + 0.25) for n in steps], second: [read(n, -n) for n in steps[1:]]}, {}, [], []
+        30, [], {first: [read(n, n + 0.25) for n in steps], second: [read(n, -n) for n in steps[1:]]}, [], [], []
     )
     at_once = [read(n, n - 0.75 + wrong * n, -n) for n in steps[1:]]
-    other = Values(30, [], {Place("train.py", 2): at_once}, {}, [], [])
+    other = Values(30, [], {Place("train.py", 2): at_once}, [], [], [])
     found = difference(one, other, *pieces({"train.py": before}, {"train.py": after}))
     assert (found.reads, found.compared, found.read) == (0.0, compared, 59)
 
 
 def test_every_read_of_a_line_counts(tmp_path: Path) -> None:
     np.savez(tmp_path / PARAMETERS)
-    counts = [("train.py", 3, "item", 11), ("train.py", 3, "item", 11), ("train.py", 4, "tolist", 11)]
-    found = {"steps": 12, "losses": [], "reads": [], "counts": counts}
-    assert values_of(RunResult(tmp_path, found)).reads_a_step == 3
+    step = [("train.py", 3, "item", 1), ("train.py", 3, "item", 1), ("train.py", 4, "tolist", 1)]
+    found = {"steps": 12, "losses": [], "reads": [], "counts": [step] * 12}
+    waits = values_of(RunResult(tmp_path, found)).waits
+    assert of_same_steps(waits, waits)[:2] == (3, 3)
 
 
 def test_a_loss_that_is_no_number_is_told_of() -> None:
     losses = [NotedValue(step, *digest(np.asarray(value))) for step, value in enumerate((0.5, np.nan, np.nan))]
-    assert Values(3, losses, {}, {}, [], []).of_nan().startswith("the loss is NaN in step 2,")
-    assert Values(3, losses[:1], {}, {}, [], []).of_nan() == ""
+    assert Values(3, losses, {}, [], [], []).of_nan().startswith("the loss is NaN in step 2,")
+    assert Values(3, losses[:1], {}, [], [], []).of_nan() == ""
 
 
 def test_what_modules_hold_beside_is_compared() -> None:
@@ -136,7 +139,7 @@ def test_what_modules_hold_beside_is_compared() -> None:
         held: dict[str, Any] = defaultdict(list)
         for name, told, values in state([optimizer]):
             held[name].append((told, values.copy()))
-        return Values(3, [], {}, {}, [], [], held)
+        return Values(3, [], {}, [], [], [], held)
 
     before = now()
     assert "Linear.weight (2, 3)" not in before.state
@@ -159,7 +162,7 @@ def test_a_sum_that_is_read_later_is_known_by_the_name_that_holds_it_as_written(
     def noted(numbers: dict[int, float], held: dict[int, float]) -> Values:
         reads = [NotedValue(step, *digest(np.array(number))) for step, number in numbers.items()]
         names = {total[0]: [HeldNumber((step, 0), PYTHON, number) for step, number in held.items()]}
-        return Values(6, [], {place: reads}, {}, [], [], held=names, moments=[(step, 0) for step in range(7)])
+        return Values(6, [], {place: reads}, [], [], [], held=names, moments=[(step, 0) for step in range(7)])
 
     sums = {step + 1: sum(losses[: step + 1]) for step in range(6)}
     one = noted(dict(enumerate(losses)), sums)
