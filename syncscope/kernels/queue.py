@@ -196,7 +196,7 @@ def listed(ready: tuple[Ready, ...]) -> Callable[[], None]:
     def enqueue() -> None:
         with _lock:
             settle()
-            _ready()
+            _as_wanted()
             in_c.module.again(known)
 
     return enqueue
@@ -232,6 +232,12 @@ def _no_room(what: str, error: cl.Error | str) -> torch.OutOfMemoryError:
 
 
 def _ready() -> cl.CommandQueue:
+    """The queue, for whoever enqueues something behind all that was launched."""
+    _all_launched()
+    return _as_wanted()
+
+
+def _as_wanted() -> cl.CommandQueue:
     """The queue, keeping times or not, as is wanted now; where that has changed, a new one that goes on after the old one.
 
     The device waits for that, not the host: a recording begins here, and would show a wait that is nobody's.
@@ -241,9 +247,9 @@ def _ready() -> cl.CommandQueue:
     """
     global _queue, _timed
     refuse_fork()
-    _all_launched()
     wanted = _always_timed or bool(observers)
     if wanted is not _timed:
+        _all_launched()
         last = cl.enqueue_marker(_queue)
         _queue.flush()
         _timed = wanted
