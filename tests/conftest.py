@@ -49,8 +49,11 @@ if WAS not in os.environ and "SYNCSCOPE_OCL_DEVICE" not in os.environ:  # whoeve
 # PoCL builds kernels in a fifth of the time where it does not optimise them, those written for GPUs above all. `make fuzz` has
 # them optimised; and as users have them, in processes of their own, the training and the self-test of kernels/, always.
 BUILD = "PYOPENCL_BUILD_OPTIONS"
+LINKER = str(Path(__file__).parent / "linker")
 if EFFORT == 1 and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
     os.environ.setdefault(BUILD, "-cl-opt-disable")
+    if LINKER not in os.environ["PATH"]:
+        os.environ["PATH"] = LINKER + os.pathsep + os.environ["PATH"]
 
 # Whether its compiler computes rightly is asked once (`kernels/test_start_of_ocl.py`), and not by the first process of each
 # folder of caches, nor by all workers at the same time.
