@@ -213,6 +213,26 @@ class Draft(Templates):
         span = self.file.span(statement)
         return comments(self.file.code[span.start : max(end, span.end)])
 
+    def unwrap(self, statement: ast.If) -> None:
+        """Put what an `if` does in its place, with its comments.
+
+        Raises:
+            CannotRewrite: a string goes over lines, or the block is indented as no block below it.
+        """
+        first, last = self.file.span(statement.body[0]), self.file.span(statement.body[-1])
+        texts = (n for each in statement.body for n in ast.walk(each) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+        if any(n.lineno != n.end_lineno for n in texts):
+            raise CannotRewrite("a string goes over several lines")
+        start, span = first.start, self.file.span(statement)
+        inner, outer = self.function.indent(statement.body[0]), self.function.indent(statement)
+        if statement.body[0].lineno > (statement.test.end_lineno or 0):  # on lines of its own
+            start = self.file.code.index(b"\n", self.file.span(statement.test).end) + 1
+        lines = self.file.code[start : last.end].decode().splitlines()
+        if start != first.start and any(line.strip() and not line.startswith(inner) for line in lines):
+            raise CannotRewrite("something stands further left than its block")
+        text = "\n".join(outer + line.removeprefix(inner) if line.strip() else "" for line in lines)
+        self.edits.append(Edit(span, text.removeprefix(outer)))
+
     def head_to_assignment(self, statement: ast.If, name: str, template: str, **parts: Part) -> bool:
         """Turn `if test: one statement` into `name = test`; False where it is not laid out on lines of its own."""
         body = statement.body[0]

@@ -177,6 +177,7 @@ class Templates:
         """What takes the place of an expression, in parentheses unless it is an argument or needs none."""
         parent = self.function.parent(old)
         argument = isinstance(parent, ast.Call) and parent.func is not old
+        argument = argument or (isinstance(parent, ast.Subscript) and parent.slice is old)
         if argument or isinstance(new, ATOMS) or new.lpar:
             return new
         return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -1,4 +1,7 @@
-"""`if m.any(): x[m] = number` without asking, or chosen by `torch.where`: where nothing is masked, nothing is written."""
+"""`if m.any(): x[m] = number` without asking, or chosen by `torch.where`: where nothing is masked, nothing is written.
+
+So are other resets of states: `h = h * (1 - done)`, `h[:, done] = 0`, those of several states, of attributes and of tuples.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from dataclasses import replace
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.conditions import decided_by
-from syncscope.codemod.proofs import is_mask, one_value
+from syncscope.codemod.patterns.conditions import decided_by, key, waits
+from syncscope.codemod.patterns.resets import MaskAsked, leaves_all
+from syncscope.codemod.proofs import is_mask
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.rewrites.choose_with_where import WHERE, choice
 
-COUNTS = ("{m}.any(**_)", "{m}.sum(**_)", "{m}.count_nonzero(**_)")
-ASKED = (*COUNTS, *(f"{count} {more} 0" for count in COUNTS for more in (">", "!=")))
+SUMS = ("{m}.sum(**_)", "{m}.sum(**_).item()")
+COUNTS = ("{m}.any(**_)", "{m}.any(**_).item()", "{m}.count_nonzero(**_)", "{m}.count_nonzero(**_).item()", *SUMS)
+ASKED = ("bool({m}.any(**_))", *(f"{count}{more}" for more in ("", " > 0", " != 0") for count in COUNTS))
 COMPILES = True
 CLEARS = True
 EXAMPLES = (
@@ -42,6 +47,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n, m]",
+        rule="tensor-in-condition",
     ),
     Example(
         """
@@ -65,35 +71,103 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n, m]",
+        rule="tensor-in-condition",
+    ),
+    Example(
+        """
+        import torch
+
+        def rollout(gru, z: torch.Tensor, done: torch.Tensor, h: torch.Tensor):
+            out = []
+            for zt, d in zip(z, done):
+                if d.any():  # !
+                    # an episode begins
+                    h = h.clone()
+                    h[d.bool()] = 0.0
+                h = h + zt
+                out.append(h)
+            return torch.stack([h, *out])
+        """,
+        """
+        import torch
+
+        def rollout(gru, z: torch.Tensor, done: torch.Tensor, h: torch.Tensor):
+            out = []
+            for zt, d in zip(z, done):
+                # an episode begins
+                h = h.clone()
+                h[d.bool()] = 0.0
+                h = h + zt
+                out.append(h)
+            return torch.stack([h, *out])
+        """,
+        Safety.UNSAFE,
+        "gru: bar; z: finite[t, n, m]; done: label[t, n] < 2; h: finite[n, m]",
+        rule="tensor-in-condition",
+    ),
+    Example(
+        """
+        import torch
+
+        def begun(states: tuple[torch.Tensor, torch.Tensor], done: torch.Tensor, training: bool):
+            h, c = states
+            if training and (done == 1).any():  # !
+                h, c = h * (1 - (done == 1).float())[:, None], torch.where((done == 1).unsqueeze(1), 0.0, c)
+            return h, c
+
+        def forward(h: torch.Tensor, c: torch.Tensor, done: torch.Tensor):
+            return begun((h, c), done, True)
+        """,
+        """
+        import torch
+
+        def begun(states: tuple[torch.Tensor, torch.Tensor], done: torch.Tensor, training: bool):
+            h, c = states
+            if training:
+                h, c = h * (1 - (done == 1).float())[:, None], torch.where((done == 1).unsqueeze(1), 0.0, c)
+            return h, c
+
+        def forward(h: torch.Tensor, c: torch.Tensor, done: torch.Tensor):
+            return begun((h, c), done, True)
+        """,
+        Safety.UNSAFE,
+        "h: finite[n, m]; c: finite[n, m]; done: label[n]",
+        rule="tensor-in-condition",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    statement = decided_by(site, function)
-    return written(function, statement) or chosen(site, function, statement)
+    return unasked(function, function.statement(site.node)) or chosen(site, function, decided_by(site, function))
 
 
-def written(function: Function, statement: ast.If | None) -> Fix | None:
-    """The fix for one number: a mask takes it without looking."""
-    write = seen(function, statement, "if {test}:\n    {x}[{m}] = {v}")
-    asked = seen(function, write["test"], *ASKED) if write is not None else None
-    if write is None or asked is None or statement is None or not function.same(write["m"], asked["m"]):
+def unasked(function: Function, statement: ast.stmt | None) -> Fix | None:
+    """The fix for statements that leave all as it is where nothing is masked: what they do is done without asking."""
+    if not isinstance(statement, ast.If) or statement.orelse or function.is_elif(statement):
         return None
-    mask, value = write["m"], write["v"]
-    if (
-        not function.pure(mask)
-        or not is_mask(function.fact(mask))
-        or not one_value(function, function.fact(value), value)
-    ):
+    match statement.test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            pass
+        case test:
+            parts = [test]
+    about = [(part, found["m"]) for part in parts if (found := seen(function, part, *ASKED)) is not None]
+    if len(about) != 1 or not all(map(function.pure, parts)):
         return None
+    (test, mask), rest = about[0], [part for part in parts if part is not about[0][0]]
+    changes = leaves_all(MaskAsked(function, mask), statement.body)
+    if changes is None or any(waits(function, part) for part in rest):
+        return None
+    if not is_mask(function.fact(mask)) and "sum" in function.file.text(
+        test
+    ):  # of positive and negative numbers it may be 0
+        changes.insert(0, f"{function.file.text(mask)} must hold no negative numbers")
     draft = Draft(function)
-    draft.replace(statement, "{x}[{m}] = {v}", x=write["x"], m=asked["m"], v=value)
-    return draft.fix(
-        "write without asking",
-        Safety.UNSAFE,
-        "the write is also made where nothing is masked: it raises where the tensor is a leaf that requires grad",
-    )
+    if rest:
+        template = " and ".join(f"{{{key(part)}}}" for part in rest)
+        draft.replace(statement.test, template, **{key(part): part for part in rest})
+    else:
+        draft.unwrap(statement)
+    return draft.fix("write without asking", Safety.UNSAFE, "; ".join(changes))
 
 
 def chosen(site: Site, function: Function, statement: ast.If | None) -> Fix | None:

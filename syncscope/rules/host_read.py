@@ -55,6 +55,8 @@ REWRITES = (
     "write_queue_on_device",
     "sum_first_of_sorted",
     "draw_on_host",
+    "write_without_asking",
+    "write_at_once",
     "go_through_numbers",
     "read_before_loop",
     "add_up_on_device",

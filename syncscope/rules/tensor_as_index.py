@@ -33,7 +33,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.SCALAR_INDEX,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
-REWRITES = ("gather_row",)
+REWRITES = ("write_at_once", "gather_row")
 EXAMPLES = (
     Example(
         """

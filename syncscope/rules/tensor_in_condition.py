@@ -41,11 +41,12 @@ SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"
 REWRITES = (
     "keep_hardest",
     "draw_on_host",
+    "write_without_asking",
+    "write_at_once",
     "choose_in_every_pass",
     "choose_assignment",
     "choose_return",
     "choose_expression",
-    "write_without_asking",
     "remember_flag",
     "check_on_device",
     "ask_every_few_passes",
