@@ -43,8 +43,8 @@ def ask(linted: Linted, files: Files) -> Linted:
 
 def ask_file(source: SourceFile, files: Files, always: set[str]) -> tuple[SourceFile, bool]:
     """The file with the fixes that were wanted, and whether to ask no more."""
-    from syncscope.linter.engine import check_source
     from syncscope.linter.fixing import edited, key
+    from syncscope.linter.run import to_mend
     from syncscope.model.finding import Safety
 
     config = files.config(source.path)
@@ -52,7 +52,7 @@ def ask_file(source: SourceFile, files: Files, always: set[str]) -> tuple[Source
     while True:
         alike: Counter[tuple[str, str]] = Counter()
         finding = None
-        for one in check_source(source, config).findings:
+        for one in to_mend(source, config, files.first.baseline):
             if one.fix and one.fix.safety is not Safety.SUGGEST:
                 same = (one.rule, key(one.fix))
                 alike[same] += 1

@@ -65,7 +65,8 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--add-allow", is_flag=True, help="Write `# syncscope: allow[rule]` to every finding.")
 @click.option("--reason", default="", metavar="TEXT", help="With --add-allow: why.")
 @click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
-@click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
+@click.option("--write-baseline", metavar="FILE", help="Write all findings to a baseline, and report none.")
+@click.option("--prune-baseline", is_flag=True, help="Take out of the baseline what is not found any more.")
 @click.option(
     "--format",
     "--output-format",
@@ -172,10 +173,12 @@ def lint(said: dict[str, Any]) -> int:
     if said["add_allow"]:
         return allow(linted, said["reason"])
     if said["write_baseline"]:
-        count = linted.write_baseline(said["write_baseline"])
-        written = f"{plural(count, 'finding')} written to {said['write_baseline']}"
-        echo(f"{written}; pass it as --baseline", err=True)
+        written = f"{linted.write_baseline(said['write_baseline'])} written to {said['write_baseline']}"
+        named = files.configs.of(files.paths[0]).baseline == os.path.abspath(said["write_baseline"])
+        echo(written if named else f"{written}; pass it as --baseline", err=True)
         return complain(linted)
+    if said["prune_baseline"]:
+        echo(f"{plural(linted.prune_baseline(), 'known finding')} taken out of {files.first.baseline}", err=True)
     return finish(linted, said, Output(said["output"], color=said["color"]))
 
 
@@ -243,6 +246,9 @@ def conflicts(said: dict[str, Any]) -> None:
         raise UserError("--add-allow writes into files", "name the file itself")
     if said["interactive"] and "-" in said["paths"]:
         raise UserError("--interactive asks on standard input, which holds the source", "lint the file itself")
+    narrow = next((f"--{n.replace('_', '-')}" for n in ("select", "ignore", "min_confidence", "diff") if said[n]), None)
+    if said["prune_baseline"] and (narrow or said["write_baseline"]):
+        raise UserError(f"--prune-baseline and {narrow or '--write-baseline'} do not go together", "choose one")
 
 
 def wanted(said: dict[str, Any]) -> Files:
@@ -259,7 +265,7 @@ def wanted(said: dict[str, Any]) -> Files:
         "min_confidence": said["min_confidence"] or ("low" if said["trace"] else None),
         "all": said["everything"] or bool(said["trace"]) or None,
         "backend": said["backend"],
-        "baseline": said["baseline"],
+        "baseline": "" if said["write_baseline"] else said["baseline"],  # written anew means all that is found
         "force_exclude": said["force_exclude"],
         "rules": said["rules"] or None,
     }

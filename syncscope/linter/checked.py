@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from syncscope.model.finding import Finding
 
@@ -12,11 +12,12 @@ class Hidden:
     """How many findings are not shown, by reason."""
 
     cold: int = 0
-    unsure: int = 0
+    unsure: int = 0  # less than medium
     allowed: int = 0
+    medium: int = 0  # where only what is surer is asked for
 
     def __add__(self, other: Hidden) -> Hidden:
-        return Hidden(self.cold + other.cold, self.unsure + other.unsure, self.allowed + other.allowed)
+        return Hidden(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

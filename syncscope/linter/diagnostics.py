@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import re
 import sys
 from collections.abc import Collection
@@ -12,18 +10,11 @@ from dataclasses import replace
 from syncscope.discover import did_you_mean
 from syncscope.linter import suppressions
 from syncscope.linter.config import BUILT_IN
+from syncscope.linter.identity import of_lines
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
-
-
-@functools.lru_cache(maxsize=64)  # of a line there may be thousands
-def fingerprint(rule: str, source: SourceFile, line: int, end_line: int) -> str:
-    """A hash of the rule and the text of these lines without white space: what stays when they move."""
-    code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]
-    return hashlib.blake2b(b"\0".join([rule.encode(), *code.split()]), digest_size=8).hexdigest()
-
 
 _OF_3_12 = re.compile(rb"\s*(?:(?:(?:async\s+)?def|class)\s+\w+\[|type\s+\w)")  # `class Kept[T]:`, `type Rows = ...`
 
@@ -52,7 +43,7 @@ def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
         message=f"not linted: {message}",
         confidence=3,
         severity="error",
-        fingerprint=fingerprint("syntax-error", source, line, line),
+        fingerprint=of_lines("syntax-error", source, line, line),
     )
 
 
@@ -85,7 +76,7 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
         confidence=3,
         severity="note",
         fix=None if strange else suppressions.removal(source.code, comment),
-        fingerprint=fingerprint("unused-allow", source, line, line),
+        fingerprint=of_lines("unused-allow", source, line, line),
     )
 
 

@@ -17,8 +17,9 @@ from syncscope.heat.steps import Steps
 from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config, names_one
-from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
+from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
+from syncscope.linter.identity import identified
 from syncscope.linter.meant import is_meant
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
@@ -187,7 +188,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             freed(source, f, here.get(id(g)), heard, view, config)
             for f, g in zip(findings, result.findings, strict=True)
         ]
-        findings = [f if s is None else replace(f, why=s.fact.why) for f, s in zip(findings, of_sites, strict=True)]
+        findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
         findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states)]
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]
@@ -336,7 +337,6 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 heat=site.heat,
                 function=names.get(site.function, "") if site.function else "",
                 severity=rule.SEVERITY.value if site.whole else "note",
-                fingerprint=fingerprint(name, source, line, end_line),
             ),
         )
 
@@ -356,15 +356,17 @@ def dotted(every: Iterable[ast.AST]) -> dict[ast.AST, str]:
 
 def shown(path: str, found: Iterable[Finding], config: Config) -> Checked:
     """The findings sure and hot enough to be shown, and how many are not."""
-    keep, cold, unsure = [], 0, 0
+    keep, cold, unsure = [], 0, [0] * len(LEAST)
     for finding in found:
         if finding.confidence < LEAST[config.min_confidence]:
-            unsure += 1
+            unsure[finding.confidence] += 1
         elif not (finding.hot or config.all):
             cold += 1
         else:
             keep.append(finding)
-    return Checked(path, tuple(keep), hidden=Hidden(cold, unsure))
+    return Checked(
+        path, tuple(keep), hidden=Hidden(cold, sum(unsure[: LEAST["medium"]]), medium=unsure[LEAST["medium"]])
+    )
 
 
 def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from syncscope import opencl_c
 from syncscope.linter import suppressions
 from syncscope.linter.config import Config, names_one
-from syncscope.linter.diagnostics import fingerprint, unparsable
+from syncscope.linter.diagnostics import unparsable
+from syncscope.linter.identity import of_lines
 from syncscope.linter.rulesets import family_slug
 from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
@@ -133,7 +134,7 @@ def found(source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c
         fix=at.fix,
         function=function,
         severity=rule.SEVERITY.value if at.heat.hot else "note",
-        fingerprint=fingerprint(name, source, line, end_line),
+        fingerprint=of_lines(name, source, line, end_line),
     )
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter import engine
+from syncscope.linter import baseline, engine
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
-from syncscope.model.finding import Safety
+from syncscope.linter.source import SourceFile
+from syncscope.model.finding import Finding, Safety
 from syncscope.project.folders import folder_around, located
 
 STRANGE = "neither Python nor a notebook nor OpenCL C"
@@ -33,6 +34,7 @@ class Job:
     path: str
     config: Config
     safeties: frozenset[Safety] = frozenset()
+    baseline: str = ""  # what it holds is not mended
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class Files:
         """The configuration of the first path: what it says of the whole run counts."""
         return self.config(self.paths[0] if self.paths else os.curdir)
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether the command line asks for less than the configuration does: then what is not found may be there."""
+        return any(self.said.get(name) for name in ("select", "ignore", "min_confidence"))
+
     def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
         """What there is to do.
 
@@ -87,7 +94,8 @@ class Files:
         self.strange, found = sorted(strange), [path for path in every if path not in strange]
         if self.strange and not found:
             raise UserError(f"{self.strange[0]} is {STRANGE}", "name files or folders of these")
-        return [Job(path, config(folder_around(path)), allowed) for path in found]
+        known = self.first.baseline
+        return [Job(path, config(folder_around(path)), allowed, known) for path in found]
 
 
 def run(
@@ -179,8 +187,17 @@ def mended(job: Job, raw: bytes) -> Done:
     first = engine.check(job.path, raw, job.config)
     if not any(f.fix and f.fix.safety in job.safeties for f in first.findings):
         return Done(first)
-    result = mend(job.path, raw, lambda source: engine.check_source(source, job.config).findings, job.safeties)
+    result = mend(job.path, raw, lambda source: to_mend(source, job.config, job.baseline), job.safeties)
     return Done(engine.check(job.path, result.raw, job.config), result, raw)
+
+
+def to_mend(source: SourceFile, config: Config, known: str) -> Sequence[Finding]:
+    """The findings of a file that the baseline `known`, if there is one, does not hold."""
+    found = engine.check_source(source, config).findings
+    if not known:
+        return found
+    new, _ = baseline.load(known).new([(source, finding) for finding in found])
+    return [finding for _, finding in new]
 
 
 def where(bug: Exception) -> str:

@@ -38,9 +38,10 @@ class Linted:
     notices: tuple[str, ...] = ()  # a line for each folder of rules, and for a cache, that was not trusted
     found: list[Found] = field(default_factory=list)
     presented: list[Found] = field(default_factory=list)
-    also: list[Found] = field(default_factory=list)  # as they are shown: what waits in a step, too, told in a line each
+    also: list[Found] = field(default_factory=list)  # what waits in a step, too, told in a line each, and is no finding
     known: int = 0  # findings that the baseline holds
-    tells_also: bool = True  # whether `also` is told: who asks a baseline wants what is new
+    gone: Counter[baseline.Key] = field(default_factory=Counter)  # what it holds, and is not found any more
+    tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
     without_fix: int = 0  # findings that are left out for that
     beside: str = ""  # what is said of files that these import, and that were not named
     is_stdin: bool = False
@@ -60,7 +61,7 @@ class Linted:
     @property
     def shown_also(self) -> tuple[Finding, ...]:
         """What waits in a step, too, with every word `visible`."""
-        return all_visible(tuple(finding for _, finding in self.also), (Edit,))
+        return all_visible(tuple(presented(source, finding) for source, finding in self.also), (Edit,))
 
     def only_fixable(self) -> None:
         """Keep what can be mended, and no more."""
@@ -136,13 +137,19 @@ class Linted:
             collect(self, one.checked, one.mended.raw if one.mended else one.before or None)
         recall(self)
 
-    def write_baseline(self, path: str) -> int:
-        """Write the findings as a baseline; how many they are."""
+    def write_baseline(self, path: str) -> str:
+        """Write the findings as a baseline, with what waits in a step, too; how many they are."""
+        baseline.save(path, (*self.found, *self.also))
+        also = f" and {len(self.also)} more that {'waits' if len(self.also) == 1 else 'wait'} in a step"
+        return plural(len(self.found), "finding") + (also if self.also else "")
 
-        def line(source: SourceFile, finding: Finding) -> str:
-            return source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
-
-        return baseline.save(path, ((finding, line(source, finding)) for source, finding in self.found))
+    def prune_baseline(self) -> int:
+        """Take out of the baseline what is not found any more; how much that was."""
+        count = self.gone.total()
+        if count:
+            baseline.prune(self.files.first.baseline, self.gone)
+            self.gone = Counter()
+        return count
 
     def add_allow(self, reason: str) -> int:
         """Write an `allow` to every finding that a comment can silence, and to what they had hidden; how many they are."""
@@ -197,8 +204,12 @@ class Linted:
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         if self.also:
             one = len(self.also) == 1
-            told = f"told in a line{'' if one else ' each'}" if self.tells_also else "told where no baseline is asked"
-            if not self.files.first.all:
+            told = f"told in a line{'' if one else ' each'}"
+            if not self.tells_also:
+                told = (
+                    "and the baseline is from before it held such: where it is written anew, new ones are told and fail"
+                )
+            elif not self.files.first.all:
                 told += f"; --all tells {'it' if one else 'them'} whole, with the fixes that are known"
             yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
@@ -215,13 +226,18 @@ class Linted:
         hidden = sum((one.checked.hidden for one in self.done), Hidden())
         reasons = [
             (hidden.cold, "in cold code (--all)"),
-            (hidden.unsure, "less sure (--min-confidence low)"),
+            (hidden.medium, "less sure (--min-confidence medium)"),
+            (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),
             (self.known, "known to the baseline"),
             (self.without_fix, "without a fix"),
         ]
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
+        if self.gone:
+            lost = self.gone.total()
+            taken = f"--prune-baseline takes {'it' if lost == 1 else 'them'} out of the baseline"
+            yield f"{lost} known {'is' if lost == 1 else 'are'} gone: {taken}"
         if self.beside:
             yield self.beside
         if findings and not fixed and self.in_files:
@@ -267,7 +283,7 @@ def gather(
 
 def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
     """Lint one file's content, given by another program."""
-    job = Job(name, files.config(name), frozenset(safeties))
+    job = Job(name, files.config(name), frozenset(safeties), files.first.baseline)
     check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
@@ -305,18 +321,27 @@ def collect(linted: Linted, checked: Checked, raw: bytes | None) -> None:
     except (OSError, SyntaxError):
         source = SourceFile(checked.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     linted.found += [(source, finding) for finding in checked.findings]
-    linted.also += [(source, presented(source, finding)) for finding in checked.also]
+    linted.also += [(source, finding) for finding in checked.also]
 
 
 def recall(linted: Linted) -> None:
-    """Leave out what the baseline holds, and make the rest presentable."""
-    path = linted.files.first.baseline
-    if path:
+    """Leave out what the baseline holds, and make the rest presentable: what waits in a step, too, is a finding where it is
+    new."""
+    if path := linted.files.first.baseline:
         known = baseline.load(path)
-        new = {id(f) for f in baseline.unknown((f for _, f in linted.found), known, path)}
-        linted.tells_also = False
-        linted.known = sum(id(f) not in new for _, f in linted.found)
-        linted.found = [(s, f) for s, f in linted.found if id(f) in new]
+        every = linted.found + linted.also if known.holds_also else linted.found
+        new, left = known.new(every)
+        linted.tells_also = known.holds_also
+        linted.known = len(every) - len(new)
+        if known.holds_also:
+            at = {one.checked.path: number for number, one in enumerate(linted.done)}
+            new.sort(key=lambda found: (at[found[0].path], found[1].span.start, found[1].rule))
+            linted.also = []
+        linted.found = new
+        linted.gone = Counter()
+        if not linted.files.narrowed:
+            read = [one.checked.path for one in linted.done if not one.checked.problem]
+            linted.gone = baseline.missing(path, left, read, linted.files.paths)
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]
 
 

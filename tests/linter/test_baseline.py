@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from linter.conftest import MASKS, READS
 
 
@@ -60,7 +61,7 @@ def test_a_baseline_can_be_read_and_has_no_lines_that_change_with_every_edit(doo
     door.write("loss.py", MASKS)
     door("lint", "--write-baseline", "known.json")
     told = json.loads((door.folder / "known.json").read_text())
-    assert told["version"] == 1
+    assert told["version"] == 2
     (entry,) = told["findings"]["loss.py"]
     assert entry["rule"] == "nonzero"
     assert entry["code"] == "background = torch.nonzero(target == 9, as_tuple=True)"
@@ -74,3 +75,113 @@ def test_what_is_no_baseline_is_said_to_be_none(door):
     assert "cannot read the baseline none.json" in door("lint", "--baseline", "none.json").err
     assert "bad.json: not a baseline" in door("lint", "--baseline", "bad.json").err
     assert "a baseline of version 99" in door("lint", "--baseline", "new.json").err
+
+
+CONFIGURED = '[tool.syncscope.lint]\nbaseline = "known.json"\n'
+BROKEN_UP = """\
+        print(
+            (
+                loss.item()
+            ),
+        )  # type: ignore
+"""
+
+
+def held(door, name="known.json"):
+    return [
+        entry["code"]
+        for entries in json.loads((door.folder / name).read_text())["findings"].values()
+        for entry in entries
+    ]
+
+
+@pytest.mark.parametrize("how", ["key", "option"])
+def test_a_baseline_that_is_written_anew_holds_all_that_is_found_whatever_it_held(door, how):
+    door.write("train.py", READS)
+    options = ["--baseline", "known.json"] if how == "option" else []
+    door("lint", "--write-baseline", "known.json")
+    if how == "key":
+        door.write("pyproject.toml", CONFIGURED)
+    door.write("train.py", READS + "        print(loss.sum().item())\n")
+    ran = door("lint", *options, "--write-baseline", "known.json")
+    assert "2 findings written to known.json" in ran.err
+    assert ("pass it as --baseline" in ran.err) == (how == "option"), "where the key names it nothing is to be passed"
+    assert sorted(held(door)) == ["print(loss.item())", "print(loss.sum().item())"]
+    assert door("lint", *options).lines == []
+
+
+def test_comments_and_line_breaks_bring_nothing_back(door):
+    door.write("train.py", READS)
+    door("lint", "--write-baseline", "known.json")
+    row = "        print(loss.item())\n"
+    for other in (BROKEN_UP, row.replace("\n", "  # once a step\n"), row.replace("(loss", "( loss")):
+        door.write("train.py", READS.replace(row, other))
+        assert len(door("lint").lines) == 1, "it is found as before"
+        assert door("lint", "--baseline", "known.json").lines == []
+    door.write("train.py", READS.replace(row, row.replace("loss.", "loss[0].")))
+    assert len(door("lint", "--baseline", "known.json").lines) == 1, "another statement is new"
+
+
+def test_a_fix_is_made_of_what_is_new_alone(door):
+    door.write("loss.py", MASKS)
+    door("lint", "--write-baseline", "known.json")
+    two = MASKS + MASKS.partition("\n\n\n")[2].replace("loss", "other_loss").replace("9", "8")
+    path = door.write("loss.py", two)
+    assert "made 1 fix\n" in door("lint", "--baseline", "known.json", "--fix").err
+    now = path.read_text()
+    assert now.startswith(MASKS), "what is known stays as it is"
+    assert "nonzero" not in now.removeprefix(MASKS)
+    assert "made 1 fix\n" in door("lint", "--fix").err, "without the baseline it is mended, too"
+
+
+def test_what_is_mended_is_said_to_be_gone_and_can_be_taken_out(door):
+    door.write("pyproject.toml", CONFIGURED)
+    path = door.write("train.py", READS)
+    door.write("other.py", READS)
+    door("lint", "--write-baseline", "known.json")
+    assert "gone" not in door("lint").err
+    path.write_text(READS.replace("print(loss.item())", "optimizer.zero_grad()"))
+    assert "1 known is gone: --prune-baseline takes it out of the baseline" in door("lint").err
+    assert "gone" not in door("lint", "other.py").err, "of a file that was not looked at nothing is known"
+    assert "gone" not in door("lint", "--select", "nonzero").err, "nor of rules that nobody asked"
+    ran = door("lint", "--prune-baseline")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "1 known finding taken out of" in ran.err
+    assert held(door) == ["print(loss.item())"]
+    path.write_text(READS)
+    assert door("lint").lines == [("train.py", 11, "host-read")], "what was mended may not come back"
+    ran = door("lint", "--prune-baseline", "--select", "nonzero")
+    assert (ran.code, "--prune-baseline and --select do not go together" in ran.err) == (2, True)
+
+
+def test_of_a_file_that_is_gone_the_baseline_can_forget_all(door):
+    door.write("pyproject.toml", CONFIGURED)
+    path = door.write("src/train.py", READS)
+    door.write("other.py", "import torch\n")
+    door("lint", "--write-baseline", "known.json")
+    path.unlink()
+    assert "gone" not in door("lint", "other.py").err
+    assert "1 known finding taken out of" in door("lint", "--prune-baseline").err
+    assert held(door) == []
+
+
+FIRST_FORM = {
+    "version": 1,
+    "findings": {
+        "loss.py": [{"rule": "nonzero", "fingerprint": "0f563dac1c7255a9", "code": "background = ..."}],
+        "train.py": [{"rule": "host-read", "fingerprint": "dcdcadc35f346459", "code": "print(loss.item())"}],
+    },
+}
+
+
+def test_a_baseline_of_the_first_form_is_read_and_pruned(door):
+    door.write("train.py", READS)
+    door.write("loss.py", MASKS)
+    door.write("known.json", json.dumps(FIRST_FORM))
+    assert door("lint", "--baseline", "known.json").lines == []
+    door.write("loss.py", "import torch\n")
+    door("lint", "--baseline", "known.json", "--prune-baseline")
+    assert json.loads((door.folder / "known.json").read_text()) == {
+        "version": 1,
+        "findings": {"train.py": FIRST_FORM["findings"]["train.py"]},
+    }

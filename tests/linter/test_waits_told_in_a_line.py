@@ -1,4 +1,4 @@
-"""What waits in a step, too: told in a line each, counted, in JSON with what it is worth, and never a reason to fail."""
+"""What waits in a step, too: told in a line each, counted, in JSON with its worth, no failure unless new to a baseline."""
 
 import json
 
@@ -45,11 +45,47 @@ def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door)
 def test_who_asks_for_less_is_not_told_of_them(door):
     door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
     assert door("lint", "-q", "net.py").out == ""
-    door("lint", "--write-baseline", "known.json", "net.py")
+
+
+def test_a_new_one_fails_where_a_baseline_is_asked_and_an_old_one_does_not(door):
+    code = CODE.replace("if x.isnan().any():", "if self.flag:")
+    door.write("net.py", code)
+    ran = door("lint", "--write-baseline", "known.json", "net.py")
+    assert "0 findings and 1 more that waits in a step written to known.json" in ran.err
     ran = door("lint", "--baseline", "known.json", "net.py")
-    assert ran.out == ""
-    assert "1 more waits in a step, told where no baseline is asked" in ran.err
-    assert door("lint", "--baseline", "known.json", "--format", "concise", "net.py").out == ""
+    assert (ran.code, ran.out) == (0, "")
+    assert "not shown: 1 known to the baseline" in ran.err
+    door.write(
+        "net.py",
+        code.replace(
+            "        return x * 2\n", "        if (x < 0).any():\n            self.large(x)\n        return x * 2\n"
+        ),
+    )
+    assert door("lint", "net.py").code == 0, "nobody asked what is new"
+    for form in ("text", "concise", "github", "gitlab", "sarif", "junit", "json"):
+        ran = door("lint", "--baseline", "known.json", "--format", form, "net.py")
+        assert ran.code == 1, form
+        assert "tensor-in-condition" in ran.out, form
+    ran = door("lint", "-q", "--baseline", "known.json", "net.py")
+    assert (ran.code, ran.lines) == (1, [("net.py", 13, "tensor-in-condition")])
+
+
+def test_one_that_becomes_a_finding_stays_known(door):
+    """What follows another wait is told in a line; when the first is mended it is the first itself, and no new wait."""
+    door.write("loss.py", BESIDE)
+    door("lint", "--write-baseline", "known.json", "loss.py")
+    alone = BESIDE.replace("    kept = x[keep]\n", "    kept = x * keep\n")
+    door.write("loss.py", alone)
+    assert [line for _, line, _ in door("lint", "loss.py").lines] == [7], "it is a finding now"
+    assert door("lint", "--baseline", "known.json", "loss.py").code == 0
+
+
+def test_a_baseline_from_before_it_held_them_holds_no_build(door):
+    door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
+    door.write("known.json", '{"version": 1, "findings": {}}')
+    ran = door("lint", "--baseline", "known.json", "net.py")
+    assert (ran.code, ran.out) == (0, "")
+    assert "1 more waits in a step, and the baseline is from before it held such" in ran.err
     assert json.loads(door("lint", "--baseline", "known.json", "--format", "json", "net.py").out) == []
 
 
