@@ -4,7 +4,7 @@
 | --- | --- |
 | *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it |
 | *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
-| *try* | anything between, and all that would be *fix* where others have the device, a rank waits for others, no replay holds |
+| *try* | anything between, and all that would be *fix* where others have the device, or one rank waits for others |
 | *unknown* | no figure: the recording says nothing of it |
 """
 
@@ -256,13 +256,6 @@ def instead(found: Answer, least: float, others: float) -> Answer:
         return found
     why = f"launches in the place of what is read may take {more:.0%} of a step: measure it"
     return replace(found, decision=Decision.TRY, why=why)
-
-
-def of_replay(found: Answer, trusted: Fidelity) -> Answer:
-    """The answer where no replay gives back the recording: no `fix`, for the strongest word rests on one that does."""
-    if found.decision is not Decision.FIX or trusted.enough:
-        return found
-    return replace(found, decision=Decision.TRY, why=f"{trusted.refusal}: measuring it settles it")
 
 
 def beside_others(found: Answer, others: float) -> Answer:

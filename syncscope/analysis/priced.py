@@ -18,7 +18,6 @@ from syncscope.analysis.answer import (
     instead,
     of_all,
     of_line,
-    of_replay,
     seen,
 )
 from syncscope.analysis.brought_together import staying
@@ -111,7 +110,7 @@ def priced(
     )
     report = replace(report, of_waits=of_waits, saving_step=costs.step)
     if not trusted.enough:
-        return replace(report, answer=of_replay(whole, trusted), of_waits=of_replay(of_waits, trusted))
+        return replace(report, answer=whole)
     between = _between(waits, graph, members, left, (low, high))
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
     lines = tuple(

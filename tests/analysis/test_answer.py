@@ -66,21 +66,21 @@ def test_a_report_decides_for_all_and_for_each_line():
     assert "Decision: fix. Fixing one line saves 4.0 ms of 9.0 ms per step" in report.verdict
 
 
-@pytest.mark.parametrize(("late", "decision", "word"), [(0, FIX, "do first"), (800_000, TRY, "try")])
-def test_the_strongest_words_rest_on_a_replay_that_holds(late, decision, word):
-    """Kernels that begin late for no recorded reason, so that a replay is 11 % off: the figure stays, the words are weaker."""
+@pytest.mark.parametrize(("late", "word"), [(0, "do first"), (800_000, "try")])
+def test_what_to_do_first_rests_on_a_replay_that_holds(late, word):
+    """Kernels that begin late for no recorded reason, so that a replay is 11 % off: what a row saves is the
+    replay's, while the answer for all waits was right in recordings of that kind, too."""
     trace = Device().run([[("launch", 0, 3 * MS), ("read", 57, 0), ("work", 4 * MS), ("launch", 0, MS)]] * 12)[0]
     count = itertools.count(1)
     of_kernels = {n: next(count) for n, event in enumerate(trace) if event.kind == Kind.KERNEL}
     moved = {n: late * (number % 3) for n, number in of_kernels.items() if number % 2 == 0}
     report = summarize(Trace.of(replace(e, start=e.start + moved.get(n, 0)) for n, e in enumerate(trace)))
-    assert report.answer.decision is decision
+    assert report.answer.decision is FIX
     assert report.answer.share > 0.4
     said = " ".join(terminal.export(report).split())
     assert f"{word} if nothing waits" in said
     assert f"What to {word}: if nothing waits" in said
-    assert f"Decision: {decision}." in report.verdict
-    assert ("too far to say what a line saves" in said) is (decision is TRY)
+    assert ("too far to say what a line saves" in said) is (late > 0)
     assert markdown.export(report).count(f"{word.capitalize()}: if nothing waits") == 1
 
 
