@@ -14,6 +14,7 @@ from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.project.syntax import each_of, statements, walk
+from syncscope.tensors.interpret import Facts
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FREE_OF_EFFECTS = (
@@ -25,6 +26,11 @@ BY_TEXT = {("locals", False), ("vars", False), ("dir", False), ("eval", True), (
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 
 Made = TypeVar("Made")
+
+
+def nothing_known(scope: ast.AST) -> Facts:
+    """Of a function of which nobody was asked."""
+    return lambda _: UNKNOWN
 
 
 class TorchCall(NamedTuple):
@@ -43,8 +49,16 @@ class TorchCall(NamedTuple):
 class Function(Enclosure):
     """A function of the user, or a module where code stands in none: what its names hold and its calls call."""
 
-    def __init__(self, file: Text, scope: ast.AST, sites: Sequence[Site], elsewhere: bool = False) -> None:
+    def __init__(
+        self,
+        file: Text,
+        scope: ast.AST,
+        sites: Sequence[Site],
+        elsewhere: bool = False,
+        facts_of: Callable[[ast.AST], Facts] = nothing_known,
+    ) -> None:
         super().__init__(file, scope)
+        self._facts_of = facts_of
         self.elsewhere = elsewhere  # in another file than the one that is linted
         self._file_sites = sites
         self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
@@ -76,7 +90,11 @@ class Function(Enclosure):
 
     def fact(self, node: ast.expr) -> Fact:
         """What is known of an expression of this function."""
-        return self.sites[0].fact_of(node) if self.sites else UNKNOWN
+        return self._known(node)
+
+    @cached_property
+    def _known(self) -> Facts:
+        return self.sites[0].fact_of if self.sites else self._facts_of(self.scope)
 
     # what a name holds
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from syncscope.codemod.function import Function
+from syncscope.codemod.function import Function, nothing_known
 from syncscope.codemod.text import Text
 from syncscope.model.fact import Site
 from syncscope.project.modules import ProjectFunction
-from syncscope.tensors.interpret import waits_of
+from syncscope.tensors.interpret import Facts, waits_of
 
 
 class View(Text):
@@ -23,8 +23,10 @@ class View(Text):
         width: int = 0,
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
+        facts_of: Callable[[ast.AST], Facts] = nothing_known,
     ) -> None:
         super().__init__(code, tree, width, own_moves, pins)
+        self._facts_of = facts_of
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}
         self._others: dict[str, Text] = {}  # the files of called functions
@@ -37,7 +39,7 @@ class View(Text):
         """What is known of a function of this file, or of its module."""
         found = self._functions.get(id(scope))
         if found is None:
-            found = self._functions[id(scope)] = Function(self, scope, self.sites)
+            found = self._functions[id(scope)] = Function(self, scope, self.sites, facts_of=self._facts_of)
         return found
 
     def elsewhere(self, known: ProjectFunction) -> Function:

@@ -44,7 +44,7 @@ from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
-from syncscope.tensors.interpret import Project, sites
+from syncscope.tensors.interpret import Project, facts_of, sites
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 MENTION = b"torch"  # a file without it is never parsed
@@ -281,6 +281,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             wide,
             own_moves=lambda: has_own_move(tree) or moves_its_own(path),
             pins=lambda: pins_memory(path),
+            facts_of=facts_of(tracked),
         )
         for site, finding in asked(source, found, view, config):
             said.append(finding)

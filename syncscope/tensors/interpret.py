@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from syncscope.heat import judge
@@ -226,6 +226,20 @@ class _FactsOf:
         if self.facts is None:
             self.facts = _facts(self.module, self.function)
         return self.facts.get(id(node), UNKNOWN)
+
+
+Facts = Callable[[ast.expr], Fact]
+
+
+def facts_of(project: Project) -> Callable[[ast.AST], Facts]:
+    """What answers for the expressions of each function of the file that was linted last, also of those that never wait."""
+    module = project.last
+
+    def of(scope: ast.AST) -> Facts:
+        function = next((each for each in _all(module.top) if each.node is scope), None) if module is not None else None
+        return _FactsOf(module, function) if module is not None and function is not None else lambda _: UNKNOWN
+
+    return of
 
 
 def _facts(module: Module, function: ProjectFunction | None) -> dict[int, Fact]:
