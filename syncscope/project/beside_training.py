@@ -9,7 +9,8 @@ ASIDE = frozenset(
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
     deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
-    pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability""".split()
+    pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
+    serialization persistence""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""

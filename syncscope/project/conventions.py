@@ -302,7 +302,7 @@ WARNINGS = frozenset("warn warning warning_once error exception critical".split(
 NOTICES = WARNINGS | frozenset("print info debug log write print_rank_0 logger".split())
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
-    r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
+    r"^_?compute$|_compute$|(^|_)importances?$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
 
 
