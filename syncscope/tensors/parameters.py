@@ -76,6 +76,8 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             usual = isinstance(default, ast.Constant) and known.kind is SCALAR  # most callers leave it out
             sure = 1 if usual else 3 if private else 2  # callers in other files pass what is announced
             known = passed.but(confidence=min(passed.confidence, sure))
+        elif passed is not None and known.kind is SEQUENCE and len(passed.elements) == len(known.elements):
+            known = _in_place_of_numbers(passed, known)
         elif known.kind is TENSOR and known.confidence >= 3:
             if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
@@ -146,6 +148,16 @@ def _contradicts(passed: Fact, known: Fact, private: bool) -> bool:
         return private and passed.kind is ARRAY
     number = known.kind is SCALAR and known.confidence == 3 and known.dtype is not BOOL  # a flag is one, most often
     return number and passed.kind is TENSOR and passed.confidence >= 2 and passed.ndim == 0
+
+
+def _in_place_of_numbers(passed: Fact, known: Fact) -> Fact:
+    """A tuple of what is announced, but for the tensors that are passed in place of its numbers."""
+    one = {
+        at: fact.but(ndim=0, confidence=2)
+        for at, (fact, said) in enumerate(zip(passed.elements, known.elements, strict=True))
+        if said.kind is SCALAR and fact.kind is TENSOR and fact.confidence >= 2 and not fact.ndim
+    }
+    return sequence(*(one.get(at, said) for at, said in enumerate(known.elements))) if one else known
 
 
 def _is_no_guess(passed: Fact, known: Fact) -> bool:

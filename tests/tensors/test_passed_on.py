@@ -56,6 +56,17 @@ CASES = {
         def step(x: torch.Tensor, lengths: torch.Tensor):
             return x * mask_of(lengths.max(), lengths) * other(x.shape[1], lengths)
     """,
+    "tensors in a tuple of numbers that is announced": """
+        class Conv(nn.Module):
+            def padded(self, x: torch.Tensor, sides: tuple[int, int]):
+                left, right = sides
+                if left > 0:
+                    return nn.functional.pad(x, (left, 0))
+                return x if max(left, right) < 3 else x[..., 1:]  # waits: builtin  # waits: condition
+
+            def forward(self, x, lengths):
+                return self.padded(x, (2, lengths.sum()))
+    """,
     "given where a tensor is announced": """
         def summed(x: torch.Tensor, index: torch.Tensor, size: int):
             return x.new_zeros(size).index_add(0, index, x)
