@@ -62,9 +62,9 @@ def test_broken_text_is_read_in_a_time_that_grows_as_it_does(unit):
             kineto.read(content)
         return time.process_time() - began
 
-    seconds(1 << 14)
+    seconds(1 << 13)
     for _ in range(3):  # of which others may disturb one
-        small, large = min(seconds(1 << 17) for _ in range(2)), seconds(1 << 20)
+        small, large = min(seconds(1 << 16) for _ in range(2)), seconds(1 << 19)
         if large < 24 * small + 0.3:
             break
     assert large < 24 * small + 0.3, "eight times the text; the square would be sixty-four times the time"
@@ -88,7 +88,7 @@ def test_every_command_that_reads_a_recording_takes_the_limit(command, tmp_path,
 
 
 def test_a_bomb_is_read_up_to_the_limit_and_that_is_said():
-    bomb = gzip.compress(HEAD + b" " * 50_000_000)
+    bomb = gzip.compress(HEAD + b" " * 50_000_000, 1)
     assert "no whole event" not in str(kineto.read(bomb, 1 << 20).meta["notes"])
     (note, *_) = kineto.read(bomb, 1 << 20).meta["notes"]
     assert "more than 0.000977 GiB of text (--max-size takes more)" in note
@@ -102,7 +102,7 @@ def test_a_bomb_is_read_up_to_the_limit_and_that_is_said():
 def test_unpacking_takes_no_more_memory_than_a_few_pieces():
     import tracemalloc
 
-    bomb = gzip.compress(HEAD + b" " * 300_000_000)
+    bomb = gzip.compress(HEAD + b" " * 200_000_000, 1)
     tracemalloc.start()
     kineto.read(bomb, 30_000_000)
     _, most = tracemalloc.get_traced_memory()

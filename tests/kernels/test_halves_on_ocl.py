@@ -43,6 +43,8 @@ def results(work, inputs, device, dtype):
     return [x.detach().cpu().double() for x in (made, *(x.grad for x in given))]
 
 
+# A convolution's kernels with other windows, which other tests take in float32: 2 s to build for each.
+ALIKE = ("strided convolution", "transposed convolution")
 # Whose kernels for CPUs PyTorch's samples ask in halves, too (`test_autocast_on_ocl.py`).
 SAMPLED = (
     "product of transposes", "batch of products", "linear", "linear with a bias", "layer norm", "group norm", "softmax",
@@ -55,7 +57,8 @@ def every_other(*parts):
     found = []
     for *rest, dtype in itertools.product(*parts, range(len(HALVES))):
         places = [part.index(value) for part, value in zip(parts, rest, strict=True)]
-        marks = pytest.mark.slow if (sum(places) + dtype) % 2 or (rest[0] in SAMPLED and rest[1] == "cpu") else ()
+        same = (sum(places) + dtype) % 2 or rest[0] in ALIKE or (rest[0] in SAMPLED and rest[1] == "cpu")
+        marks = pytest.mark.slow if same else ()
         found.append(pytest.param(*rest, HALVES[dtype], marks=marks))
     return found
 

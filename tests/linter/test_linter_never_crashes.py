@@ -56,7 +56,7 @@ DEEP = {
     "lists": "[" * 90 + "x" + "]" * 90,
     "sum": "x" + " + x" * 50_000,
     "minus": "-" * 3000 + "x",
-    "attributes": "x" + ".a" * 5000,
+    "attributes": "x" + ".a" * 3000,
     "calls": "x" + "()" * 5000,
     "subscripts": "x" + "[0]" * 5000,
     "lambdas": "lambda: " * 80 + "x",

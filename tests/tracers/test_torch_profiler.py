@@ -115,7 +115,7 @@ def test_a_whole_recording_through_torch_profiler(monkeypatch: pytest.MonkeyPatc
     [
         "a100_alexnet_cuda_sync_events.json.gz",
         "mi250_minitoy_train.json.gz",
-        "v100_resnet50_train_workers0_6steps.pt.trace.json.gz",
+        pytest.param("v100_resnet50_train_workers0_6steps.pt.trace.json.gz", marks=pytest.mark.slow),  # the largest
     ],
 )
 def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: str) -> None:
