@@ -5,6 +5,7 @@ How their gradients are made PyTorch knows by itself, but for gradients of these
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,15 +52,22 @@ def attention(
 
 
 def _fits(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    tensors = (query, key, value)
-    alike = all(x.dim() == 4 and x.dtype is query.dtype and x.device.type == storage.NAME for x in tensors)
     return (
-        alike
-        and floating(query.dtype)
-        and query.shape[:2] == key.shape[:2] == value.shape[:2]
-        and query.shape[3] == key.shape[3]
-        and key.shape[2] == value.shape[2]
-        and all(x.numel() for x in tensors)
+        query.dtype is key.dtype is value.dtype
+        and query.device.type == key.device.type == value.device.type == storage.NAME
+        and _shapes_fit(query.shape, key.shape, value.shape, query.dtype)
+    )
+
+
+@functools.lru_cache(1024)
+def _shapes_fit(query: torch.Size, key: torch.Size, value: torch.Size, dtype: torch.dtype) -> bool:
+    return (
+        len(query) == len(key) == len(value) == 4
+        and query[:2] == key[:2] == value[:2]
+        and query[3] == key[3]
+        and key[2] == value[2]
+        and not any(0 in shape for shape in (query, key, value))
+        and floating(dtype)
     )
 
 

@@ -236,3 +236,23 @@ def test_fills_and_copies_stay_within_their_elements(dtype):
     there[5:11].copy_(there[4:10])  # which overlap
     host[5:11] = host[4:10].clone()
     assert torch.equal(there.cpu(), host)
+
+
+@pytest.mark.parametrize("bounds", [(5,), (2, 9), (9, 2, -3), (0,), (-4, 1 << 40, 1 << 38)])
+@pytest.mark.parametrize("dtype", [None, torch.int32])
+def test_numbers_in_a_row_are_made_without_python(bounds, dtype):
+    made = [torch.arange(*bounds, dtype=dtype, device="ocl") for _ in range(3)]
+    if dtype is None:
+        assert not runs_in_python(lambda: made.append(torch.arange(*bounds, device="ocl")))
+    expected = torch.arange(*bounds, dtype=dtype)
+    assert all(x.dtype == expected.dtype and torch.equal(x.cpu(), expected) for x in made)
+
+
+@pytest.mark.parametrize("bounds", [(-3,), (2, 5, -1), (1, 2, 0), (float("nan"),)])
+def test_numbers_in_a_row_that_cannot_be_are_errors_in_pytorch_s_words(bounds):
+    said = []
+    for device in ("cpu", "ocl"):
+        with pytest.raises(RuntimeError) as raised:
+            torch.arange(*bounds, device=device)
+        said.append(str(raised.value).splitlines()[0])
+    assert said[0] == said[1]

@@ -11,6 +11,7 @@ from torch.types import Number
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, native, op, overload
 from syncscope.kernels.ops.copying import as_words, dense
+from syncscope.kernels.ops.memory import check
 from syncscope.kernels.programs import C_TYPE, kernel
 
 _GROUP = 128
@@ -34,7 +35,8 @@ _arange_on_host = _on_host("arange.start_out")
 @op("arange.start_out")
 def arange(start: Number, end: Number, step: Number = 1, *, out: Tensor) -> Tensor:
     """Numbers one `step` apart; those that are no integers are the CPU's."""
-    whole = all(type(x) is int for x in (start, end, step)) and out.dtype in (torch.int64, torch.int32)
+    limit = {torch.int64: 1 << 63, torch.int32: 1 << 31}.get(out.dtype, 0)
+    whole = all(type(x) is int and abs(x) < limit for x in (start, end, step))
     if not whole or not step or not out.is_contiguous():
         return _arange_on_host(start, end, step, out=out)
     count = max(-(-(int(end) - int(start)) // int(step)), 0)
@@ -45,6 +47,24 @@ def arange(start: Number, end: Number, step: Number = 1, *, out: Tensor) -> Tens
         program = kernel("placed", "arange", T=C_TYPE[out.dtype])
         queue.launch(program, size, (_GROUP,), storage.buffer(out), out.storage_offset(), start, step, count)
     return out
+
+
+@op("arange", "arange.start", "arange.start_step")
+def arange_anew(
+    *bounds: Number,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Tensor:
+    """The same in a tensor of its own; how many there are is known before, so that what is enqueued is noted down."""
+    check(device)
+    start, end, step = bounds if len(bounds) == 3 else (*((0,) if len(bounds) == 1 else ()), *bounds, 1)
+    if all(type(x) is int for x in bounds) and dtype in (None, torch.int64, torch.int32) and step:
+        count = -(-(int(end) - int(start)) // int(step))
+        if count >= 0:
+            return arange(start, end, step, out=storage.empty([count], dtype or torch.int64))
+    return storage.upload(torch.arange(start, end, step, dtype=dtype, device="cpu"))
 
 
 for _name in ("range.out", "linspace.out", "logspace.out", "eye.out", "eye.m_out"):

@@ -18,7 +18,12 @@ from syncscope.kernels.programs import C_TYPE, kernel
 Size = Sequence[int]
 
 
-def _check(device: torch.device | None) -> None:
+def check(device: torch.device | None) -> None:
+    """That a device is the one there is.
+
+    Raises:
+        UserError: it is another.
+    """
     if device is not None and device.index not in (None, 0):
         raise UserError(
             f"there is one ocl device, `ocl:0`, and no `{device}`", "SYNCSCOPE_OCL_DEVICE chooses which one"
@@ -35,7 +40,7 @@ def empty(
     memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
     """A new tensor; its content is undefined."""
-    _check(device)
+    check(device)
     stride = None
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
         stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
@@ -52,7 +57,7 @@ def empty_strided(
     pin_memory: bool | None = None,
 ) -> torch.Tensor:
     """A new tensor of given strides; its content is undefined."""
-    _check(device)
+    check(device)
     return storage.empty(size, dtype or torch.get_default_dtype(), stride)
 
 
