@@ -16,12 +16,13 @@ from syncscope.analysis.errors import half_interval_of_median, half_interval_of_
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, too_wide
 from syncscope.analysis.hosts import Recorder
+from syncscope.analysis.new_syncs import new_syncs
 from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import same_lines
+from syncscope.analysis.same_text import same_lines, same_recorded
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.model.durations import about_ms
@@ -49,7 +50,8 @@ def compare(before: Trace, after: Trace) -> Comparison:
     known = _same_files(one, other)
     copies = _copies(before, after, one, other, known)
     known |= {path: copied for path, (copied, _) in copies.items()}
-    pairs = _pairs(one.lines, other.lines, known, {path: lines for path, (_, lines) in copies.items()})
+    texts = same_recorded(before, after, known) | {path: lines for path, (_, lines) in copies.items()}
+    pairs = _pairs(one.lines, other.lines, known, texts)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
@@ -85,6 +87,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
         renamed=renamed,
+        more=new_syncs(pairs, known, texts),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),
         devices=devices,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import came_true
+from syncscope.analysis.new_syncs import NewSyncs
 from syncscope.analysis.steps import counted_time
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
@@ -67,6 +68,7 @@ class Comparison:
         False,
         False,
     )  # whether the step of either is as timed without a recording, for no replay fits
+    more: NewSyncs = field(default_factory=NewSyncs)  # what a step waits for more often
     as_recorded: str = ""  # why a step is another here than in the report of one of them
 
     @property

@@ -1,8 +1,8 @@
-"""Which line of one recording is which of another where the program was copied, and both files are at hand."""
+"""Which line of one recording is which of another: by the texts that both know, or by those of files that are at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -31,6 +31,30 @@ def same_lines(
         blocks = ((a + n, b + n) for a, b, size in best.get_matching_blocks() for n in range(1, size + 1))
         found[path] = other, {Place(path, b): Place(other, a) for a, b in blocks}
     return found
+
+
+def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict[str, dict[Place, Place]]:
+    """Of each path of the second recording of whose lines both know the text: the place in the first of each line that is the
+    same text. `known` has the path there of each."""
+    texts = before.meta.get("lines", {}), after.meta.get("lines", {})
+    return {
+        path: {Place(path, b): Place(first, a) for a, b in _matched(texts[0][first], texts[1][path])}
+        for path, first in known.items()
+        if first in texts[0] and path in texts[1]
+    }
+
+
+def _matched(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """Lines of equal text, by their hashes: those in one order first, then what was moved."""
+    one, other = (sorted((int(n), text) for n, text in each.items() if n.isdecimal()) for each in (before, after))
+    blocks = SequenceMatcher(None, [t for _, t in one], [t for _, t in other], autojunk=False).get_matching_blocks()
+    same = {b + n: a + n for a, b, size in blocks for n in range(size)}
+    left = {a: one[a][1] for a in range(len(one)) if a not in set(same.values())}
+    for b, (_, text) in enumerate(other):
+        if b not in same and (a := next((a for a, t in left.items() if t == text), None)) is not None:
+            same[b] = a
+            del left[a]
+    return ((one[a][0], other[b][0]) for b, a in same.items())
 
 
 def _texts(trace: Trace, paths: Iterable[str]) -> dict[str, list[str]]:

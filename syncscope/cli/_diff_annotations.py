@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from syncscope.cli._diff_words import unlike
 from syncscope.cli._gate import LIMIT
-from syncscope.cli._gate_of_diff import more_syncs
 from syncscope.cli._places import relative
 from syncscope.exporters import github
 from syncscope.model.finding import Finding
@@ -30,11 +29,10 @@ def _findings(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> It
     if why := unlike(found):
         yield _finding(LIMIT, recording, f"nothing is said of what changed: {why}", "error")
         return
-    came = list(more_syncs(found))
-    for line, more in came:
+    for line, more in found.more.lines:
         if line.place is not None:
             yield _finding(NEW, line.place, f"{line.op}: {more:.3g} per step more than before", "warning")
-    first = next((line.place for line, _ in came if line.place is not None), recording)
+    first = next((line.place for line, _ in found.more.lines if line.place is not None), recording)
     for limit in limits:
         if limit.held is not True:
             yield _finding(LIMIT, first if limit.broken else recording, limit.words, "error")

@@ -12,7 +12,6 @@ from syncscope.errors import UserError
 
 if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
-    from syncscope.model.report import Line
 
 SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
 FEW = 24  # steps to record where there were fewer than half of that
@@ -46,9 +45,8 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
         raise UserError(f"{said}, and {found.incomparable}", "record both while nothing else runs")
     if low > most:
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
-        lines = list(more_syncs(found))
-        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
-        if not lines:
+        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in found.more.lines)
+        if not found.more.lines:
             yield "  no line has more syncs: it is other work, of the host or of the device"
     elif high > most + ROOM:
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
@@ -74,15 +72,13 @@ def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:
             f"the sync at {one} is gone, and one of its kind is at {other}",
             "record both under one name, if it is the same file",
         )
-    lines = list(more_syncs(found))
-    if (total := sum(more for _, more in lines)) > most:
-        yield f"{syncs(total)} new, more than the {most:.3g} allowed:"
-        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in lines)
-
-
-def more_syncs(found: Comparison) -> Iterator[tuple[Line, float]]:
-    """The lines that have more syncs than before, and by how many a step has more, the most first."""
-    came = [(line, line.count) for line in found.new]
-    came += [(c.after, c.after.count - c.before.count) for c in found.changed if c.before and c.after]
-    own = [(line, more) for line, more in came if more > 0 and not line.fallback]
-    yield from sorted(own, key=lambda of: -of[1])
+    more = found.more
+    if more.surely > most:
+        yield f"{syncs(more.surely)} new, more than the {most:.3g} allowed:"
+        yield from (f"  {where(line)}: {by:+.3g} per step" for line, by in more.lines)
+    elif more.count > most:
+        raise UserError(
+            f"{syncs(more.count)} new if no line has moved, {more.surely:.3g} if lines have, "
+            "and the first recording or the second does not know the texts of its lines",
+            "record both with this version of syncscope, each before its files are edited",
+        )

@@ -148,7 +148,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
         **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early", "stands_for"), str),
-        **dict.fromkeys(("clocks", "unknown"), dict),
+        **dict.fromkeys(("clocks", "unknown", "lines"), dict),
         "cut": bool,
     }
     known = told.items() if isinstance(told, dict) else ()
@@ -160,8 +160,8 @@ def own_meta(told: Any) -> Meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
     if not all(isinstance(text, str) for text in meta.get("programs", ())):
         del meta["programs"]
-    for name in ("clocks", "unknown"):
-        if not all(isinstance(v, dict if name == "clocks" else int) for v in meta.get(name, {}).values()):
+    for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict)):
+        if not all(isinstance(v, kind) for v in meta.get(name, {}).values()):
             del meta[name]
     return cast(Meta, meta)
 

@@ -29,6 +29,7 @@ from syncscope.tracers.hooks import autograd, listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.job import job
+from syncscope.tracers.line_texts import with_texts
 from syncscope.tracers.processor_time import of_others, spent
 from syncscope.tracers.python_events import PythonEvents, Written
 from syncscope.tracers.sources import Source
@@ -337,7 +338,7 @@ def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
     meta["origin_ns"] += shift
     correlation = np.where(part.kind == Kind.STEP, -1, part.correlation)
     shifted = None if memory is None else memory.shifted(shift)
-    return replace(part, start=part.start - shift, correlation=correlation, meta=meta, memory=shifted)
+    return with_texts(replace(part, start=part.start - shift, correlation=correlation, meta=meta, memory=shifted))
 
 
 def forget() -> None:
