@@ -17,6 +17,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
 from syncscope.model.fact import Site, Value
 from syncscope.model.ops import Family, Op
+from syncscope.tensors.libraries.logging import TELLING
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
@@ -30,9 +31,9 @@ BUSY = frozenset(
 )
 """Operations of torch that may take long, by their last word; those of several ranks wait for the slowest."""
 MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to ask for
-LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
-"""Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
-QUICK = ("torch.", "math.", "logging.", "warnings.")
+LIGHT = TORCH_ONLY | ARRAY_LIKE | TELLING | set("append extend items keys values pop insert format startswith".split())
+"""Methods that launch next to nothing, whatever they are called on: those of tensors, of containers and of loggers."""
+QUICK = ("torch.", "math.", "time.", "logging.", "warnings.", "wandb.", "mlflow.")
 ON_HOST = ("numpy.", "scipy.")  # which ask nothing of the device, but may take long themselves
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 

@@ -33,7 +33,7 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module
     """The first reason of the table that holds: the host needs the value and nothing would help, or nobody would gain."""
     if wait.op is Op.GRAD_SCALER:
         return Reason.BY_DESIGN()
-    if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
+    if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.AROUND, Reason.LOOP):
         return Reason.CLOCK()
     if function is None:  # a script's own lines
         if _after_environment(wait, module.tree, module.source):

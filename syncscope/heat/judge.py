@@ -14,7 +14,7 @@ from syncscope.heat.by_role import by_role
 from syncscope.heat.callers import callers
 from syncscope.heat.loops import NO_GRAD
 from syncscope.heat.reach import called_alone
-from syncscope.model.heat import Heat, Reason, Role
+from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import name_of
@@ -29,7 +29,7 @@ def of_wait(around: Heat | None, function: ProjectFunction | None, module: Modul
     said = of_function(function)
     if around is None or (
         around.hot
-        and around.reason is not Reason.TRAINING
+        and around.reason not in IN_TRAINING
         and function is not None
         and not (said.hot or said.reason is Reason.OUTSIDE)
     ):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from syncscope.heat.backward import backward_lines, calls_one
-from syncscope.model.heat import Heat, Reason
+from syncscope.model.heat import IN_TRAINING, Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-TRAINING, EPOCHS = Reason.TRAINING(), Reason.EPOCHS()
+TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
 NO_GRAD = frozenset(("no_grad", "inference_mode"))
 
 
@@ -46,12 +46,15 @@ def at_top(tree: ast.Module) -> ast.FunctionDef | None:
 
 
 def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
-    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
+    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does.
+
+    Hot in a line, where the epochs are those of one update, as in PPO, and where such an update is made in each pass.
+    """
     if not trains(node, name, source):
         return EPOCHS if _holds_whole_parts(node) else None
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
-        return TRAINING
+        return AROUND if _holds_update(node, name, source) else TRAINING
     inner = [each for each in walk(node) if isinstance(each, LOOPS) and each is not node]
     direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
     calls = [each for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
@@ -59,14 +62,26 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
         return TRAINING
     epochs = any(conventions.is_epoch(name_of(each.func)) for each in calls)
     around = epochs or any(trains(each, name, source) for each in inner)
-    return EPOCHS if around else TRAINING
+    return TRAINING if not around else AROUND if _of_an_update(node) else EPOCHS
+
+
+def _holds_update(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
+    """Whether a loop makes a whole update in each pass, epochs and their steps."""
+    loops = (each for each in walk(node) if isinstance(each, (ast.For, ast.AsyncFor)) and each is not node)
+    return any(_of_an_update(each) and of_loop(each, name, source) is AROUND for each in loops)
+
+
+def _of_an_update(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop goes over the epochs of one update, on the same data: `range(args.update_epochs)`."""
+    over = [] if isinstance(node, ast.While) else walk(node.iter)
+    return any(conventions.INNER_EPOCHS.search(name_of(each)) for each in over)
 
 
 def _holds_whole_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether a loop over epochs, with none in it, calls what runs for many steps: `self.update()`, `rollout(env)`."""
     if isinstance(node, ast.While) or not conventions.is_epoch(name_of(node.target)):
         return False
-    if any(conventions.INNER_EPOCHS.search(name_of(each)) for each in walk(node.iter)):
+    if _of_an_update(node):
         return False
     parts = walk(node)
     calls = (name_of(each.func) for each in parts if isinstance(each, ast.Call))
@@ -80,7 +95,7 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
     """
     if not without_gradients(node):
         return None
-    trains_around = around is not None and around.reason is Reason.TRAINING
+    trains_around = around is not None and around.reason in IN_TRAINING
     for each in walk(node):
         if isinstance(each, LOOPS) and (trains_around or (not isinstance(each, ast.While) and _over_loader(each.iter))):
             return Reason.NO_GRAD()
@@ -101,6 +116,11 @@ def _over_loader(node: ast.expr) -> bool:
     while isinstance(node, ast.Call) and node.args:
         node = node.args[0]
     return conventions.is_loader(name_of(node))
+
+
+def inside(around: Heat | None) -> Heat | None:
+    """What is said in a loop that says nothing itself: a rollout beside an update has as many passes as that has steps."""
+    return TRAINING if around == AROUND else around
 
 
 def within(around: Heat | None, said: Heat, node: ast.For | ast.AsyncFor | ast.While) -> Heat:

@@ -50,7 +50,7 @@ class Reason(Enum):
         return Heat(self, about, of)
 
     # what runs in every step
-    TRAINING = WHOLE, "in the training loop"  # known by the backward pass in it: outranks what the function is called
+    TRAINING = WHOLE, "in the training loop"
     LOOP = WHOLE, "in a training loop"  # by the function's name
     STEP = WHOLE, "in the training step"
     NAMED = WHOLE, "in `{0}`"
@@ -115,6 +115,7 @@ class Reason(Enum):
     MAIN = NOT, "under `if __name__ == '__main__'`: once"
     WHEN = NOT, "only when `{0}`"
     SOMETIMES = SHORT, "only when `{0}`: once in {1} steps"
+    AROUND = SHORT, "in a loop around the steps of an update: once in many of them"
     SELDOM = NOT, "only when `{0}`: once in {1} steps"
     WHEN_NOT = NOT, "only when not `{0}`"
     WHEN_GIVEN = NOT, "only when `{0}` is given"
@@ -200,4 +201,6 @@ FOLLOWS = frozenset(
     )
 )
 """What waits beside another wait, at the line that the reason names, else in the same statement."""
+IN_TRAINING = frozenset((Reason.TRAINING, Reason.AROUND))
+"""Known by the backward pass in the loop: outranks what the function is called."""
 SURE, SILENT = Reason.SURE(), Reason.SILENT()

@@ -8,7 +8,7 @@ from functools import cache
 
 from syncscope import discover
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Reason
+from syncscope.model.heat import IN_TRAINING, Reason
 from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import Class, Module, ProjectFunction
@@ -163,7 +163,7 @@ def _run_module(call: Call, module: Fact) -> Fact:
         call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=module.device, confidence=2, why=call.node))
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords
     if masked and (
-        frame.heat is None or frame.heat.reason is not Reason.TRAINING
+        frame.heat is None or frame.heat.reason not in IN_TRAINING
     ):  # in training the mask is not looked into
         call.emit(Op.TRANSFORMER_MASK, call.node.func, tensor(confidence=2, why=call.node))
     return call_module(call, module)

@@ -30,7 +30,7 @@ from syncscope.tensors.facts import (
     iterated_over,
     sequence,
 )
-from syncscope.tensors.frame import Frame, evaluate, execute, heat_of
+from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
 
@@ -80,12 +80,19 @@ def stopped(frame: Frame, node: ast.stmt) -> None:
     frame.dead = True
 
 
+def inside(around: Around) -> Around:
+    """What is said in a loop that says nothing itself."""
+    if around is None or around is loops.TRAINING:
+        return around
+    return Later(lambda: loops.inside(heat_of(around)))
+
+
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
     before = frame.around
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
-    frame.around = before if said is None else loops.within(heat_of(before), said, node)
+    frame.around = inside(before) if said is None else loops.within(heat_of(before), said, node)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -125,6 +132,8 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         trains = own.hot and judge.of_function(frame.function).reason is not Reason.FOR_OTHERS
         if trains or frame.function is None or own.reason is Reason.OUTSIDE:
             frame.around = Reason.LOADER()
+    else:
+        frame.around = inside(before)
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False

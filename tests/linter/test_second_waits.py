@@ -47,6 +47,20 @@ def forward(x: torch.Tensor, mask: torch.BoolTensor, net: torch.nn.Linear):
     return [torch.unique(each) for each in most], torch.unique(first)  # hot
 """
 
+LOGGED = """
+import time
+import torch
+
+def forward(x: torch.Tensor, writer, net: torch.nn.Linear):
+    y = net(x)
+    a = torch.unique(y)  # hot
+    began = time.time()
+    writer.add_scalar("unique", len(a), 1)
+    b = torch.unique(x)  # cold
+    writer.flush(net)
+    return a, b, torch.unique(x)  # hot
+"""
+
 FIXED = """
 import torch
 
@@ -236,8 +250,17 @@ def matched(cost: torch.Tensor, x: torch.Tensor):
 
 @pytest.mark.parametrize(
     "code",
-    [GUARDED, STRAIGHT, FIXED, CALLED, UPLOADED, FOLLOWED, SOLVED],
-    ids=["guarded", "straight", "fixed", "in a called function", "uploaded", "followed", "solved on the host"],
+    [GUARDED, STRAIGHT, LOGGED, FIXED, CALLED, UPLOADED, FOLLOWED, SOLVED],
+    ids=[
+        "guarded",
+        "straight",
+        "logged",
+        "fixed",
+        "in a called function",
+        "uploaded",
+        "followed",
+        "solved on the host",
+    ],
 )
 def test_a_wait_directly_after_another_is_cold(code: str) -> None:
     marked = {n: "# hot" in row for n, row in enumerate(code.splitlines(), 1) if "# hot" in row or "# cold" in row}

@@ -1,0 +1,58 @@
+"""A loop over the epochs of one update, and the loop around it, run once for many steps: told in a line, both alike."""
+
+from syncscope.tensors.interpret import sites
+
+CODE = b"""
+import torch
+
+def main(agent, env, optimizer, args, writer):
+    h = torch.zeros(args.envs, 64, device="cuda")
+    for iteration in range(args.iterations):
+        for step in range(args.steps):
+            h = agent.act(h)
+            best = h.argmax(dim=-1).tolist()  # whole
+            while best:
+                best = h.sum().item()  # whole
+        if args.anneal:
+            first = h.mean().item()  # line
+        for epoch in range(args.update_epochs):
+            for part in torch.randperm(args.envs, device="cuda").split(args.minibatch):
+                loss = agent(h[part]).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                seen = loss.item()  # whole
+            if loss > args.target:  # line
+                break
+        writer.add_scalar("loss", loss.item(), iteration)  # line
+
+def epochs_of_a_training(agent, loader, optimizer, epochs):
+    for epoch in range(epochs):
+        for x in loader:
+            loss = agent(x.cuda()).square().mean()
+            loss.backward()
+            optimizer.step()
+            seen = loss.item()  # whole
+        print(loss.item())  # cold
+
+def of_a_fold(agent, folds, optimizer, epochs):
+    for fold in folds:
+        for epoch in range(epochs):
+            for x in fold:
+                loss = agent(x.cuda()).square().mean()
+                loss.backward()
+                seen = loss.item()  # whole
+            print(loss.item())  # cold
+"""
+
+
+def test_what_runs_once_an_update_is_told_in_a_line() -> None:
+    lines = enumerate(CODE.splitlines(), 1)
+    marks = {
+        n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# whole", b"# line", b"# cold"))
+    }
+    found = {
+        site.place.line: "whole" if site.heat.whole else "line" if site.hot else "cold"
+        for site in sites(CODE, "ppo.py")
+    }
+    assert {line: found[line] for line in marks} == marks
