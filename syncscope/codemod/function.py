@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
@@ -82,7 +82,8 @@ class Function(Enclosure):
         key = (what, id(node))
         if key not in self._made:
             self._made[key] = make()
-        return cast(Made, self._made[key])
+        made: Made = self._made[key]
+        return made
 
     def sites_in(self, statement: ast.stmt) -> list[Site]:
         """The sites of one statement, without those of the statements in it, in order."""

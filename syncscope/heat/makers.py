@@ -68,7 +68,6 @@ def _makers(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> Itera
 
 def _validates(method: FunctionText) -> bool:
     """Whether a decorator has it called when an object is made: pydantic's and attrs' validators."""
-    if b"validator" not in method.source:
-        return False
-    above = _DECORATORS.search(method.source[max(method.start - 400, 0) : method.start + 1])
+    near = method.source[max(method.start - 400, 0) : method.start + 1]
+    above = _DECORATORS.search(near) if b"validator" in near else None
     return above is not None and b"validator" in above[1]

@@ -35,6 +35,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     STRING,
     TENSOR,
+    TEXT,
     Tag,
     TupleType,
     element,
@@ -275,7 +276,7 @@ def _named_method(call: Call, ref: str) -> Fact:
     """A method of an object from outside the project, or a function of a module from there."""
     if ref.endswith("()"):
         return object_method(call, ref.removesuffix("()"))
-    if ref is Tag.TEXT:
+    if ref is TEXT:
         return string_method(call)
     return external(call.named(f"{ref}.{call.word}"))
 

@@ -37,6 +37,9 @@ class Tag(StrEnum):
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 
+# Those that are asked for most, as names: an attribute of an enum takes twenty times as long before Python 3.12.
+TEXT, NOTHING, PERHAPS_OF_HOST = Tag.TEXT, Tag.NONE, Tag.PERHAPS_OF_HOST
+
 TYPES_ON_DEVICE = "torch.cuda."  # before FloatTensor and its kin
 
 LOADER = "torch.utils.data.DataLoader()"
@@ -216,7 +219,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 a.ndim if a.ndim == b.ndim else None,
                 surer.confidence,
                 (),
-                ref=Tag.PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
+                ref=PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
                 source=surer,
             )
         if a.kind is SEQUENCE:
@@ -226,9 +229,9 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 return NUMBER
             return a if a.ref is None or a.ref is b.ref else b if b.ref is None else _OF[a.dtype]
         if a.kind is OTHER:
-            if a.ref is Tag.NONE:
+            if a.ref is NOTHING:
                 return b
-            if b.ref is Tag.NONE:
+            if b.ref is NOTHING:
                 return a
             if a.ref == b.ref and a.ref is not None and a.ref is not Tag.DEVICE:
                 return a
@@ -243,7 +246,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
             return _join_modules(a, b)
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
     for one, other in ((a, b), (b, a)):
-        if one.kind is OTHER and one.ref is Tag.NONE:
+        if one.kind is OTHER and one.ref is NOTHING:
             return other
         if one.kind is TENSOR:
             if other.kind is SCALAR:
@@ -258,8 +261,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
 
 def _made_on_host(a: Fact, b: Fact) -> bool:
     """Whether one of two tensors was surely made on the host, or a path before these may have made one there."""
-    made = (fact.ref is Tag.PERHAPS_OF_HOST or (fact.device is HOST and fact.confidence >= 2) for fact in (a, b))
-    return any(made)
+    sure = (a.device is HOST and a.confidence >= 2) or (b.device is HOST and b.confidence >= 2)
+    return sure or a.ref is PERHAPS_OF_HOST or b.ref is PERHAPS_OF_HOST
 
 
 def _either_place(a: Fact, b: Fact) -> Device:

@@ -28,11 +28,11 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     STRING,
     TENSOR,
+    TEXT,
     TRUTH,
     Hashed,
     Items,
     Listed,
-    Tag,
     device_of,
     element,
     items,
@@ -65,7 +65,7 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
     operator = op.__class__
     if lk is TENSOR or rk is TENSOR:
         one, other = (left, right) if lk is TENSOR else (right, left)
-        if one is right and left.ref is Tag.TEXT:  # "..." % tensor
+        if one is right and left.ref is TEXT:  # "..." % tensor
             if frame is not None and operator is ast.Mod and isinstance(node, ast.BinOp):
                 frame.emit(Op.FORMAT, node, node.right, right)
             return STRING
@@ -96,7 +96,7 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
     if lk is SEQUENCE and operator is ast.Mult:
         of_list = isinstance(left.ref, Listed) or (isinstance(node, ast.BinOp) and isinstance(node.left, ast.List))
         return listed(element(left)) if of_list else items(element(left))
-    if left.ref is Tag.TEXT:
+    if left.ref is TEXT:
         if operator is ast.Mod and rk is SEQUENCE and frame is not None and isinstance(node, ast.BinOp):
             for each in right.elements:
                 if each.kind is TENSOR:
@@ -167,13 +167,13 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
             result = TRUTH
         elif operator is ast.In or operator is ast.NotIn:
             result = TRUTH
-            if right.kind is TENSOR and left.ref is not Tag.TEXT:
+            if right.kind is TENSOR and left.ref is not TEXT:
                 confidence = 3 if right.confidence == 3 or left.kind is TENSOR else 1
                 frame.emit(Op.CONDITION, node, right_node, right, confidence)
             elif left.kind is TENSOR and right.kind is SEQUENCE and left.confidence > 1 and not _hashed(right):
                 frame.emit(Op.CONDITION, node, before, left, 2)
         elif left.kind is TENSOR or right.kind is TENSOR:
-            if (left.ref is Tag.TEXT or right.ref is Tag.TEXT or left is NONE or right is NONE) or (
+            if (left.ref is TEXT or right.ref is TEXT or left is NONE or right is NONE) or (
                 (left.kind is SEQUENCE or right.kind is SEQUENCE) and operator in (ast.Eq, ast.NotEq)
             ):
                 result = UNKNOWN

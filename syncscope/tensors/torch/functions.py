@@ -55,7 +55,7 @@ from syncscope.tensors.torch.results import (
     scalar_slots,
     subject,
 )
-from syncscope.tensors.torch.signatures import DTYPE_OF, LIKE, LINALG_CHECKED, OCL_FALLBACK, PAIRED, Gives, Signature
+from syncscope.tensors.torch.signatures import DTYPE_OF, LIKE, LINALG_CHECKED, OCL_FALLBACK, PAIRED, Signature
 
 NOTHING_KNOWN = UNKNOWN.kind
 Special = Callable[[Call], Fact | None]  # None: the schema tells the result
@@ -275,7 +275,7 @@ SPECIAL: dict[str, Special] = {
 
 def by_schema(call: Call, signature: Signature) -> Fact:
     """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
-    word, node, gives = call.word, call.node, signature.gives
+    word, node = call.word, call.node
     first = call.args[0] if call.args else call.keywords.get("input", UNKNOWN)
     held = holds_tensor(first)
     device = _device_of_result(call, first)
@@ -295,20 +295,20 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     def made(ndim: int | None, dtype: Dtype = dtype) -> Fact:
         return tensor(dtype, device, 3, node, held, shape, ndim)
 
-    pair = Gives.TENSORS in gives
-    if (Gives.TENSOR in gives and not pair) or (word in PAIRED and not names_dim(call, 1)):
+    pair = signature.tensors
+    if (signature.tensor and not pair) or (word in PAIRED and not names_dim(call, 1)):
         return made(dimensions(call, held, 1))
-    if word in PAIRED or (pair and Gives.TENSOR not in gives):
+    if word in PAIRED or (pair and not signature.tensor):
         same = word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim")
         less = one_less(held) if word in ("max", "min", "median", "mode") else None
         ndim = less if not same or held is None else held.ndim
         rest = made(ndim, INT if word in PAIRED else dtype)
         return sequence(made(ndim), *[rest] * (max(signature.width, 2) - 1))
-    if Gives.LIST in gives:
+    if signature.listed:
         return items(made(parts(call, held)))
-    if Gives.TENSOR in gives:
+    if signature.tensor:
         return made(None)
-    return TRUTH if Gives.TRUTH in gives else NUMBER if Gives.NUMBER in gives else UNKNOWN
+    return TRUTH if signature.truth else NUMBER if signature.number else UNKNOWN
 
 
 def _device_of_result(call: Call, first: Fact) -> Device:

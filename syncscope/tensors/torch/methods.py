@@ -54,7 +54,6 @@ from syncscope.tensors.torch.signatures import (
     DTYPE_OF,
     LINALG_CHECKED_METHODS,
     PAIRED,
-    Gives,
     Signature,
     method,
 )
@@ -77,7 +76,7 @@ def tensor_method(call: Call) -> Fact:
 
 def by_schema(call: Call, signature: Signature) -> Fact:
     """A method whose result its schema tells."""
-    word, owner, args, gives = call.word, call.receiver, call.args, signature.gives
+    word, owner, args = call.word, call.receiver, call.args
     scalar_slots(call, word, 1)
     if word in INSIDE:
         read_inside(call, owner, 1)
@@ -96,14 +95,14 @@ def by_schema(call: Call, signature: Signature) -> Fact:
         return call.result(device=device)
     dtype, device = _made_as(call, device)
     shape = DYNAMIC if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args) else owner.shape
-    pair = Gives.TENSORS in gives
-    if Gives.TENSOR in gives and not (pair and names_dim(call, 0)):
+    pair = signature.tensors
+    if signature.tensor and not (pair and names_dim(call, 0)):
         if word.startswith("new_"):
             shape, ndim = ANY_SHAPE, _sizes_given(call)
         else:
             ndim = dimensions(call, owner, 0)
         return call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
-    if word in PAIRED or (pair and Gives.TENSOR not in gives):
+    if word in PAIRED or (pair and not signature.tensor):
         if word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim"):
             ndim = owner.ndim
         else:
@@ -111,10 +110,10 @@ def by_schema(call: Call, signature: Signature) -> Fact:
         values = call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
         rest = call.result(dtype=INT if word in PAIRED else dtype, device=device, shape=shape, ndim=ndim)
         return sequence(values, *[rest] * (signature.width - 1))
-    if Gives.LIST in gives:
+    if signature.listed:
         ndim = one_less(owner) if word == "unbind" else owner.ndim
         return items(call.result(dtype=dtype, device=device, shape=shape, ndim=ndim))
-    return TRUTH if Gives.TRUTH in gives else INTEGER if Gives.NUMBER in gives else UNKNOWN
+    return TRUTH if signature.truth else INTEGER if signature.number else UNKNOWN
 
 
 _TAKE_DTYPE = frozenset("new_zeros new_ones new_full new_empty sum cumsum".split())

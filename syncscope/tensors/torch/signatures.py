@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,21 +18,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Gives(Enum):
-    """What a callable may give back; by the letter that stands for it in the table."""
-
-    TENSOR = "T"
-    TENSORS = "TT"  # a tuple of two or more
-    LIST = "L"  # of tensors
-    NUMBER = "N"
-    TRUTH = "B"
-    __hash__ = object.__hash__  # one object each: its name need not be asked
-
-
 class Signature(NamedTuple):
     """What a torch callable gives back, and which parameters take Python numbers."""
 
-    gives: frozenset[Gives]  # one of these
+    tensor: bool  # it may give one
+    tensors: bool  # or a tuple of two or more
+    listed: bool  # or a list of them
+    number: bool  # or a number
+    truth: bool  # or whether something holds
     width: int  # of the tuple, where it gives one
     slots: dict[str, bool]  # name -> whether it is a size (an integer or a list of integers that makes a shape)
     places: dict[int, str]  # position -> name
@@ -42,13 +34,12 @@ class Signature(NamedTuple):
 
 _NOWHERE = 99
 _SIZES = _words("size shape repeats sizes split_size split_sizes steps end start step length dims")
-_GIVES = {each.value: each for each in Gives}
 
 
 def _signature(text: str) -> Signature:
     returns, _, rest = text.partition(" ")
     ways = returns.split("|")
-    gives = {_GIVES.get(way[:2] if way.startswith("TT") else way) for way in ways}
+    gives = {way[:2] if way.startswith("TT") else way for way in ways}
     slots: dict[str, bool] = {}
     places: dict[int, str] = {}
     spread = _NOWHERE
@@ -62,7 +53,8 @@ def _signature(text: str) -> Signature:
             places[int(digits)] = name
             if listed:
                 spread = min(spread, int(digits))
-    return Signature(frozenset(filter(None, gives)), max(map(len, ways)), slots, places, spread)
+    kinds = ("T" in gives, "TT" in gives, "L" in gives, "N" in gives, "B" in gives)
+    return Signature(*kinds, max(map(len, ways)), slots, places, spread)
 
 
 class Callables(NamedTuple):
