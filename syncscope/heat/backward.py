@@ -86,6 +86,8 @@ def calls_one(node: ast.AST, source: bytes) -> bool:
 @lru_cache(maxsize=64)
 def backward_lines(source: bytes) -> tuple[int, ...]:
     """The lines that speak of a backward pass, or call what holds one."""
+    if not any(word in source for word in (b"backward(", b"step(", b"batch(", b"optimize_parameters(")):
+        return ()  # most files: seen in a tenth of the time that the patterns take
     if b"backward(" not in source and not any(each.search(source) for each in _STEP_CALLS):
         return ()
     own = steps(source)

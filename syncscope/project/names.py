@@ -106,10 +106,10 @@ def _behind(symbol: ast.Import | ast.ImportFrom, name: str) -> tuple[str, list[t
     """
     head, _, rest = name.partition(".")
     whole, places = "", []
-    for alias in symbol.names:
-        if isinstance(symbol, ast.ImportFrom):
-            source, level = symbol.module or "", symbol.level
-            ours = source.partition(".")[0] not in _EXTERNAL
+    if isinstance(symbol, ast.ImportFrom):
+        source, level = symbol.module or "", symbol.level
+        ours = source.partition(".")[0] not in _EXTERNAL
+        for alias in symbol.names:
             if ours and alias.name == "*":
                 places.append((source, level, name))
             elif head == (alias.asname or alias.name):
@@ -117,7 +117,9 @@ def _behind(symbol: ast.Import | ast.ImportFrom, name: str) -> tuple[str, list[t
                 if ours:
                     places.append((source, level, f"{alias.name}.{rest}" if rest else alias.name))
                     places.append((f"{source}.{alias.name}" if source else alias.name, level, rest))
-        elif head == (alias.asname or alias.name.partition(".")[0]):
+        return whole, places
+    for alias in symbol.names:
+        if head == (alias.asname or alias.name.partition(".")[0]):
             whole = alias.name if alias.asname else head
             if whole.partition(".")[0] not in _EXTERNAL:
                 if rest and f"{name}.".startswith(f"{alias.name}."):

@@ -44,7 +44,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
-from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.frame import Frame
 from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
@@ -67,7 +67,7 @@ def call(frame: Frame, node: ast.Call) -> Fact:
         return batch
     func = node.func
     if isinstance(func, ast.Attribute):
-        receiver = evaluate(frame, func.value)
+        receiver = frame.table[func.value.__class__](frame, func.value)
         word = func.attr
         if word in conventions.WARNINGS:
             before, frame.around = frame.around, Reason.WARNS()
@@ -80,7 +80,7 @@ def call(frame: Frame, node: ast.Call) -> Fact:
             if held is None or held.kind is NOTHING_KNOWN:
                 return UNKNOWN
         return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
-    target = evaluate(frame, func)
+    target = frame.table[func.__class__](frame, func)
     args, keywords = _arguments(frame, node)
     return apply(Call(frame, node, "", args, keywords), target)
 

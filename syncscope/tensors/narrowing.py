@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact, Value
 from syncscope.project.syntax import dotted, last_word
@@ -42,12 +44,15 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
         if word == "isinstance" and len(test.args) == 2:
             fact = frame.env.get(_named(test.args[0]))
+            if fact is None or fact.confidence < 2:  # of most nothing is known
+                return None
             of = set(map(kind_of, classes_of(frame, test.args[1])))
-            if fact is not None and fact.confidence >= 2 and _UNKNOWN not in of:
-                if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
-                    return TENSOR in of
-                if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
-                    return False
+            if _UNKNOWN in of:
+                return None
+            if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
+                return TENSOR in of
+            if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
+                return False
         elif word in _ASKS_FOR_TENSOR:
             fact = frame.env.get(_named(test.args[0]))
             if fact is not None and fact.kind is TENSOR and fact.confidence >= 2:
@@ -60,23 +65,21 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
     """What holds of names when a test is true, and when it is false."""
-    match test:
-        case ast.Compare():
-            return _compared(frame, test)
-        case ast.Name(id=name):
-            asked = frame.env.get(name)
-            made = asked.ref if asked is not None and asked.kind is SCALAR else None
-            return learnt(frame, made.test) if isinstance(made, Asked) and made.holds(frame.env) else NOTHING
-        case ast.Attribute():
-            return _placed(frame, test)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            when, otherwise = learnt(frame, operand)
-            return otherwise, when
-        case ast.BoolOp():
-            return _together(frame, test)
-        case ast.Call():
-            return _called(frame, test)
-    return NOTHING
+    told = _TELLING.get(test.__class__)
+    return told(frame, test) if told is not None else NOTHING
+
+
+def _asked_before(frame: Frame, test: ast.Name) -> tuple[Env, Env]:
+    asked = frame.env.get(test.id)
+    made = asked.ref if asked is not None and asked.kind is SCALAR else None
+    return learnt(frame, made.test) if isinstance(made, Asked) and made.holds(frame.env) else NOTHING
+
+
+def _negated(frame: Frame, test: ast.UnaryOp) -> tuple[Env, Env]:
+    if test.op.__class__ is not ast.Not:
+        return NOTHING
+    when, otherwise = learnt(frame, test.operand)
+    return otherwise, when
 
 
 def _named(node: ast.expr) -> str:
@@ -174,6 +177,8 @@ def _compared(frame: Frame, test: ast.Compare) -> tuple[Env, Env]:
     if len(test.ops) != 1:
         return NOTHING
     left, op, right = test.left, type(test.ops[0]), test.comparators[0]
+    if left.__class__ not in (ast.Attribute, ast.Call):  # most are names: no pattern needs to be tried
+        return NOTHING
     match left:
         case ast.Attribute(value=of, attr="ndim") | ast.Call(func=ast.Attribute(value=of, attr="dim" | "ndimension")):
             return _counted(frame, of, right, op)
@@ -259,3 +264,13 @@ def _no_tensor(frame: Frame, name: str) -> Fact:
         return UNKNOWN
     left = [one for one in now.ref.facts if one.kind is not TENSOR] if isinstance(now.ref, Either) else []
     return _proved_number(left[0]) if len(left) == 1 else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)
+
+
+_TELLING: dict[type, Callable[[Frame, Any], tuple[Env, Env]]] = {
+    ast.Compare: _compared,
+    ast.Name: _asked_before,
+    ast.Attribute: _placed,
+    ast.UnaryOp: _negated,
+    ast.BoolOp: _together,
+    ast.Call: _called,
+}
