@@ -96,18 +96,12 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 def _above(root: ast.AST, node: ast.AST) -> list[ast.AST]:
     """What a node stands in, from the inside out, up to and with a function."""
-    around, found = _parents(root), []
+    around, found = parents(root), []
     above = around.get(node)
     while above is not None:
         found.append(above)
         above = around.get(above)
     return found
-
-
-@lru_cache(maxsize=32)
-def _parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
-    """What each node below stands in. It is asked once for each wait of a function, and there may be thousands."""
-    return parents(root)
 
 
 def _copied_before(node: ast.AST, read: ast.AST) -> bool:

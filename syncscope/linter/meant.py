@@ -35,6 +35,9 @@ def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
 @lru_cache(maxsize=8)
 def _lines(code: bytes) -> list[bytes]:
     """The lines of a file; none where no comment of it speaks of waiting."""
+    said = code.lower()
+    if not (b"sync" in said or b"wait" in said or b"block until" in said):  # most: seen in a tenth of the time
+        return []
     lines = code.splitlines()
     return lines if any(b"#" in line and _WAITS.search(_comment(line)) for line in lines) else []
 

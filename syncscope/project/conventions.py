@@ -7,6 +7,7 @@ A convention is a guess: what follows from it has confidence 1 or 2, and any fac
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from syncscope.model.heat import Reason
 
@@ -130,6 +131,7 @@ _LIKELIHOOD = re.compile(r"^_?neg(ative)?_\w*likelihood|(^|_)nll$")
 _OF_A_LOSS = re.compile(r"_(args|kwargs|params|names?|config|cfg|types?|cls|class|history|path|file|report)$")
 
 
+@lru_cache(maxsize=10_000)  # asked for every function of a project, several times
 def is_loss(name: str) -> bool:
     """Whether people call a loss so, or a negative likelihood, and not what is known of one: `loss_args`, `loss_name`."""
     name = name.lower()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 _PLAIN = frozenset(
@@ -61,8 +62,9 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+@lru_cache(maxsize=32)  # asked for each wait of a function, and there may be thousands
 def parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
-    """Every node below this one, and the node directly around it."""
+    """Every node below this one, and the node directly around it: for all who ask, who leave it as it is."""
     found: dict[ast.AST, ast.AST] = {}
     todo = [root]
     for node in todo:
