@@ -11,11 +11,10 @@ from syncscope.project import beside_training, conventions
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
     """Of a function or, where `cls` is not "", a method of a class with these methods."""
-    return _by_name(name, cls, frozenset([each for each in _TELLING if each in methods]) if methods else _NONE)
+    return _by_name(name, cls, _TELLING.intersection(methods))
 
 
-_TELLING = ("forward", "set_timesteps", "__iter__")  # methods that say what their class is
-_NONE: frozenset[str] = frozenset()
+_TELLING = frozenset(("forward", "set_timesteps", "__iter__"))  # methods that say what their class is
 
 
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
@@ -57,6 +56,11 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if prepares or picks_rows(cls, methods):
         return Reason.DATA(cls)
     return conventions.HOT.get(name) or Reason.MAYBE(name)
+
+
+def forget() -> None:
+    """Let go of what was said of names: a project has been gone through, and most of its names are not asked for again."""
+    _by_name.cache_clear()
 
 
 def known_by_name(name: str, methods: Collection[str]) -> bool:

@@ -152,6 +152,9 @@ def run(
             for job, _ in todo:
                 done[job.path] = one(job)
                 tick(len(done))
+            if weight > WORTH_A_POOL:  # what is told needs the texts of files, and no trees
+                for project in {engine.project_of(job.config) for job, _ in todo}:
+                    project.forget()
     if store:
         for job, _ in todo:
             if not (done[job.path].checked.problem or done[job.path].checked.failed):

@@ -309,12 +309,23 @@ class ProjectFiles:
         """Let go of the file that was linted last, of which nobody asks now, and of all modules where they are too many."""
         if self.last is not None:
             self.last.release()
-        if self._held > self.limit:  # all at once: what is kept of one module points into others
-            for module in self._modules.values():
-                if module is not None:
-                    module.release()
-            self._modules.clear()
-            self._held = 0
+        if self._held > self.limit:
+            self._release()
+
+    def forget(self) -> None:
+        """Let go of all that was parsed: who asks again has it parsed again."""
+        self.begin()
+        self.last = None
+        self._release()
+        self._imported, self._linted = ParsedFiles(IMPORTED), ParsedFiles(_LINTED)
+
+    def _release(self) -> None:
+        """Let go of all modules at once: what is kept of one points into others."""
+        for module in self._modules.values():
+            if module is not None:
+                module.release()
+        self._modules.clear()
+        self._held = 0
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
         """The module that `from name import ...` means in that file, or None when it is not of this project."""
