@@ -11,6 +11,7 @@ from syncscope.model.source import Place, installed
 from syncscope.model.trace import Trace
 
 COMMON = 0.5  # of the lines of two files that are the same text, from which on one is a copy of the other
+LONGEST = 9  # digits of a line's number
 LARGEST = 1 << 20  # bytes of a file that is compared
 
 
@@ -46,7 +47,10 @@ def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict
 
 def _matched(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[int, int]]:
     """Lines of equal text, by their hashes: those in one order first, then what was moved."""
-    one, other = (sorted((int(n), text) for n, text in each.items() if n.isdecimal()) for each in (before, after))
+    one, other = (
+        sorted((int(n), text) for n, text in each.items() if n.isdecimal() and len(n) <= LONGEST)
+        for each in (before, after)
+    )
     blocks = SequenceMatcher(None, [t for _, t in one], [t for _, t in other], autojunk=False).get_matching_blocks()
     same = {b + n: a + n for a, b, size in blocks for n in range(size)}
     left = {a: one[a][1] for a in range(len(one)) if a not in set(same.values())}

@@ -163,6 +163,8 @@ def own_meta(told: Any) -> Meta:
     for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict)):
         if not all(isinstance(v, kind) for v in meta.get(name, {}).values()):
             del meta[name]
+    if not all(isinstance(text, str) for texts in meta.get("lines", {}).values() for text in texts.values()):
+        del meta["lines"]
     return cast(Meta, meta)
 
 

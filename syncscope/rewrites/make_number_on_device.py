@@ -16,6 +16,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
+COUNTED = ("torch.arange({n}, **_)", "torch.arange(0, {n}, **_)")
 LOOKUPS = (Op.NONZERO, Op.ARGWHERE, Op.WHERE)
 EXAMPLES = (
     Example(
@@ -61,6 +62,26 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "scores: float[n, 4]; label: index[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+
+        def one_hot(scores: torch.Tensor, labels):
+            goal = torch.zeros(labels.size(0), 4, device=scores.device)
+            goal[torch.arange(0, labels.size(0)), labels] = 1  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def one_hot(scores: torch.Tensor, labels):
+            goal = torch.zeros(labels.size(0), 4, device=scores.device)
+            goal.scatter_(1, labels[:, None], 1)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: float[n, 4]; labels: index[n] < 4",
     ),
     Example(
         """
@@ -186,7 +207,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or looked_for(function, target, site)
     ):
         return None
-    if any(of_host(function, part) for part in parts(target)):  # which is copied all the same
+    code = filling_code(function, target)
+    rows = code[2] if code is not None else None  # which are not made any more
+    if any(of_host(function, part) for part in parts(target) if part is not rows):  # which is copied all the same
         return None
     if site.fact.confidence < 2:  # a guess is no ground to change code on; where the tensor lives changes no value
         return None
@@ -213,8 +236,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
     known = all(site.fact_of(part).dtype is not Dtype.UNKNOWN for part in parts(target))
-    if known and (code := filling_code(function, target)) is not None:
-        template, index, rows = code
+    if code is not None and (known or rows is not None):
+        template, index, _ = code
         draft.replace(assign, template, x=target.value, i=index, value=value)
         said = [
             *musts(function, target, index, rows),
@@ -256,7 +279,7 @@ def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.ex
 def counted(function: Function, rows: ast.expr) -> ast.expr | None:
     """The call that counts rows from 0: `torch.arange(n)`."""
     made = function.value(rows)
-    return made if seen(function, made, "torch.arange({n}, **_)") is not None else None
+    return made if seen(function, made, *COUNTED) is not None else None
 
 
 def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.expr | None) -> list[str]:
@@ -268,9 +291,8 @@ def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.
         wanted.append("have one dimension")
     if rows is not None:
         wanted.append("not be negative")
-        sized = seen(
-            function, counted(function, rows), "torch.arange(len({i}), **_)", "torch.arange({i}.shape[0], **_)"
-        )
+        made = seen(function, counted(function, rows), *COUNTED)
+        sized = seen(function, function.value(made["n"]), "len({i})", "{i}.shape[0]", "{i}.size(0)") if made else None
         if sized is None or not function.same(sized["i"], index):
             wanted.append(f"be as long as {function.file.text(rows)}")
     found = [f"{text} must {' and '.join(wanted)}"] if wanted else []

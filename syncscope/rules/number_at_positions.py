@@ -24,8 +24,9 @@ Fix safety
 Safe at several indices and of one element: the same values, gradients, dtype and errors, for every dtype, also of an index that
 is out of range, negative or that names a place twice. Unsafe where the number is a name, because it may be a numpy number or a
 tensor after all, and what `index_fill_` and `scatter_` ask of their index is said. None is offered where a single index may be
-a mask, which would be filled without waiting; where an index is on the host, which is copied all the same and comes first; and
-where the function itself looks for the positions, which a mask does without.
+a mask, which would be filled without waiting; where an index is on the host, which is copied all the same and comes first, but
+for the rows of `torch.arange(n)`, which go away; where the number may be a tensor; and where the function itself looks for the
+positions, which a mask does without.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _lines(path: str, began: int) -> list[str]:
         known = os.stat(path)
         if known.st_mtime_ns > began or known.st_size > LARGEST:
             return []
-    except OSError:
+    except (OSError, ValueError):
         pass  # a cell of a notebook is in no file, and yet known
     return linecache.getlines(path)
 

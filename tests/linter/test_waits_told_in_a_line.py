@@ -80,6 +80,16 @@ def test_one_that_becomes_a_finding_stays_known(door):
     assert door("lint", "--baseline", "known.json", "loss.py").code == 0
 
 
+def test_what_follows_a_wait_that_a_comment_lets_stand_is_told_and_fails_where_it_is_new(door):
+    door.write("loss.py", BESIDE.replace("    torch.unique(kept)\n", ""))
+    door("lint", "--write-baseline", "known.json", "loss.py")
+    allowed = "x[keep]  # syncscope: allow[boolean-mask-read]"
+    door.write("loss.py", BESIDE.replace("x[keep]", allowed))
+    assert "loss.py:7:5: also waits in a step" in door("lint", "loss.py").out
+    ran = door("lint", "--baseline", "known.json", "loss.py")
+    assert (ran.code, [line for _, line, _ in ran.lines]) == (1, [7])
+
+
 def test_a_baseline_from_before_it_held_them_holds_no_build(door):
     door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
     door.write("known.json", '{"version": 1, "findings": {}}')
