@@ -174,7 +174,9 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
         new += file.code[at : span.end].decode()
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
         tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not body else ""
-        if FOR_TOOLS.search(tail):  # it is for this line, which it allows to be long
+        if FOR_TOOLS.search(tail) and new.rpartition("\n")[2].strip(
+            " )]}"
+        ):  # for this line, which it allows to be long
             continue
         beside = len(tail) if "#" in tail and "\n" not in new else 0
         if any(len(line) + beside > file.width for line in before):  # as it was
@@ -310,14 +312,18 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
     if len(operands) > 1:  # each on a line of its own
         operands[-1] += "," * code.endswith(",")
         return "\n".join(folded(f"{indent}{part}", width, inside) for part in operands)
-    last = _trailing(code, value, width - len(indent)) if loose and not header else None
+    room = width - len(indent)
+    if loose and not header and len(code[:value]) + len(" (") > room:  # what it is given to is too long itself
+        outer = [(a, b) for a, b in outer if b < value and len(code[b:]) <= room] or outer
+        loose = not outer or outer[-1][1] > value
+    last = _trailing(code, value, room) if loose and not header else None
     if last is not None:  # one operator, and a call at the end: its brackets are opened, as formatters do
         head, body, tail = code[: last[0] + 1], code[last[0] + 1 : last[1]].strip(), code[last[1] :]
     elif loose:  # an operation, or several values: all of it in brackets
         end = len(code) - header
         head, body, tail = f"{code[:value]} (", code[value:end].strip(), f"){code[end:]}"
     elif outer:
-        fitting = [p for p in outer if max(len(code[: p[0] + 1]), len(code[p[1] :])) <= width - len(indent)]
+        fitting = [p for p in outer if max(len(code[: p[0] + 1]), len(code[p[1] :])) <= room]
         start, end = fitting[-1] if fitting else outer[-1]
         head, body, tail = code[: start + 1], code[start + 1 : end].strip(), code[end:]
     else:

@@ -160,6 +160,24 @@ BROAD = {
         return rows
         """,
     ),
+    "what a value is given to, with a comment for a tool behind": (
+        """
+        image = torch.zeros(image.shape, device="cuda") + image
+        image[torch.arange(height)[:, None, None], torch.arange(width)[None, :, None], other] = (
+            -torch.inf
+        )  # this leaves it out  # NoQA
+        return image
+        """,
+        """
+        image = torch.zeros(image.shape, device="cuda") + image
+        image[
+            torch.arange(height, device=image.device)[:, None, None],
+            torch.arange(width, device=image.device)[None, :, None],
+            other,
+        ] = -torch.inf  # this leaves it out  # NoQA
+        return image
+        """,
+    ),
     "parts of many lines": (
         """
         low = (
