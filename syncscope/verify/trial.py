@@ -35,6 +35,10 @@ FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
 LONGEST = 70  # letters of a folder in which `pymp-********/listener-********` may lie: a socket's name has at most 103
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
+OURS = (  # what each run needs of ours
+    *("syncscope.tracers.program", "syncscope.tracers.redirect", "syncscope.tracers.step_times"),
+    *("syncscope.verify.audited", "syncscope.verify.overlay", "syncscope.verify.capture", "syncscope.verify.started"),
+)
 TRAINERS = ("pytorch_lightning", "lightning", "torchmetrics", "transformers", "accelerate")  # begin none, but read it
 
 
@@ -42,7 +46,7 @@ def serve() -> None:
     """Runs the requests of each line from standard input side by side, each in a child; says the children's numbers, then
     their exit codes."""
     gc.disable()  # none of what is imported is garbage: to look through it again and again takes a sixth of the time
-    for name in (*PRELOADED, *os.environ.pop(WITHIN, "").split()):
+    for name in (*PRELOADED, *OURS, *os.environ.pop(WITHIN, "").split()):
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
     gc.freeze()  # none of that is the program's: no child looks through it, nor copies it by that
