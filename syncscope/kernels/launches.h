@@ -103,10 +103,14 @@ static void note(Launch *launch, void **buffer) {
   pthread_mutex_unlock(&bed);
 }
 
-/* Until the driver has all that was launched. */
+/* Until the driver has all that was launched. It may itself wait for a thread that wants to run Python: a hook of its calls. */
 static void drain(void) {
-  uint64_t all = atomic_load_explicit(&noted, memory_order_relaxed);
-  while (runs && atomic_load_explicit(&enqueued, memory_order_acquire) != all) sched_yield();
+  uint64_t all;
+  while (runs && (all = atomic_load(&noted)) != atomic_load_explicit(&enqueued, memory_order_acquire)) {
+    Py_BEGIN_ALLOW_THREADS
+    while (atomic_load_explicit(&enqueued, memory_order_acquire) < all) sched_yield();
+    Py_END_ALLOW_THREADS
+  }
   if (atomic_load(&broken) && !refused.kernel) refused.kernel = Py_NewRef(refused.launch->kernel);
 }
 
@@ -121,6 +125,7 @@ static int raise_refused(void) {
   if (!atomic_load(&broken)) return 0;
   drain();
   PyObject *kernel = refused.kernel;
+  if (!kernel) return 0; /* another thread has raised it meanwhile */
   refused.kernel = NULL;
   atomic_store(&broken, 0);
   raised(kernel, refused.error);

@@ -51,6 +51,7 @@ static void leave(Plan *plan) {
 }
 
 static void forget_all(void) {
+  drain(); /* which lets others in, and must not below */
   for (Entry *entry = table; entry < table + PLACES; entry++) {
     if (!entry->plan) continue;
     leave(entry->plan);
@@ -213,6 +214,7 @@ static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uin
     free(own);
     return result;
   }
+  drain();
   if (entries >= MOST) forget_all();
   Entry *entry = entry_of(hash, own, count);
   if (entry->plan) leave(entry->plan), free(entry->key); else entries++; /* another thread was faster */
