@@ -36,7 +36,7 @@ from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import SelectedRows, selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
-from syncscope.analysis.steps import as_worked, quietest, steps
+from syncscope.analysis.steps import as_worked, in_whole_rounds, quietest, steps
 from syncscope.analysis.taken_out import TakenOut
 from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, working_threads
 from syncscope.model.report import Read, Step
@@ -95,8 +95,10 @@ class EventGraph:
         self._returns, self._prompt = self._returns_of()
         self.ends = self._ends_of_steps()
         self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self.ends])
+        made = [(read.step, (read.place, read.column, read.op)) for read in reads]
         if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
-            self.steps = quietest(self.steps, [(read.step, (read.place, read.column, read.op)) for read in reads])
+            self.steps = quietest(self.steps, made)
+        self.steps, self.rounds = in_whole_rounds(self.steps, made)
         self._pinned = pinned
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
+from syncscope.analysis.rounds import Rounds, whole_rounds
 from syncscope.analysis.waits import SLACK, Launches
 from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Table, Trace
@@ -92,8 +93,11 @@ def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 
     Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. Of these,
-    those that were not disturbed.
+    those that were not disturbed. Where they do not wait alike, those that make whole rounds, however long each is.
     """
+    if any(step.in_round for step in found):
+        whole = [n for n, step in enumerate(found) if step.in_round]
+        return range(whole[0], whole[-1] + 1)
     settled = _settled(found)
     if len(settled) < COUNTED:
         return settled
@@ -131,6 +135,19 @@ def quietest(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable]]) -> 
     spent = np.append(0, np.cumsum([found[n].end - found[n].start for n in counted]))
     first = counted[int(np.argmin(spent[many:] - spent[:-many]))]
     return tuple(replace(step, disturbed=not first <= n < first + many) for n, step in enumerate(found))
+
+
+def in_whole_rounds(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable]]) -> tuple[tuple[Step, ...], Rounds]:
+    """The steps, those that make whole rounds marked so where that makes a difference; `reads` as in `quietest`."""
+    made = {step.index: Counter[Hashable]() for step in found}
+    for step, read in reads:
+        if step in made:
+            made[step][read] += 1
+    settled = _settled(found)
+    rounds = whole_rounds([made[step.index] for step in found], settled[1:-1] if len(settled) >= COUNTED else settled)
+    if not (rounds.matters and rounds.number):
+        return found, rounds._replace(counted=alike(found))
+    return tuple(replace(step, in_round=n in rounds.counted) for n, step in enumerate(found)), rounds
 
 
 def _settled(found: Sequence[Step]) -> range:

@@ -125,6 +125,8 @@ def summarize(
         )
         said = f"{size} pinned, and fetched at {replayed.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
+    if event_graph.rounds.words:
+        report = replace(report, notes=(*report.notes, event_graph.rounds.words))
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"

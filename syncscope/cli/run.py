@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from syncscope.verify.in_the_run import InTheRun
 
 CRASHES = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL]  # no one else's, as SIGTERM is
+DRY_STEPS = 101  # that are recorded on a CPU, the first and a hundred
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 
 
@@ -118,6 +119,8 @@ def command(
     if not module:
         script(target, "run")
     output = os.path.abspath(output)  # the program may go elsewhere
+    if device == "cpu" and active is None and not (wait + warmup or whole or memory or tries):
+        active = DRY_STEPS  # where nothing is timed no step is left out for it: rounds of a loop may be long
     schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     if INSIDE in os.environ:
         folder = Path(os.environ.pop(INSIDE))

@@ -32,7 +32,8 @@ class Step:
     """One training step: host start and end, and how long the device worked in it, ns.
 
     In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others. Nor is
-    one in which other programs `disturbed` a device that is a processor more than in those beside it.
+    one in which other programs `disturbed` a device that is a processor more than in those beside it. Where a loop
+    waits otherwise in every fourth step, those that are counted are `in_round`: they make whole rounds of it.
     """
 
     index: int
@@ -41,6 +42,7 @@ class Step:
     busy: int
     settled: bool = True
     disturbed: bool = False
+    in_round: bool = False
 
 
 def step_lengths(steps: Sequence[Step]) -> list[int]:

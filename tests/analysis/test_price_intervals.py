@@ -286,7 +286,7 @@ def test_a_range_as_wide_as_the_step_is_no_price():
     assert wide.came_true is None
     assert "would take anything between" in sentence(wide)
     (place,) = {Place(os.path.realpath(read.place.path), read.place.line) for read in report.reads}
-    read, none = (Values(6, [], {}, counts, [], []) for counts in ({(place, "item"): 5}, {}))
+    read, none = (Values(6, [], {}, [waits] * 6, [], []) for waits in ({(place, "item"): 1}, {}))
     said = foretold(trace, read, none, lambda at: at, lambda at: at)
     assert isinstance(said, str)
     assert "would take anything between" in said

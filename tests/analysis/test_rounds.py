@@ -1,8 +1,13 @@
 """What waits in a step is counted over whole rounds of a loop whose steps do not wait alike."""
 
 import pytest
+from drawn import Device
 
 from syncscope.analysis.rounds import whole_rounds
+from syncscope.analysis.summary import summarize
+from syncscope.exporters import _figures as figures
+
+MS = 1_000_000
 
 
 def waits(*rollouts: int, loss: int = 1) -> list[dict[str, int]]:
@@ -48,3 +53,22 @@ def test_what_happens_once_makes_no_round_of_it() -> None:
     rounds = whole_rounds(waits(0, 0, 0, 50, 0, 0), range(1, 6))
     assert (rounds.counted, rounds.number) == (range(1, 6), 0)
     assert "no whole round of them is in the 5 that are counted" in rounds.words
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_report_counts_whole_rounds_however_long_a_rollout_takes(first: int) -> None:
+    """It had taken rollouts for steps that warm up, and told of the steps behind them alone."""
+    step = [("launch", 0, 5 * MS), ("read", 57, 0), ("work", 2 * MS)]
+    rollout = [*[("launch", 0, 2 * MS), ("read", 30, 0)] * 8]
+    program = [[*rollout * ((number + first) % 4 == 0), *step] for number in range(14)]
+    report = summarize(Device().run(program)[0])
+    assert {line.place.line: line.count for line in report.lines if line.place} == {57: 1, 30: 2}
+    assert report.steady == 12
+    assert figures.counted(report) == "12 counted: whole rounds of steps that do not wait alike"
+    assert "steps do not wait alike: counted are 3 whole rounds of 4 steps" in report.notes
+
+
+def test_a_report_of_less_than_a_round_says_so() -> None:
+    step = [("launch", 0, 5 * MS), ("read", 57, 0), ("work", 2 * MS)]
+    program = [[*[("launch", 0, 2 * MS), ("read", 30, 0)] * (8 if number == 5 else 0), *step] for number in range(10)]
+    assert any("no whole round of them is in the 8" in note for note in summarize(Device().run(program)[0]).notes)

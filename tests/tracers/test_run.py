@@ -251,6 +251,30 @@ def test_what_libraries_say_while_python_ends_stands_after_the_table(tmp_path: P
     assert [done.stderr.index(words) for words in said] == sorted(done.stderr.index(words) for words in said)
 
 
+ROLLOUT = """
+import torch
+
+w = torch.nn.Parameter(torch.ones(3, device="cuda"))
+optimizer = torch.optim.SGD([w], 0.1)
+for step in range(14):
+    if step % 4 == 0:
+        for _ in range(32): w.sum().item()
+    w.sum().backward()
+    optimizer.step()
+    w.sum().item()
+"""
+
+
+def test_without_a_device_syncs_are_counted_over_whole_rounds_of_all_steps(tmp_path: Path) -> None:
+    """A rollout before every fourth step was told as 6.4 or 7.11 a step, and what comes once in each as 1.11."""
+    (tmp_path / "rollout.py").write_text(ROLLOUT)
+    said = run("--device", "cpu", "rollout.py", folder=tmp_path).stderr
+    assert "108 syncs in 12 steps (3 to 14) would make the host wait" in said
+    assert "rollout.py:8:29  item  8 per step" in said
+    assert "rollout.py:11:5  item  1 per step" in said
+    assert "note: steps do not wait alike: counted are 3 whole rounds of 4 steps" in said
+
+
 def test_the_trace_is_json(tmp_path: Path) -> None:
     import gzip
 
