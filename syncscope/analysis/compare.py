@@ -22,7 +22,7 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import same_lines, same_recorded
+from syncscope.analysis.same_text import place_before, same_lines, same_recorded
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.model.durations import about_ms
@@ -182,9 +182,9 @@ def _pairs(
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
     for line in (line for line in after if line.count):
-        there = sorted(
-            (a for a in left if _line(a) == _line_before(line, texts)), key=lambda a: a.caller != line.caller
-        )
+        at, caller = place_before(line.place, texts), place_before(line.caller, texts)
+        number = -1 if line.place is None else at.line if at else None
+        there = sorted((a for a in left if _line(a) == number), key=lambda a: a.caller != caller)
         match = _first(line, there, known)
         if match is None:
             rest.append(line)
@@ -222,14 +222,6 @@ def _renamed(pairs: Sequence[tuple[Line | None, Line | None]], known: Mapping[st
 
 def _line(line: Line) -> int:
     return line.place.line if line.place else -1
-
-
-def _line_before(line: Line, texts: Mapping[str, Mapping[Place, Place]]) -> int | None:
-    """At which line of the first recording it stands, as far as that is known; None where its text is new."""
-    if line.place is None or line.place.path not in texts:
-        return _line(line)
-    there = texts[line.place.path].get(line.place)
-    return there.line if there else None
 
 
 def _foretold(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from syncscope.analysis.same_text import place_before
 from syncscope.model.report import Line
 from syncscope.model.source import Place
 
@@ -66,4 +67,5 @@ def _is_firm(a: Line | None, b: Line, texts: Mapping[str, Mapping[Place, Place]]
     """Whether both are surely one line: of the same text, or of the same module where no line is known."""
     if a is None or b.place is None:
         return a is not None
-    return b.place in texts.get(b.place.path, {}) and texts[b.place.path][b.place] == a.place
+    here = b.place.path in texts and place_before(b.place, texts) == a.place
+    return here and place_before(b.caller, texts) == a.caller

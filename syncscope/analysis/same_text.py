@@ -34,6 +34,11 @@ def same_lines(
     return found
 
 
+def place_before(place: Place | None, texts: Mapping[str, Mapping[Place, Place]]) -> Place | None:
+    """Where a place of the second recording is in the first, as far as that is known; None where its text is new."""
+    return place if place is None or place.path not in texts else texts[place.path].get(place)
+
+
 def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict[str, dict[Place, Place]]:
     """Of each path of the second recording of whose lines both know the text: the place in the first of each line that is the
     same text. `known` has the path there of each."""

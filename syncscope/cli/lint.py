@@ -178,6 +178,10 @@ def lint(said: dict[str, Any]) -> int:
         echo(written if named else f"{written}; pass it as --baseline", err=True)
         return complain(linted)
     if said["prune_baseline"]:
+        if not files.first.baseline:
+            raise UserError(
+                "--prune-baseline: no baseline is named", "pass --baseline FILE, or set it in pyproject.toml"
+            )
         echo(f"{plural(linted.prune_baseline(), 'known finding')} taken out of {files.first.baseline}", err=True)
     return finish(linted, said, Output(said["output"], color=said["color"]))
 

@@ -152,6 +152,10 @@ def test_what_is_mended_is_said_to_be_gone_and_can_be_taken_out(door):
     assert door("lint").lines == [("train.py", 11, "host-read")], "what was mended may not come back"
     ran = door("lint", "--prune-baseline", "--select", "nonzero")
     assert (ran.code, "--prune-baseline and --select do not go together" in ran.err) == (2, True)
+    ran = door("lint", "--isolated", "--prune-baseline")
+    assert (ran.code, "no baseline is named" in ran.err) == (2, True)
+    ran = door("lint", "--baseline", "", "--prune-baseline")
+    assert (ran.code, "no baseline is named" in ran.err) == (2, True)
 
 
 def test_of_a_file_that_is_gone_the_baseline_can_forget_all(door):

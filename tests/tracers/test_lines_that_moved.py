@@ -78,3 +78,20 @@ def test_where_the_text_is_not_known_a_gate_says_so(recorded):
     assert "1 sync per step is new if no line has moved, 0 if lines have" in said
     more = LOOP + "    last = y.item()\n"
     assert gate(before, recorded("more", more, edited=True))[0] == 1, "there are more of them, wherever they stand"
+
+
+def test_lines_that_lead_to_one_line_of_a_library_are_told_apart_when_they_move(recorded, tmp_path, monkeypatch):
+    """Each is known by its own text, whichever line stands where it stood."""
+    library = tmp_path / "site-packages" / "reads"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("def number(x):\n    return x.item()\n")
+    os.utime(library / "__init__.py", (1, 1))
+    monkeypatch.syspath_prepend(str(library.parent))
+    calls = "import reads\n\n\ndef step(x):\n    two = reads.number(x) + reads.number(x)\n    one = reads.number(x)\n"
+    before = recorded("before", calls)
+    shift = recorded("shift", calls.replace("def step", "# one\ndef step"))
+    done = CliRunner().invoke(commands, ["diff", before, shift, "--format", "json"], standalone_mode=False)
+    told = json.loads(done.stdout)
+    assert len(told["same"]) + len(told["changed"]) == 2
+    assert all(c["after"]["count"] == c["before"]["count"] for c in told["changed"])
+    assert gate(before, shift) == (0, "")
