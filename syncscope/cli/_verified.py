@@ -190,6 +190,10 @@ def values(found: Verification) -> str:
     """What became of the values, in words."""
     apart, noise = found.difference, found.noise
     own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
+    if found.values is None and apart is not None and apart.largest:
+        where = f", most at {visible(apart.where)}" if apart.where else ""
+        by = f"by {apart.largest:.1e}{where}" if math.isfinite(apart.largest) else f"{where.removeprefix(', ')}"
+        return f"differ {by}; the end came before it was known whether rounding carries as far{own}"
     if found.values is None or apart is None:
         if found.decided or any(fix.values for fix in found.fixes):
             return f"nothing was compared that stays{own}"
@@ -264,6 +268,8 @@ def verdict(found: Verification) -> str:
         return f"Interrupted: nothing is decided.{known}{good}"
     if found.is_open:
         return known_without_time(found)
+    if found.values == "changed" and not found.fixes:
+        return "The values changed: that is another program."
     refused = "A fix was refused, and of the others nothing is decided" if found.refused else "Nothing is decided"
     if ratio is None:
         said = "Every fix was refused" if found.decided else f"{refused}: no step was timed before the end"
@@ -284,7 +290,7 @@ def verdict(found: Verification) -> str:
             return undecided
         return "Without these waits the step is no shorter: they cost nothing that could be had back."
     if found.values == "changed":
-        return "The values changed: that is another program." if not found.fixes else "What is left changes values."
+        return "What is left changes values."
     if ratio.turns < FEWEST:
         turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
         return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."

@@ -236,7 +236,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             search = Search(Runs(program, settings, processes, tell, found, other=other))
             try:
                 _try(search, recording, said["stale"])
-                if search.is_short:
+                if search.is_short and not found.decided:
                     found.notes.append(f"the budget does not hold the turns that decide: {search.budget.shortage()}")
             except TimeIsUpError:
                 search.close()

@@ -21,7 +21,9 @@ def next_step(files: Files, findings: Sequence[Finding], offered: Counter[Safety
     if offered[Safety.SAFE]:
         return f"`syncscope lint --fix {again}` makes the fixes that change nothing else"
     if offered[Safety.UNSAFE] and dry:
-        return f"`syncscope lint --fix --unsafe-fixes {again}` makes them, `syncscope verify` tries them on a program"
+        makes = f"`syncscope lint --fix --unsafe-fixes {again}` makes them"
+        others = "" if files.said.get("all") else ", and those of `--all` whose lines wait in its steps"
+        return f"{makes}, `syncscope verify` tries them on a program{others}"
     if (offered[Safety.UNSAFE] or offered[Safety.SUGGEST]) and not dry:
         return f"`syncscope lint --diff {again}` shows each fix and what it changes"
     rule = Counter(f.rule for f in findings).most_common(1)[0][0]

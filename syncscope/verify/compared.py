@@ -263,6 +263,10 @@ class Compared:
         path = self.runs.other.target if self.runs.other else ""
         return *self.alongside[chosen], *pieces_of_woven(as_written, rewritten, path)
 
+    def apart(self, chosen: Set) -> Difference:
+        """How far a whole run of a version is from the program as written."""
+        return self._difference(chosen)
+
     def note(self, chosen: Set, run: RunResult) -> None:
         """A whole run of a version has been made."""
         self.values[chosen] = values_of(run)

@@ -13,7 +13,7 @@ OTHER: Set = frozenset({0})
 
 
 def compare(search: Search, recording: Trace | None) -> None:
-    """Values and times of the two; `search.found` grows meanwhile.
+    """Values of the two, and times unless these are others; `search.found` grows meanwhile.
 
     Raises:
         UserError: a version cannot be run.
@@ -22,15 +22,18 @@ def compare(search: Search, recording: Trace | None) -> None:
     assert other is not None
     runs.in_one, runs.foreseen = not runs.settings.apart, [OTHER]
     search.begin(twice=not runs.in_one)
-    recording = recording or runs.recording()
     runs.tell("the other version: what does it compute")
     compared.note(OTHER, compared.must_run(OTHER, other))
+    found.difference = compared.apart(OTHER)  # which is said where there is no time to know how far rounding carries
+    search.best = OTHER
+    search.note(OTHER)
     found.values, why, found.difference = compared.judge(OTHER, rounds=True, safe=False)
     if why:
         found.notes.append(why)
     if found.values == CHANGED:
         found.refused = True
-    search.best = OTHER
+        return
+    recording = recording or runs.recording()
     search.until_narrow([OTHER])
     if OTHER in runs.failed:  # in a run that is timed, which makes more steps
         raise cannot_run(other, runs.failed[OTHER])

@@ -276,6 +276,7 @@ def test_another_version_that_computes_something_else_is_told(project: Path, wro
     (project / "after.py").write_text(TRAIN.replace("total += loss.item()", wrong))
     code, found = verified("--precision=30%", "train.py", "after.py")
     assert (code, found["values"]) == (1, "changed")
+    assert (found["ratio"], found["way"]) == (None, None)  # no turns for what is another program
 
 
 MADE = """

@@ -28,6 +28,7 @@ LIKELY = Ratio(0.98, 0.955, 1.005, 40)  # a gain of 2 %, of which more time woul
         (SURE, EQUAL, False, 0, "The step is 10.0% (8.0% to 12.0%) shorter"),
         (SURE, EQUAL, True, 1, "The step is 10.0%"),
         (SURE, CHANGED, False, 1, "The values changed"),
+        (None, CHANGED, True, 1, "The values changed: that is another program."),
         (SLIGHT, EQUAL, False, 1, "No gain of more than 3.0%: "),
         (LIKELY, EQUAL, False, 3, "Nothing is decided: rewritten the step is 0.980 (0.955 to 1.005) times as long."),
         (LONGER, EQUAL, False, 1, "The step is longer"),
@@ -190,3 +191,10 @@ def test_values_that_the_end_left_unknown_are_told_from_those_of_which_nothing_s
     found = Verification("train.py", spent={"values": 45.4})
     assert told_of_values(found) == "not known: the end came before all was compared; 45 s went to it"
     assert told_of_values(Verification("train.py", refused=True)) == "nothing was compared that stays"
+
+
+def test_how_far_values_are_apart_is_said_where_the_end_came_before_they_were_judged() -> None:
+    """A version that was plainly another had *values not known* at the end of a minute."""
+    found = Verification("train.py", difference=Difference(losses=0.027, where="train.py:9"))
+    said = "differ by 2.7e-02, most at train.py:9; the end came before it was known whether rounding carries as far"
+    assert dict(summary(found))["values"] == said
