@@ -56,7 +56,9 @@ def command(
     from syncscope import kineto
     from syncscope.analysis.compare import compare
     from syncscope.cli import _gate_of_diff
+    from syncscope.cli._console import complain
     from syncscope.cli._diff_words import unlike
+    from syncscope.errors import UserError
 
     format_ = _formats.plain(format_, output, FORMATS)
     before, after = newest(before), newest(after)
@@ -80,7 +82,11 @@ def command(
         _formats.written(_diff_annotations.commands(found, after, limits), output, commands=True)
     else:
         show(found, before, after)
-    return 2 if unlike(found) else _limits.code(limits)
+    if why := unlike(found):
+        if most_slower is not None or most_new is not None:
+            complain(UserError(f"no limit can be judged: {why}"))
+        return 2
+    return _limits.code(limits)
 
 
 def show(found: Comparison, before: str, after: str) -> None:

@@ -201,7 +201,10 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     assert code == 2
     assert "how far steps vary is not known of fewer than four" in said
     unmarked = fast.take(fast.kind != Kind.STEP)
-    assert gated(tmp_path, unmarked, slow, "--max-slowdown", "5%")[0] == 2
+    code, said = gated(tmp_path, unmarked, slow, "--max-slowdown", "5%")
+    assert code == 2
+    assert "no limit can be judged: no step is marked in the first recording" in said
+    assert gated(tmp_path, unmarked, slow) == (2, ""), "no limit, and the sentence stands in the output"
 
 
 def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
