@@ -82,8 +82,11 @@ MUST = "must be a batch of torch_geometric's loader; graphs without nodes at its
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call, batch = site.node, site.operand
-    known = isinstance(call, ast.Call) and (function.dotted(call.func) or "").startswith("torch_geometric.")
-    if not known or not isinstance(call, ast.Call) or any(k.arg in ("size", None) for k in call.keywords):
+    if (
+        not isinstance(call, ast.Call)
+        or not pools(function, call)
+        or any(k.arg in ("size", None) for k in call.keywords)
+    ):
         return None
     if len(call.args) > 2 or batch is None:
         return None
@@ -101,6 +104,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         draft.replace(call, "{call}", call=draft.call(call, {}, size=own))
         return draft.fix(title, Safety.UNSAFE, f"{own} must be how many graphs there are, or None")
     return function.once(f"graphs of {batch.id}", function.scope, lambda: by_the_caller(function, batch.id))
+
+
+def pools(function: Function, call: ast.Call) -> bool:
+    """Whether a call is a pool over graphs, the only function of torch_geometric that takes their number as `size`."""
+    name = function.dotted(call.func) or ""
+    return name.startswith("torch_geometric.") and name.endswith("_pool")
 
 
 def beside(function: Function, batch: ast.expr) -> ast.Attribute | None:
@@ -132,14 +141,11 @@ def by_the_caller(function: Function, batch: str) -> Fix | None:
         return None
     draft, size = Draft(function), "batch_size"
     for each in function.sites:
-        pooled = each.op is Op.LIBRARY_READ and isinstance(each.node, ast.Call) and each.operand is not None
-        if (
-            pooled
-            and isinstance(each.operand, ast.Name)
-            and each.operand.id == batch
-            and isinstance(each.node, ast.Call)
-        ):
-            draft.replace(each.node, "{call}", call=draft.call(each.node, {}, size=size))
+        call = each.node
+        pooled = each.op is Op.LIBRARY_READ and isinstance(call, ast.Call) and pools(function, call)
+        if pooled and isinstance(each.operand, ast.Name) and each.operand.id == batch:
+            assert isinstance(call, ast.Call)
+            draft.replace(call, "{call}", call=draft.call(call, {}, size=size))
     last = listed.defaults[-1] if listed.defaults else listed.args[-1]
     begin = file.code[file.starts[listed.args[-1].lineno - 1] : file.span(listed.args[-1]).start].decode()
     gap = f"\n{begin}" if begin.isspace() else " "  # one parameter a line

@@ -15,7 +15,11 @@ What to do
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
 - `torch.normal(mean, std)` asks whether a deviation is negative: `mean + std * torch.randn_like(std)` does not.
-- torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are.
+- torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are. Nor need
+  `degree`, `softmax`, `scatter`, `add_self_loops` with `num_nodes` (`dim_size`), and `to_dense_batch` with `batch_size` and
+  `max_num_nodes`.
+- `remove_self_loops`, `subgraph`, `coalesce`, `to_undirected`: once for each graph, in its data set (`pre_transform`).
+  For `dropout_edge` a mask that weights messages, `edge_weight * keep`, selects nothing.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
 
 When a fix pays
@@ -110,4 +114,6 @@ def message(site: Site, view: View) -> str | None:
     word = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
     if isinstance(call, ast.Name) and word not in READ:
         return f"`{word}` is compiled by TorchScript and waits inside: no line of it is seen, but this one"
-    return f"{view.quote(site.node)} needs {READ.get(word, 'a value of the device')}, and waits for it"
+    graphs = call is not None and (view.function(site).dotted(call) or "").startswith("torch_geometric.utils.")
+    needed = "how many nodes, edges or graphs there are" if graphs else READ.get(word, "a value of the device")
+    return f"{view.quote(site.node)} needs {needed}, and waits for it"

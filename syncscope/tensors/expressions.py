@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
     BATCH,
+    BOOL,
     FIXED,
     FLOAT,
     FLOATING,
@@ -51,7 +52,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.libraries import numpy, transformers
+from syncscope.tensors.libraries import numpy, torch_geometric, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
@@ -131,7 +132,10 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     elif kind is SEQUENCE and word in ("values", "indices") and len(owner.elements) == 2:
         return owner.elements[word == "indices"]  # `x.max(1).values`
     elif kind is BATCH:
-        return INTEGER if conventions.counts(word) else element(owner)
+        each = element(owner)
+        if torch_geometric.split(word, frame.module.source):
+            return each.but(dtype=BOOL, ndim=1, confidence=max(each.confidence, 2))
+        return INTEGER if conventions.counts(word) else each
     elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
         return ref.keys[word]
     if word == "shape":
@@ -143,6 +147,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         fact = frame.env.get(path)
         if fact is not None:
             return fact
+        if torch_geometric.split(word, frame.module.source):
+            return tensor(BOOL, confidence=2, why=f"`{word}` is what torch_geometric calls a mask", ndim=1)
         fact = used_as(frame, node, path)
         if fact is not UNKNOWN:
             return fact
