@@ -28,8 +28,8 @@ def install() -> frozenset[str]:
     """Once per process; the overloads that are registered now: none without a compiler, or with another PyTorch."""
     if in_c.module is None:
         return frozenset()
-    library = ctypes.CDLL(torch._C.__file__)  # what it is linked to is found through it
     try:
+        library = ctypes.CDLL(torch._C.__file__)  # what it is linked to is found through it
         addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p) for name in _FUNCTIONS]
         ours = ctypes.CDLL(str(native.built(Path(__file__).with_name("views.c"), "-fexceptions")))
     except (AttributeError, OSError, UserError):
