@@ -20,7 +20,7 @@ from syncscope.codemod.patterns.totals import (
     starting,
     used_after,
 )
-from syncscope.codemod.proofs import real
+from syncscope.codemod.proofs import real, taken_for_mask
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -250,6 +250,30 @@ EXAMPLES = (
     Example(
         """
         import torch
+
+        def share(masks: torch.Tensor):
+            seen = 0
+            for mask in masks:
+                seen += mask.sum().item()  # !
+            return seen
+        """,
+        """
+        import torch
+
+        def share(masks: torch.Tensor):
+            seen = 0
+            for mask in masks:
+                seen += mask.sum()
+            seen = int(seen)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "masks: bool[k, n]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
         import torch.nn.functional as F
         from torch import nn
 
@@ -333,7 +357,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(not function.sometimes(n, loop, added.statement) for n in inside):
         return None
     dtype = site.fact.dtype
-    whole = dtype is Dtype.INT and all(isinstance(s, int) for s in starts) and factor is None
+    counted = counted_mask(function, tensor) if dtype is Dtype.UNKNOWN else None
+    of_whole = dtype is Dtype.INT or counted is not None
+    whole = of_whole and all(isinstance(s, int) for s in starts) and factor is None
     if whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float":
         return None
     surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
@@ -359,7 +385,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if used_after(function, total, loop):
         draft.insert_after(loop, f"{total} = {number}({total})")
     title = "add up on the device, read once after the loop"
-    if is_one_number(function, site, tensor) and not inside:
+    if is_one_number(function, site, tensor) and not inside and not (whole and counted is not None):
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
         plain = (
             "/" not in added.template
@@ -369,13 +395,21 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
             return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
-    more = "" if whole or surely_float else f"; {function.file.quote(tensor)} must be real"
+    more = f"; {function.file.quote(counted)} must hold whole numbers" if whole and counted is not None else ""
+    more += "" if whole or surely_float else f"; {function.file.quote(tensor)} must be real"
     more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
     more += "; a power may differ in its last bit" if "**" in added.template else ""
     if factor is not None and not python_number(function, factor):
         more += f"; {function.file.text(factor)} must be a number of Python"
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
     return draft.fix(title, tier, f"{total} is {where}{more}")
+
+
+def counted_mask(function: Function, tensor: ast.expr) -> ast.expr | None:
+    """What is called a mask, of which nothing says what it holds, and whose elements are added up: `mask.sum()`."""
+    op = function.op(tensor)
+    held = op.base if op is not None and op.name == "sum" and "dtype" not in op.keywords else None
+    return held if held is not None and taken_for_mask(held, function.fact(held)) else None
 
 
 def is_long(function: Function, tensor: ast.expr) -> bool:
