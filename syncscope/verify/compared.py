@@ -277,7 +277,9 @@ class Compared:
 
         In one process steps are those of the innermost loop, perhaps: what changes there is told of the program's own steps.
         """
-        as_written = self.waits[AS_WRITTEN]
+        as_written = self.waits.get(AS_WRITTEN)
+        if as_written is None:
+            return None
         if chosen in self.waits:
             return of_same_steps(as_written, self.waits[chosen])
         if chosen not in self.alongside:

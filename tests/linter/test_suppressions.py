@@ -172,7 +172,7 @@ def test_one_add_allow_silences_what_the_first_finding_of_a_statement_had_hidden
 
         def forward(x, labels):
             mask = torch.zeros(8, 8, device="cuda")
-            mask[torch.arange(8), labels.cuda()] = 1
+            mask[labels.cuda(), torch.arange(8)] = 1
             return mask
     """
     path = door.write("x.py", code)

@@ -320,7 +320,7 @@ def test_fewer_of_the_same_steps_are_compared_where_these_take_long(project: Pat
 
 
 def test_what_runs_once_is_tried_in_processes_and_the_result_names_it(project: Path) -> None:
-    (project / "after.py").write_text(TRAIN.replace("range(400)", "range(401)"))
+    (project / "after.py").write_text(TRAIN.replace("range(400)", "range(2 * 200)"))
     _, found = verified("--precision=30%", "train.py", "after.py")
     assert found["way"] == "processes"
     assert found["why_processes"] == "train.py: line 10 is in the module, which runs once"
