@@ -12,20 +12,22 @@ from syncscope.codemod.patterns.reads import detached, number_of
 from syncscope.codemod.patterns.totals import (
     addition,
     before_end,
+    counted_mask,
     goes_round_devices,
     is_float,
+    is_long,
+    is_one_number,
     is_over,
     only_divided,
     seen_half_done,
     starting,
     used_after,
 )
-from syncscope.codemod.proofs import real, taken_for_mask
+from syncscope.codemod.proofs import real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety, Stays
-from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 STAYS = Stays.LAST
 
@@ -403,25 +405,3 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         more += f"; {function.file.text(factor)} must be a number of Python"
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
     return draft.fix(title, tier, f"{total} is {where}{more}")
-
-
-def counted_mask(function: Function, tensor: ast.expr) -> ast.expr | None:
-    """What is called a mask, of which nothing says what it holds, and whose elements are added up: `mask.sum()`."""
-    op = function.op(tensor)
-    held = op.base if op is not None and op.name == "sum" and "dtype" not in op.keywords else None
-    return held if held is not None and taken_for_mask(held, function.fact(held)) else None
-
-
-def is_long(function: Function, tensor: ast.expr) -> bool:
-    """Whether whole numbers are added up already, which gives 64 bits."""
-    op = function.op(tensor)
-    return op is not None and op.name in ("sum", "count_nonzero") and "dtype" not in op.keywords
-
-
-def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
-    """Whether what is read is surely a tensor of no dimension: any other would only fail after the loop."""
-    op = function.op(tensor)
-    only_torch = op is not None and op.name in ("count_nonzero", *TORCH_ONLY)
-    made = function.op(op.base) if op is not None and op.name == "sum" else None
-    only_torch = only_torch or (made is not None and made.name in TORCH_ONLY)
-    return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)

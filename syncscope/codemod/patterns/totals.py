@@ -9,7 +9,9 @@ from typing import NamedTuple
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
-from syncscope.codemod.proofs import cast
+from syncscope.codemod.proofs import cast, taken_for_mask
+from syncscope.model.fact import Site
+from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 
@@ -139,3 +141,25 @@ def is_float(function: Function, tensor: ast.expr) -> bool:
         return LOSS.search(function.file.text(tensor)) is not None
     to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
     return "float" in to or to.endswith(("double", "half"))
+
+
+def counted_mask(function: Function, tensor: ast.expr) -> ast.expr | None:
+    """What is called a mask, of which nothing says what it holds, and whose elements are added up: `mask.sum()`."""
+    op = function.op(tensor)
+    held = op.base if op is not None and op.name == "sum" and "dtype" not in op.keywords else None
+    return held if held is not None and taken_for_mask(held, function.fact(held)) else None
+
+
+def is_long(function: Function, tensor: ast.expr) -> bool:
+    """Whether whole numbers are added up already, which gives 64 bits."""
+    op = function.op(tensor)
+    return op is not None and op.name in ("sum", "count_nonzero") and "dtype" not in op.keywords
+
+
+def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
+    """Whether what is read is surely a tensor of no dimension: any other would only fail after the loop."""
+    op = function.op(tensor)
+    only_torch = op is not None and op.name in ("count_nonzero", *TORCH_ONLY)
+    made = function.op(op.base) if op is not None and op.name == "sum" else None
+    only_torch = only_torch or (made is not None and made.name in TORCH_ONLY)
+    return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)
