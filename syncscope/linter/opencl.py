@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncscope import opencl_c
+from syncscope.codemod.text import Text
 from syncscope.linter import suppressions
 from syncscope.linter.config import Config, names_one
 from syncscope.linter.diagnostics import unparsable
-from syncscope.linter.identity import of_lines
+from syncscope.linter.identity import of_lines, of_words, words_around
 from syncscope.linter.rulesets import family_slug
 from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
@@ -26,7 +27,8 @@ from syncscope.opencl_c.host import HostProgram
 from syncscope.opencl_c.host_cpp import of_cpp
 from syncscope.opencl_c.host_python import of_python
 from syncscope.opencl_c.rules import builtin
-from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, part, unit
+from syncscope.opencl_c.statements import lines, words
+from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, unit
 from syncscope.project.folders import located, root_of
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
@@ -35,15 +37,6 @@ TESTS = re.compile(
 )  # there, the host waits to compare
 COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 HIDDEN = re.compile(rb"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(")
-SIMPLE = {"expression_statement", "declaration", "return_statement", "preproc_def", "preproc_function_def"}
-COMPOUND = {
-    "if_statement",
-    "for_statement",
-    "while_statement",
-    "do_statement",
-    "function_definition",
-    "switch_statement",
-}
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,18 @@ class Programs:
 
     units: tuple[Unit, ...]
     host: HostProgram | None = None
-    around: Unit | None = None  # the C or C++ that holds them
+    around: Unit | Text | None = None  # the C or C++ that holds them, or the Python
+
+    def host_words(self, start: int, end: int) -> bytes | None:
+        """The statement of the host around these bytes, without comments and layout."""
+        if isinstance(self.around, Text):
+            return words_around(self.around, Span(start, end))
+        return None if self.around is None else words(self.around.original, node_at(self.around, start, end))
+
+
+def node_at(within: Unit, start: int, end: int) -> Node:
+    """The smallest node that holds these bytes of a program."""
+    return within.root.descendant_for_byte_range(start, end)
 
 
 def is_of_tests(path: str) -> bool:
@@ -75,7 +79,8 @@ def programs(source: SourceFile) -> Programs:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # said elsewhere
         return Programs(())
-    return Programs(tuple(embedded.in_python(code, tree)), of_python(code, tree) if b"pyopencl" in code else None)
+    host = of_python(code, tree) if b"pyopencl" in code else None
+    return Programs(tuple(embedded.in_python(code, tree)), host, Text(code, tree))
 
 
 def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Finding]:
@@ -96,17 +101,17 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
             if rule.FAMILY is Family.HOST_PROGRAM:
                 for sighting in rule.find(held.host):
                     heat = Reason.SILENT() if is_of_tests(source.path) else sighting.heat
-                    yield found(source, name, rule, replace(sighting, heat=heat), "")
+                    its = held.host_words(sighting.start, sighting.end)
+                    yield found(source, name, rule, replace(sighting, heat=heat), "", its)
     for each, program in zip(held.units, programs, strict=True):
         for name, rule in on.items():
             if rule.FAMILY is Family.KERNEL:
                 for sighting in rule.find(program):
-                    node = each.root.descendant_for_byte_range(sighting.start, sighting.end)
+                    node = node_at(each, sighting.start, sighting.end)
                     routine = program.routine(node)
                     kernel = Reason.KERNEL(routine.name) if routine and routine.is_kernel else Reason.IN_A_KERNEL()
-                    yield found(
-                        source, name, rule, moved(sighting, each.start, kernel), routine.name if routine else ""
-                    )
+                    at, its = moved(sighting, each.start, kernel), words(each.original, node)
+                    yield found(source, name, rule, at, routine.name if routine else "", its)
 
 
 def moved(sighting: opencl_c.Sighting, start: int, heat: Heat) -> opencl_c.Sighting:
@@ -118,8 +123,10 @@ def moved(sighting: opencl_c.Sighting, start: int, heat: Heat) -> opencl_c.Sight
     return replace(sighting, start=sighting.start + start, end=sighting.end + start, fix=fix, heat=heat)
 
 
-def found(source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c.Sighting, function: str) -> Finding:
-    """A sighting as a finding."""
+def found(
+    source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c.Sighting, function: str, words: bytes | None
+) -> Finding:
+    """A sighting as a finding, known by the words of its statement; in none by its lines."""
     (line, column), (end_line, end_column) = source.position(at.start), source.position(at.end)
     return Finding(
         rule=name,
@@ -134,7 +141,7 @@ def found(source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c
         fix=at.fix,
         function=function,
         severity=rule.SEVERITY.value if at.heat.hot else "note",
-        fingerprint=of_lines(name, source, line, end_line),
+        fingerprint=of_lines(name, source, line, end_line) if words is None else of_words(name, words),
     )
 
 
@@ -158,10 +165,11 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
 def comments(source: SourceFile, held: Programs) -> list[Comment]:
     """The `// syncscope: allow[...]` of a file's programs, and of the C or C++ around them."""
     listed = []
-    for each in (*held.units, *filter(None, [held.around])):
+    around = [held.around] if isinstance(held.around, Unit) else []
+    for each in (*held.units, *around):
         for match in ALLOW.finditer(each.original):
             start = match.start()
-            if each is held.around and each.root.descendant_for_byte_range(start, start + 1).type != "comment":
+            if each is held.around and node_at(each, start, start + 1).type != "comment":
                 continue  # in a string, which may be a program
             row = each.original.rfind(b"\n", 0, start) + 1
             at = row
@@ -170,27 +178,13 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
                 at = behind.end() if behind and behind.end() < len(each.original) else start
             else:
                 at = row + len(each.original[row:start]) - len(each.original[row:start].lstrip())
-            first, last = lines(each.root.descendant_for_byte_range(at, at + 1))
+            first, last = lines(node_at(each, at, at + 1))
             here = source.position(each.start + start)[0]
             shift = source.position(each.start)[0] - 1
             names = frozenset(re.findall(r"[\w-]+", (match["rules"] or b"").decode()))
             span = Span(each.start + start, each.start + start + len(match[0].rstrip()))
             listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True))
     return listed
-
-
-def lines(node: Node) -> tuple[int, int]:
-    """The first and last line of the statement at a node: all of a simple one, the head of one that holds others."""
-    row = node.start_point[0]
-    while node.parent is not None and node.type not in SIMPLE | COMPOUND:
-        node = node.parent
-    if node.type in COMPOUND:
-        body = part(node, "body") or part(node, "consequence")
-        last = body.start_point[0] if body is not None and node.type != "do_statement" else node.start_point[0]
-        return (node.start_point[0] + 1, last + 1) if row <= last else (row + 1, row + 1)
-    if node.type in SIMPLE:
-        return node.start_point[0] + 1, node.end_point[0] + 1
-    return row + 1, row + 1
 
 
 def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:

@@ -61,7 +61,7 @@ def test_a_baseline_can_be_read_and_has_no_lines_that_change_with_every_edit(doo
     door.write("loss.py", MASKS)
     door("lint", "--write-baseline", "known.json")
     told = json.loads((door.folder / "known.json").read_text())
-    assert told["version"] == 2
+    assert told["version"] == 3
     (entry,) = told["findings"]["loss.py"]
     assert entry["rule"] == "nonzero"
     assert entry["code"] == "background = torch.nonzero(target == 9, as_tuple=True)"
@@ -189,3 +189,107 @@ def test_a_baseline_of_the_first_form_is_read_and_pruned(door):
         "version": 1,
         "findings": {"train.py": FIRST_FORM["findings"]["train.py"]},
     }
+
+
+KERNELS = """\
+void add(__global float *at, float more) {
+    float old = *at, assumed;
+    do {
+        assumed = old;
+        old = as_float(atomic_cmpxchg((volatile __global int *)at, as_int(assumed), as_int(assumed + more)));
+    } while (old != assumed);
+}
+__kernel void fill(__global float *x) {
+    ushort i = get_global_id(0);
+    if (i < 4) { barrier(CLK_LOCAL_MEM_FENCE); }
+    x[i] = 0;
+}
+"""
+OF_CPP = """\
+void f(cl_command_queue q, cl_kernel k, cl_mem m, float *out, size_t n) {
+    for (int i = 0; i < 10; i++) {
+        clEnqueueNDRangeKernel(q, k, 1, NULL, &n, NULL, 0, NULL, NULL);
+        clEnqueueReadBuffer(q, m, CL_TRUE, 0, 64, out, 0, NULL, NULL);
+    }
+}
+"""
+OF_PYTHON = """\
+import pyopencl as cl
+
+
+def f(queue, program, x):
+    for i in range(10):
+        program.fill(queue, (64,), None, x)
+        queue.finish()
+"""
+WRAPPED = {
+    "a.cl": "{}",
+    "a.py": 'import pyopencl as cl\n\nADD = """\n{}"""\n',
+    "a.cpp": 'const char *text = R"(\n{})";\n',
+}
+SAME_KERNELS = [
+    ("get_global_id(0);", "get_global_id(/* the first */ 0);  // once"),
+    ("ushort i =", "ushort i =\n       "),
+    ("while (old != assumed)", "while (\n        old\n        != assumed)"),
+    ("if (i < 4) { barrier", "if (i < 4)\n    {\n        barrier"),
+    ("__kernel void", "// fills\n\n__kernel void"),
+]
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_findings_of_opencl_c_stay_known_as_those_of_python_do(door, name):
+    def written(kernels):
+        door.write(name, WRAPPED[name].replace("{}", kernels))
+
+    def found(*options):
+        return {rule for _, _, rule in door("lint", "--all", "--min-confidence", "low", *options).lines}
+
+    written(KERNELS)
+    every = {"divergent-barrier", "float-compare-and-swap", "narrowed-size-t", "unordered-float-atomics"}
+    assert found() == every
+    door("lint", "--all", "--min-confidence", "low", "--write-baseline", "known.json")
+    for before, after in SAME_KERNELS:
+        written(KERNELS.replace(before, after))
+        assert found() == every
+        assert found("--baseline", "known.json") == set(), after
+    written(KERNELS.replace("get_global_id(0)", "get_global_id(1)"))
+    assert found("--baseline", "known.json") == {"narrowed-size-t"}, "another statement is new"
+    written(KERNELS.replace("old != assumed", "assumed != old"))
+    assert found("--baseline", "known.json") == {"float-compare-and-swap"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "rule", "changes"),
+    [
+        ("a.cpp", OF_CPP, "wait-in-loop", [("(q, m, CL", "(q, m,\n  CL"), ("0, 64", "0 /* all */, 64")]),
+        (
+            "a.py",
+            OF_PYTHON,
+            "finish-after-launch",
+            [("finish()", "finish()  # all"), (".finish()", ".finish(\n        )")],
+        ),
+    ],
+)
+def test_findings_of_what_enqueues_kernels_stay_known_too(door, name, code, rule, changes):
+    asked = ("lint", "--min-confidence", "low")
+    door.write(name, code)
+    assert {found for _, _, found in door(*asked).lines} == {rule}
+    door(*asked, "--write-baseline", "known.json")
+    for before, after in changes:
+        door.write(name, code.replace(before, after))
+        assert len(door(*asked).lines) == 1, "it is found as before"
+        assert door(*asked, "--baseline", "known.json").lines == [], after
+    other = {"a.cpp": ("0, 64", "0, 32"), "a.py": ("queue", "other_queue")}[name]
+    door.write(name, code.replace(*other))
+    assert len(door(*asked, "--baseline", "known.json").lines) == 1, "another statement is new"
+
+
+def test_a_baseline_of_the_second_form_knows_opencl_c_by_its_lines(door):
+    entry = {"rule": "narrowed-size-t", "fingerprint": "d4562fc6b104b36b", "code": "ushort i = get_global_id(0);"}
+    door.write("known.json", json.dumps({"version": 2, "findings": {"a.cl": [entry]}}))
+    asked = ("lint", "--select", "narrowed-size-t", "--baseline", "known.json")
+    door.write("a.cl", KERNELS)
+    assert len(door("lint", "--select", "narrowed-size-t").lines) == 1
+    assert door(*asked).lines == []
+    door.write("a.cl", KERNELS.replace("get_global_id(0);", "get_global_id(0);  // once"))
+    assert len(door(*asked).lines) == 1, "as the version that wrote it had it"
