@@ -275,6 +275,7 @@ def _source(
                 walk.append("    { const long k = left;")
             walk.append("      " + " ".join(f"{w}_i += k * {w}_s{d};" for w in walkers) + " }")
     at = "out_at + " + ("i" if not rank else "out_i")
+    # So an expression reads as its operator is documented. Below it nothing calls what an operand may be named: min, max.
     names = "".join(f"#define {name} {name}_\n" for name in (*op.tensors, *op.numbers))
     head = f"__kernel void {kernel_name(op, compute)}({', '.join(parameters)}) {{"
     floating = int(compute.is_floating_point)
@@ -307,7 +308,7 @@ def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...], walk: li
     const uint i = get_global_id(0) * 4;
     if (i >= total) return;
     {" ".join(walk)}
-    const int count = min(4u, total - i), whole = count == 4 && !(({places}) & 3);
+    const int count = total - i < 4 ? total - i : 4, whole = count == 4 && !(({places}) & 3);
     {t} {", ".join(["made[4]", *(f"{name}_4[4]" for name, _ in names)])};
     if (whole) {{ {" ".join(whole)} }}
     else for (int j = 0; j < count; j++) {{ {" ".join(single)} }}
@@ -327,7 +328,7 @@ def _moved(wide: int, walk: list[str]) -> str:
     const uint i = get_global_id(0) * {wide};
     if (i >= total) return;
     {" ".join(walk)}
-    const uint count = min({wide}u, total - i);
+    const uint count = total - i < {wide} ? total - i : {wide};
     const ulong to = out_at + {"out_i" if walk else "i"}, from = self_at + {"self_i" if walk else "i"};
     if (count == {wide} && !((to | from) & {wide - 1}))
         *(__global uint4 *)(out + to) = *(__global const uint4 *)(self_p + from);

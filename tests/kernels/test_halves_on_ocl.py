@@ -195,6 +195,18 @@ def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
     plans.forget()
 
 
+def test_items_take_four_neighbours_of_operators_whose_operands_are_named_as_functions_of_c_are(monkeypatch):
+    """An operand `min` is a macro in its kernel: what the kernel is made of may not call `min`."""
+    monkeypatch.setattr(elementwise, "WIDE", 4)
+    monkeypatch.setattr(elementwise, "_plans", {})
+    plans.forget()
+    torch.manual_seed(0)
+    x, y = torch.randn(1023), torch.randn(1023)
+    for work in (torch.clamp_min, torch.clamp_max):
+        assert torch.equal(work(x.to("ocl"), y.to("ocl")).cpu(), work(x, y))
+    plans.forget()
+
+
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu_of_every_half_by_a_gpus_own_exponentials_is_rounded_as_the_exact_one(approximate, monkeypatch):
     as_on_a_gpu = elementwise.HELPERS.replace("erfc(", "no_such(").replace("tanh(gelu_inner", "no_such(gelu_inner")
