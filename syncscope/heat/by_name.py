@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import beside_training, conventions
+from syncscope.project import beside_training, conventions, hooks
 
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
@@ -25,8 +25,8 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.DECODING(name, cls)
     sampler = "set_timesteps" in methods
     if known_by_name(name, methods):
-        return conventions.HOT[name]
-    if conventions.COLD.match(name):
+        return hot(name) or Reason.MAYBE(name)
+    if conventions.COLD.match(name) or hooks.around_steps(name):
         return Reason.SET_UP(name)
     if conventions.REPARAMETRIZATION.search(name):
         return Reason.NEW_WEIGHTS(name)
@@ -47,7 +47,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if conventions.is_loss(name):
         return Reason.LOSS(name)
     if conventions.is_loss(cls):
-        return conventions.HOT.get(name) or Reason.OF_LOSS(name)
+        return hot(name) or Reason.OF_LOSS(name)
     if sampler and name not in conventions.NOISING:
         return Reason.SAMPLES(cls)
     prepares = (
@@ -55,7 +55,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     )  # as a network, it is part of one
     if prepares or picks_rows(cls, methods):
         return Reason.DATA(cls)
-    return conventions.HOT.get(name) or Reason.MAYBE(name)
+    return hot(name) or Reason.MAYBE(name)
 
 
 def forget() -> None:
@@ -63,9 +63,14 @@ def forget() -> None:
     _by_name.cache_clear()
 
 
+def hot(name: str) -> Heat | None:
+    """Why a function runs in every step, where its name alone says so."""
+    return conventions.HOT.get(name) or (Reason.NAMED(name) if hooks.of_step(name) else None)
+
+
 def known_by_name(name: str, methods: Collection[str]) -> bool:
     """Whether what it is called says that it runs in every step, wherever it stands."""
-    return name in conventions.HOT and name != "__call__" and "set_timesteps" not in methods
+    return hot(name) is not None and name != "__call__" and "set_timesteps" not in methods
 
 
 def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from syncscope.heat.by_name import by_name
+from syncscope.heat.by_name import by_name, hot
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.outline import FunctionText
@@ -29,11 +29,7 @@ def is_step(function: FunctionText) -> bool:
     """Whether it is known to run in every step."""
     if function.source.find(b"backward(", function.begin, function.end) >= 0:
         return True
-    if (
-        function.name not in conventions.HOT
-        and not conventions.is_loss(function.name)
-        and not conventions.is_loss(function.cls)
-    ):
+    if hot(function.name) is None and not conventions.is_loss(function.name) and not conventions.is_loss(function.cls):
         return False  # most are not, and the rest would be asked in vain
     heat = said_by_name(function)
     return heat.hot and heat.reason not in conventions.PARTLY

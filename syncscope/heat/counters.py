@@ -26,10 +26,20 @@ def counts(
 
     `function` is what it stands in (None: nothing is known of that), `cls` the class around it, `source` the text of the file.
     """
-    names = [each for each in walk(node) if isinstance(each, (ast.Name, ast.Attribute))]
     if _is_size(node):
         return False
-    return any(_is_counter(each, function, cls, source) for each in names)
+    return any(
+        _is_kept_counter(each)
+        if isinstance(each, ast.Subscript)
+        else isinstance(each, (ast.Name, ast.Attribute)) and _is_counter(each, function, cls, source)
+        for each in walk(node)
+    )
+
+
+def _is_kept_counter(node: ast.Subscript) -> bool:
+    """Whether a counter is kept under its name: `state["iter_num"]`."""
+    key = node.slice
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and _NAMED.search(key.value) is not None
 
 
 def _is_size(node: ast.AST) -> bool:

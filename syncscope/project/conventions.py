@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from syncscope.model.heat import Reason
+from syncscope.project import hooks
 
 # -- values
 
@@ -253,7 +254,7 @@ COLD = re.compile(
     r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|(\w+_)?on_\w*(stage|epoch|fit|train|training|experiment|simulation|run|validation|test|predict|exception|checkpoint)_(start|end|begin)|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
 )
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
@@ -267,6 +268,8 @@ NEVER = re.compile(
 
 def never(name: str, owner: str) -> bool:
     """Whether a function, or a method, is no part of a step whoever calls it; a metric's function may compute in each."""
+    if hooks.around_steps(name):
+        return True
     return NEVER.match(name) is not None and (owner != "" or not name.endswith("_compute"))
 
 

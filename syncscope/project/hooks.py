@@ -1,0 +1,30 @@
+"""What people call the hooks of a training loop: those that a step calls, and those that run around many of them.
+
+Which is which is said by the last part of the name: `after_backward`, `before_training_iteration`, `after_training_exp`.
+"""
+
+import re
+from functools import lru_cache
+
+_ASIDE = r"(?!.*(?:^|_)(?:val|valid|validation|test|eval|evaluation|predict|inference|generate|sample)(?:_|$))"
+_STEP = re.compile(
+    rf"^_*{_ASIDE}(?:(?:before|after)_(?:\w+_)?(?:forward|backward|batch|step|iteration|iter|update|loss)|"
+    r"on_(?:\w+_)?(?:batch|step|iteration|iter|backward)_(?:start|end|begin))$"
+)
+_AROUND = re.compile(
+    r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
+    r"^_*(?:\w+_)?on_\w*(?:stage|epoch|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
+    r"checkpoint)_(?:start|end|begin)$"
+)
+
+
+@lru_cache(maxsize=10_000)  # asked for every function of a project
+def of_step(name: str) -> bool:
+    """Whether it is a hook that a training step calls: `after_backward`, `on_train_batch_end`."""
+    return "_" in name and _STEP.match(name) is not None
+
+
+@lru_cache(maxsize=10_000)
+def around_steps(name: str) -> bool:
+    """Whether it is a hook that is called once for many steps: `on_train_epoch_end`, `after_training_exp`."""
+    return "_" in name and _AROUND.match(name) is not None

@@ -1,0 +1,87 @@
+"""Hooks of a training loop: the last part of a name says whether a step calls it, or it is called once for many of them."""
+
+from pathlib import Path
+
+import pytest
+from heat.hot_lines import heat
+
+from syncscope.tensors.interpret import Project, sites
+
+PLUGIN = """
+import torch
+
+class Plugin:
+    @torch.no_grad()
+    def after_backward(self, strategy, g: torch.Tensor):
+        if torch.dot(g, self.reference) < 0:
+            self.kept = self._project(g).item()  # hot
+
+    def _project(self, g: torch.Tensor):
+        return g * g.sum().item()  # hot
+
+    @torch.no_grad()
+    def before_training_iteration(self, x: torch.Tensor):
+        x.sum().item()  # hot
+
+    @torch.no_grad()
+    def on_before_batch_end(self, x: torch.Tensor):
+        x.sum().item()  # hot
+
+    @torch.no_grad()
+    def before_eval_iteration(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    @torch.no_grad()
+    def on_validation_batch_end(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    def after_training_exp(self, x: torch.Tensor):
+        self.means = self.prototypes(x)
+        x.sum().item()  # cold
+
+    def before_task(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
+    def prototypes(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
+    def before_norm(self, x: torch.Tensor):
+        return x / x.sum().item()  # hot
+"""
+STEP = """
+import torch
+
+def train(loader, model, plugin):
+    for x in loader:
+        model(x).mean().backward()
+        plugin.before_norm(x)
+"""
+
+
+def test_each_hook_is_as_it_is_marked(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    for name, text in {"__init__": "from .plugin import Plugin\n", "plugin": PLUGIN, "step": STEP}.items():
+        (folder / f"{name}.py").write_text(text)
+    path = folder / "plugin.py"
+    lines = enumerate(PLUGIN.splitlines(), 1)
+    marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
+    found = sites(PLUGIN.encode(), str(path), Project())
+    assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == marked
+
+
+@pytest.mark.parametrize(
+    ("counter", "told"), [("iter_num", "cold"), ("step_count", "cold"), ("width", "hot"), ("time", "hot")]
+)
+def test_a_counter_that_is_kept_under_its_name_counts_as_one_that_has_it(counter: str, told: str) -> None:
+    code = f"""
+import torch
+
+def train(state, loader, model, every):
+    for x in loader:
+        loss = model(x).mean()
+        loss.backward()
+        if state["{counter}"] % every == 0:
+            print(loss.item())
+"""
+    assert heat(code.encode(), "run.py") == {9: told}
