@@ -22,7 +22,7 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import place_before, same_lines, same_recorded
+from syncscope.analysis.same_text import place_before, same_lines, same_recorded, waiting
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.model.durations import about_ms
@@ -87,7 +87,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
         renamed=renamed,
-        more=new_syncs(pairs, known, texts),
+        more=new_syncs(pairs, known, texts, (waiting(before), waiting(after))),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),
         devices=devices,

@@ -1,15 +1,21 @@
-"""How many syncs of a step are new, where lines may have moved and statements been cut in two."""
+"""How many syncs of a step are new, where lines may have moved, been rewritten, or been cut in two."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
-from syncscope.analysis.same_text import place_before
+from syncscope.analysis.same_text import in_one_gap, place_before
 from syncscope.model.report import Line
 from syncscope.model.source import Place
 
 Pairs = Sequence[tuple[Line | None, Line | None]]
+Counts = list[tuple[Line, float]]  # by how many a step
+Texts = Mapping[str, Mapping[Place, Place]]
+Waits = tuple[Mapping[Place | None, frozenset[str]], Mapping[Place | None, frozenset[str]]]
+
+SLIGHT = 1e-9  # of a sync: what is left where floats should be equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +23,28 @@ class NewSyncs:
     """The lines that have more syncs than before, by how many a step, the most first; and how many a step has more.
 
     Where the texts of lines are not known, a line that moved may look like one that is new: then `surely` is less than `count`.
+    `in_place` has each line that waits where another has gone, which is not called new: it may be the same, rewritten.
     """
 
     lines: tuple[tuple[Line, float], ...] = ()
     count: float = 0.0
     surely: float = 0.0
+    in_place: tuple[tuple[Line, Line], ...] = ()
 
 
-def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]) -> NewSyncs:
-    """What a step waits for more often, by lines that are the same in both. `known` and `texts` are as in `compare`.
+def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits) -> NewSyncs:
+    """What a step waits for more often, by lines that are the same in both. `known` and `texts` are as in `compare`, `waits`
+    has what is known of the expressions that wait, by the places of either recording.
 
-    A line of the same text has what it has more. Among the others of one file and op what is gone goes against what came: one
-    statement may have become two. What the device's fallbacks read is no sync of the user's.
+    A line of the same text has what it has more. Among the others of one file and op, whose texts are known, what is gone goes
+    against what came if the same expression waits, since one statement may have become two, or stands at the same place among
+    the lines that stayed. Where no texts are known, anything goes against anything. What the device's fallbacks read is no sync
+    of the user's.
     """
-    firm: list[tuple[Line, float]] = []
-    came: dict[tuple[str, str], list[tuple[Line, float]]] = {}
-    went: dict[tuple[str, str], float] = {}
+    firm: Counts = []
+    came: dict[tuple[str, str], Counts] = {}
+    gone: dict[tuple[str, str], Counts] = {}
+    told = {known[path] for path in texts if path in known}
     for a, b in pairs:
         line = b or a
         if line is None or line.fallback:
@@ -41,29 +53,59 @@ def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Mapping[str, Mappin
         if b is not None and _is_firm(a, b, texts):
             firm += [(b, more)] if more > 0 else []
             continue
-        key = (
-            known.get(b.place.path, b.place.path) if b and b.place else a.place.path if a and a.place else "",
-            line.op,
-        )
-        if b is not None and more > 0:
+        path = known.get(b.place.path, b.place.path) if b and b.place else a.place.path if a and a.place else ""
+        key = path, line.op
+        if path in told:
+            gone.setdefault(key, []).extend([(a, a.count)] if a else [])
+            came.setdefault(key, []).extend([(b, b.count)] if b else [])
+        elif b is not None and more > 0:
             came.setdefault(key, []).append((b, more))
         else:
-            went[key] = went.get(key, 0.0) - more
-    told = {known[path] for path in texts if path in known}
-    lines, count, surely = firm, sum(more for _, more in firm), 0.0
-    surely += count
+            gone.setdefault(key, []).append((line, -more))
+    lines, in_place = firm, list[tuple[Line, Line]]()
+    count = surely = sum(more for _, more in firm)
     for key, found in came.items():
-        total = sum(more for _, more in found)
-        left = max(0.0, total - went.get(key, 0.0))
-        by_text = key[0] in told
-        surely += left
-        count += left if by_text else total
-        lines = lines + found if left or not by_text else lines
+        went = gone.get(key, [])
+        if key[0] in told:
+            left, instead = _settled(found, went, known, texts, waits)
+            lines, in_place = lines + left, in_place + instead
+            surely += sum(more for _, more in left)
+            count += sum(more for _, more in left)
+        else:
+            lines = lines + found
+            count += (total := sum(more for _, more in found))
+            surely += max(0.0, total - sum(less for _, less in went))
     old = {id(b) for a, b in pairs if a is not None}
-    return NewSyncs(tuple(sorted(lines, key=lambda of: (-of[1], id(of[0]) in old))), count, surely)
+    ordered = sorted(lines, key=lambda of: (-of[1], id(of[0]) in old))
+    return NewSyncs(tuple(ordered), count, surely, tuple(in_place))
 
 
-def _is_firm(a: Line | None, b: Line, texts: Mapping[str, Mapping[Place, Place]]) -> bool:
+def _settled(
+    came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts, waits: Waits
+) -> tuple[Counts, list[tuple[Line, Line]]]:
+    """What is left of what came when what is gone went against it, and the pairs that stand at the same place."""
+
+    def same_wait(a: Line, b: Line) -> bool:
+        one, other = (
+            frozenset() if line.caller else its.get(line.place) for line, its in zip((a, b), waits, strict=True)
+        )
+        return bool(one and other and one & other)
+
+    def same_gap(a: Line, b: Line) -> bool:
+        return in_one_gap(a.caller or a.place, b.caller or b.place, known, texts)
+
+    in_place: list[tuple[Line, Line]] = []
+    left, less = [more for _, more in came], [count for _, count in gone]
+    for alike in (same_wait, same_gap):
+        for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
+            taken = min(left[n], less[m])
+            if taken > SLIGHT and alike(a, b):
+                left[n], less[m] = left[n] - taken, less[m] - taken
+                in_place += [(a, b)] if alike is same_gap else []
+    return [(b, more) for (b, _), more in zip(came, left, strict=True) if more > SLIGHT], in_place
+
+
+def _is_firm(a: Line | None, b: Line, texts: Texts) -> bool:
     """Whether both are surely one line: of the same text, or of the same module where no line is known."""
     if a is None or b.place is None:
         return a is not None

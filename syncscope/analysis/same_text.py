@@ -42,20 +42,56 @@ def place_before(place: Place | None, texts: Mapping[str, Mapping[Place, Place]]
 def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict[str, dict[Place, Place]]:
     """Of each path of the second recording of whose lines both know the text: the place in the first of each line that is the
     same text. `known` has the path there of each."""
-    texts = before.meta.get("lines", {}), after.meta.get("lines", {})
+    one, other = recorded_texts(before), recorded_texts(after)
     return {
-        path: {Place(path, b): Place(first, a) for a, b in _matched(texts[0][first], texts[1][path])}
+        path: {Place(path, b): Place(first, a) for a, b in _matched(one[first], other[path])}
         for path, first in known.items()
-        if first in texts[0] and path in texts[1]
+        if first in one and path in other
     }
 
 
-def _matched(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+def in_one_gap(
+    before: Place | None, after: Place | None, known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]
+) -> bool:
+    """Whether a line of the first recording and one of the second stand at the same place among the lines that both have: below
+    the same one, or above it."""
+    if before is None or after is None or known.get(after.path) != before.path:
+        return False
+    same = texts.get(after.path, {})
+    one = _neighbours(before, {place: place for place in same.values()})
+    other = _neighbours(after, same)
+    return any(a == b for a, b in zip(one, other, strict=True))
+
+
+def _neighbours(place: Place, same: Mapping[Place, Place]) -> tuple[Place | None, Place | None]:
+    """Where in the first recording those of these lines are that are the next above and below a place."""
+    above = max((p for p in same if p.line < place.line), key=lambda p: p.line, default=None)
+    below = min((p for p in same if p.line > place.line), key=lambda p: p.line, default=None)
+    return above and same[above], below and same[below]
+
+
+def waiting(trace: Trace) -> dict[Place | None, frozenset[str]]:
+    """What a recording knows of the expressions that wait at each of its places: a hash of each."""
+    return {
+        Place(path, n): frozenset(its)
+        for path, lines in recorded_texts(trace).items()
+        for n, (_, *its) in lines.items()
+    }
+
+
+def recorded_texts(trace: Trace) -> dict[str, dict[int, list[str]]]:
+    """What a recording knows of its files' lines, by path and line: a hash of the text, then of each expression that waits."""
+    return {
+        path: {
+            int(n): text.split() for n, text in lines.items() if n.isdecimal() and len(n) <= LONGEST and text.strip()
+        }
+        for path, lines in trace.meta.get("lines", {}).items()
+    }
+
+
+def _matched(before: Mapping[int, list[str]], after: Mapping[int, list[str]]) -> Iterator[tuple[int, int]]:
     """Lines of equal text, by their hashes: those in one order first, then what was moved."""
-    one, other = (
-        sorted((int(n), text) for n, text in each.items() if n.isdecimal() and len(n) <= LONGEST)
-        for each in (before, after)
-    )
+    one, other = (sorted((n, text) for n, (text, *_) in each.items()) for each in (before, after))
     blocks = SequenceMatcher(None, [t for _, t in one], [t for _, t in other], autojunk=False).get_matching_blocks()
     same = {b + n: a + n for a, b, size in blocks for n in range(size)}
     left = {a: one[a][1] for a in range(len(one)) if a not in set(same.values())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from syncscope.cli._diff_words import unlike
+from syncscope.cli._diff_words import in_place, unlike
 from syncscope.cli._gate import LIMIT
 from syncscope.cli._places import relative
 from syncscope.exporters import github
@@ -32,6 +32,9 @@ def _findings(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> It
     for line, more in found.more.lines:
         if line.place is not None:
             yield _finding(NEW, line.place, f"{line.op}: {more:.3g} per step more than before", "warning")
+    for pair in found.more.in_place:
+        if (place := pair[1].caller or pair[1].place) is not None:
+            yield _finding(NEW, place, in_place(pair), "note")
     first = next((line.place for line, _ in found.more.lines if line.place is not None), recording)
     for limit in limits:
         if limit.held is not True:

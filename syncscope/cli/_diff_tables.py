@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from syncscope.cli._diff_words import in_place, unlike
 from syncscope.cli._places import here
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def remarks(found: Comparison) -> Iterator[str]:
     if found.timed[0] != found.timed[1]:
         which, rest = ("first", "second") if found.timed[0] else ("second", "first")
         yield f"A step of the {which} is as timed without a recording, for no replay fits it; of the {rest}, as replayed."
+    if not unlike(found):
+        yield from map(in_place, found.more.in_place)
 
 
 def _length(found: Comparison) -> str:

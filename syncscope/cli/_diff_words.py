@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from syncscope.cli._places import here
 from syncscope.model.durations import in_ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
+    from syncscope.model.report import Line
 
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
@@ -126,6 +128,14 @@ def _work(found: Comparison, what: str) -> str:
     if found.before.step and found.after.step and not found.within_noise and found.predicted is None:
         return " The device has the same work in both: what differs is the host, or how fast the device is."
     return ""
+
+
+def in_place(pair: tuple[Line, Line]) -> str:
+    """That a line which waits where another has gone may be another."""
+    before, after = (here(place) if (place := line.caller or line.place) else "no line known" for line in pair)
+    return (
+        f"The {pair[1].op} at {after} is where that at {before} was, of another expression: it is not counted as new."
+    )
 
 
 def change(found: Comparison) -> str:

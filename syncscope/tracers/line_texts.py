@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
 import os
@@ -11,21 +12,46 @@ import numpy as np
 
 from syncscope.model.trace import Kind, Trace
 
-LARGEST = 4 << 20  # bytes of a file that is looked into
+LARGEST = 1 << 20  # bytes of a file that is looked into
+CHAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # what hangs together: `x.sum().item()`
 
 
 def with_texts(trace: Trace) -> Trace:
     """The recording with `meta["lines"]`; without those of files that were written after it had begun."""
     reads = trace.rows(Kind.READ)
-    codes = np.unique(np.concatenate([trace.place[reads], trace.caller[reads]]))
-    by_file: dict[str, list[int]] = {}
-    for place in (trace.places[code] for code in codes[codes >= 0].tolist()):
-        by_file.setdefault(place.path, []).append(place.line)
+    columns: dict[int, set[int]] = {int(code): set() for code in np.unique(trace.caller[reads])}
+    for code, column in zip(trace.place[reads].tolist(), trace.column[reads].tolist(), strict=True):
+        columns.setdefault(code, set()).add(column)
+    by_file: dict[str, dict[int, set[int]]] = {}
+    for code, there in columns.items():
+        if code >= 0:
+            place = trace.places[code]
+            by_file.setdefault(place.path, {}).setdefault(place.line, set()).update(there)
     found = {}
     for path, numbers in by_file.items():
         if text := _lines(path, trace.meta["origin_ns"]):
-            found[path] = {str(n): _hash(text[n - 1]) for n in numbers if 0 < n <= len(text)}
+            numbers = {n: there for n, there in numbers.items() if 0 < n <= len(text)}
+            waits = _expressions(text, numbers)
+            found[path] = {str(n): " ".join([_hash(text[n - 1]), *sorted(waits[n])]) for n in sorted(numbers)}
     return replace(trace, meta=trace.meta | {"lines": found}) if found else trace
+
+
+def _expressions(text: list[str], columns: dict[int, set[int]]) -> dict[int, set[str]]:
+    """Of each line the hashes of the expressions that wait there, by the columns at which they begin: all of what hangs
+    together, as `x.sum().item()` does, wherever it ends."""
+    found: dict[int, set[str]] = {n: set() for n in columns}
+    widest: dict[tuple[int, int], ast.expr] = {}
+    try:
+        tree = ast.parse("".join(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return found
+    for node in ast.walk(tree):  # from the outermost to the innermost
+        if isinstance(node, CHAIN) and node.lineno in columns:
+            row = text[node.lineno - 1].encode("utf-8", "replace")
+            widest.setdefault((node.lineno, len(row[: node.col_offset].decode("utf-8", "replace")) + 1), node)
+    for n, there in columns.items():
+        found[n] = {_hash(ast.unparse(widest[n, column])) for column in there if (n, column) in widest}
+    return found
 
 
 def _lines(path: str, began: int) -> list[str]:

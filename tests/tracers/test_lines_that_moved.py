@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 import torch
@@ -68,6 +69,50 @@ def test_what_moved_or_was_cut_in_two_is_not_new_and_what_came_is(recorded):
     )
     assert code == 1
     assert said.startswith("1 sync per step is new, more than the 0 allowed:\n")
+
+
+STEP = """\
+def step(x):
+    loss = x * 2
+    print("loss", loss.item())
+    worst = x.max()
+    print("worst", worst.item())
+    grown = x + 1
+"""
+
+
+def test_a_wait_that_another_of_its_kind_took_the_place_of_is_not_passed_in_silence(recorded):
+    before = recorded("before", STEP)
+    elsewhere = STEP.replace('    print("loss", loss.item())\n', "") + '    print("grown", grown.item())\n'
+    code, said = gate(before, recorded("elsewhere", elsewhere))
+    assert code == 1, "one is gone, but another came below what stayed"
+    assert said.splitlines()[0] == "1 sync per step is new, more than the 0 allowed:"
+    assert "train.py:6: item: +1 per step" in said
+    here = recorded("here", STEP.replace("loss.item()", "grown_less.item()").replace("loss =", "grown_less ="))
+    assert gate(before, here) == (0, ""), "it may be the same, by another name"
+    done = CliRunner().invoke(commands, ["diff", before, here], standalone_mode=False)
+    words = " ".join(done.stdout.split())
+    assert re.search(
+        r"The item at \S*here/train.py:3 is where that at \S*before/train.py:3 was, of another expr", words
+    )
+    done = CliRunner().invoke(commands, ["diff", before, here, "--format", "github"], standalone_mode=False)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["::notice"]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        STEP.replace('print("loss", loss.item())', "told = [loss.item()]"),
+        STEP.replace('    print("loss", loss.item())\n', "") + '    log = {"loss": loss.item()}\n',
+        STEP.replace('print("worst", worst.item())', "print(\n        'worst',\n        worst.item(),\n    )"),
+    ],
+    ids=["rewritten", "moved and rewritten", "formatted"],
+)
+def test_the_same_expression_is_the_same_wait_whatever_is_written_around_it(recorded, after):
+    before, now = recorded("before", STEP), recorded("after", after)
+    assert gate(before, now) == (0, "")
+    done = CliRunner().invoke(commands, ["diff", before, now], standalone_mode=False)
+    assert "another expression" not in " ".join(done.stdout.split())
 
 
 def test_where_the_text_is_not_known_a_gate_says_so(recorded):
