@@ -25,6 +25,7 @@ from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import Record
 from syncscope.tracers.job import job
 from syncscope.tracers.lines import library as lines
+from syncscope.tracers.record_columns import RecordRows
 
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
 NAME = "python"  # of the source in the header of a file
@@ -214,13 +215,13 @@ def add_lines(builder: Builder, contents: record_file.Contents) -> None:
 def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> None:
     """Adds the events of a file to a builder. A step's correlation is its window, until one is cut out."""
     names = record_file.texts(contents.records)
-    records = contents.records[np.isin(contents.records["type"], list(KINDS))]
+    records = RecordRows(contents.records).of(*KINDS)
     records = records[np.isin(records["name"], list(names))]
     if not len(records):
         return
     table = [names.get(i) for i in range(max(names, default=0) + 1)]
 
-    def numbered(column: str, used: NDArray[Any], make: Callable[[str], Any]) -> NDArray[np.int64]:
+    def numbered(column: str, used: NDArray[np.int64], make: Callable[[str], Any]) -> NDArray[np.int64]:
         """From this file's numbers to the builder's, for the names that are used in this column."""
         of = np.full(len(table), -1, np.int64)
         used = record_file.known(used, len(table))
@@ -246,7 +247,7 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
         bytes=records["size"],
         place=numbered("place", records["corr"], line),
         caller=numbered("caller", np.where(records["type"] == READ, records["b"], 0), line),
-        column=np.where(records["queue"] > 0, records["queue"].astype(np.int64), -1),
+        column=np.where(records["queue"] > 0, records["queue"], -1),
         flags=records["flags"],
         detail=numbered("detail", records["a"], str),
     )

@@ -17,6 +17,7 @@ from syncscope.model.trace import Kind, Lane
 from syncscope.tracers import clocks, record_file
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.cupti.library import COPY, EVENT, FILL, KERNEL, PEER_COPY, SYNC
+from syncscope.tracers.record_columns import RecordRows
 
 FIRST = 32  # added to CUPTI's kinds, as in activities.c
 OFFSET = 1 << 40  # added to correlations, so that they do not meet those of OpenCL
@@ -27,23 +28,20 @@ WAITS = ("Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context S
 OF_EVENTS = (1, 2)  # of these
 LAUNCHING = ("cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset")
 DIFFERENT = 0.01  # a clock that runs so much faster or slower has another unit
-Rows = NDArray[Any]
 
 
-def add_records(builder: Builder, records: Rows, origin: int, process: int, lost: int = 0) -> dict[str, Any]:
+def add_records(builder: Builder, found: NDArray[Any], origin: int, process: int, lost: int = 0) -> dict[str, Any]:
     """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock, and until when it is
     whole where the first record was `lost` at that moment."""
-    records, names = _in_ns(records), record_file.texts(records)
-    ticks = records[records["type"] == record_file.CLOCK]
+    records, names = RecordRows(_in_ns(found)), record_file.texts(found)
+    ticks = records.of(record_file.CLOCK)
     clock = clocks.Clock(ticks["a"], ticks["a"], 0.0, "none")
     if len(ticks):
         clock = clocks.from_regions(ticks["a"], ticks["a"], ticks["t0"], ticks["t1"])
     events = _Events(builder, clock, origin)
-    calls = records[records["type"] == record_file.CALL]
-    kernels, copies, fills = (
-        records[np.isin(records["type"], [FIRST + kind for kind in kinds])]
-        for kinds in ((KERNEL,), (COPY, PEER_COPY), (FILL,))
-    )
+    calls = records.of(record_file.CALL)
+    kernels, fills = records.of(FIRST + KERNEL), records.of(FIRST + FILL)
+    copies = records.of(FIRST + COPY, FIRST + PEER_COPY)
     events.add(
         Kind.CALL,
         calls,
@@ -85,7 +83,7 @@ class _Events:
     def __init__(self, builder: Builder, clock: clocks.Clock, origin: int) -> None:
         self._builder, self._clock, self._origin = builder, clock, origin
 
-    def add(self, kind: Kind, rows: Rows, **columns: Any) -> None:
+    def add(self, kind: Kind, rows: RecordRows, **columns: Any) -> None:
         """Adds them; at CUPTI's times and on the lane of their device's queue, unless others are given."""
         if "start" not in columns:
             columns["start"] = self._clock.to_host(rows["t0"]) - self._origin
@@ -94,23 +92,22 @@ class _Events:
         length, correlation = rows["t1"] - rows["t0"], rows["corr"] + OFFSET
         self._builder.add(len(rows), kind=int(kind), duration=length, correlation=correlation, **columns)
 
-    def numbers(self, column: str, rows: Rows, words: list[str], make: Callable[..., Any]) -> NDArray[np.int64]:
+    def numbers(self, column: str, rows: RecordRows, words: list[str], make: Callable[..., Any]) -> NDArray[np.int64]:
         """Of each row the number, in the builder's table of this column, of what `make` makes of its fields; made once for
         equal ones."""
-        found, at = np.unique(np.stack([rows[word].astype(np.int64) for word in words]), axis=1, return_inverse=True)
+        found, at = np.unique(np.stack([rows[word] for word in words]), axis=1, return_inverse=True)
         numbers = self._builder.numbers(column, [make(*values) for values in found.T.tolist()])
         return numbers[at.reshape(-1)]
 
 
-def _waits(records: Rows) -> Rows:
+def _waits(records: RecordRows) -> RecordRows:
     """The records of waits, with the device as `tid`; in `a` the queue that recorded last what they wait for, in `b` the call
     that did, both -1 where it is no event."""
-    found: Rows = records[records["type"] == FIRST + SYNC]
-    recorded = records[records["type"] == FIRST + EVENT]
-    work = records[np.isin(records["type"], [FIRST + kind for kind in (KERNEL, COPY, FILL)])]
+    found = records.of(FIRST + SYNC)
+    work = records.of(FIRST + KERNEL, FIRST + COPY, FIRST + FILL)
     device = np.zeros(256, np.int64)  # of each context
     device[work["flags"]] = work["tid"]
-    both = np.concatenate([recorded, found])
+    both = np.concatenate([records.of(FIRST + EVENT).records, found.records])
     last: dict[tuple[int, int], tuple[int, int]] = {}
     meant: dict[int, tuple[int, int]] = {}
     for row in both[np.argsort(both["corr"], kind="stable")].tolist():
@@ -120,8 +117,9 @@ def _waits(records: Rows) -> Rows:
             last[event] = of["queue"], of["corr"]
         else:
             meant[of["corr"]] = last.get(event, (-1, -1)) if of["fn"] in OF_EVENTS else (-1, -1)
-    found["tid"] = device[found["flags"]]
-    found["a"], found["b"] = np.array([meant[call] for call in found["corr"].tolist()], np.int64).reshape(-1, 2).T
+    waits = found.records
+    waits["tid"] = device[found["flags"]]
+    waits["a"], waits["b"] = np.array([meant[call] for call in found["corr"].tolist()], np.int64).reshape(-1, 2).T
     return found
 
 
@@ -158,28 +156,26 @@ def _wait(how: int, queue: int, awaited: int, call: int) -> str:
     return (replace(own, wait_on_stream=awaited, wait_on_record=call + OFFSET) if call >= 0 else own).text()
 
 
-def _devices(records: Rows, names: dict[int, str]) -> list[dict[str, Any]]:
-    rows = records[records["type"] == record_file.DEVICE]
-    return [json.loads(names[int(row["name"])]) for row in rows if int(row["name"]) in names]
+def _devices(records: RecordRows, names: dict[int, str]) -> list[dict[str, Any]]:
+    numbers = records.of(record_file.DEVICE)["name"].tolist()
+    return [json.loads(names[number]) for number in numbers if number in names]
 
 
-def _in_ns(records: Rows) -> Rows:
+def _in_ns(found: NDArray[Any]) -> NDArray[Any]:
     """The records with times that pass as ours do: where torch.profiler has been used before, CUPTI counts cycles."""
-    ticks = records[records["type"] == record_file.CLOCK]
+    records = RecordRows(found)
+    ticks = records.of(record_file.CLOCK)
     if len(ticks) < 2 or ticks["a"][-1] == ticks["a"][0]:
-        return records
+        return found
     passed = float(ticks["a"][-1] - ticks["a"][0])
     least, most = (ticks["t0"][-1] - ticks["t1"][0]) / passed, (ticks["t1"][-1] - ticks["t0"][0]) / passed
     if least - DIFFERENT < 1 < most + DIFFERENT:
-        return records
-    rate = (least + most) / 2
-    found, first = records.copy(), ticks["a"][0]
-    theirs = found["type"] > FIRST
-    for word in ("t0", "t1"):
-        found[word][theirs] = first + np.rint((found[word][theirs] - first) * rate)
-    clock = found["type"] == record_file.CLOCK
-    found["a"][clock] = first + np.rint((found["a"][clock] - first) * rate)
-    return found
+        return found
+    rate, first = (least + most) / 2, ticks["a"][0]
+    moved, theirs, clock = found.copy(), records["type"] > FIRST, records["type"] == record_file.CLOCK
+    for word, where in (("t0", theirs), ("t1", theirs), ("a", clock)):
+        moved[word][where] = first + np.rint((records[word][where] - first) * rate)
+    return moved
 
 
 @cache

@@ -11,6 +11,7 @@ from syncscope.model.detail import Detail
 from syncscope.model.trace import Flag, Kind, Lane
 from syncscope.tracers import clocks, record_file
 from syncscope.tracers.columns import Builder
+from syncscope.tracers.record_columns import RecordRows
 
 PATIENCE = 10_000_000_000  # ns that the end of a recording waits for the device
 SLACK = 1_000_000  # ns by which a stamp may lie outside of what is possible before it is nonsense
@@ -48,15 +49,15 @@ PROCESSOR = 2  # CL_DEVICE_TYPE_CPU
 BUILDS = ("BuildProgram", "CompileProgram", "LinkProgram")
 
 
-def add_records(builder: Builder, records: NDArray[Any], known: list[str], origin: int, process: int) -> dict[str, Any]:
+def add_records(builder: Builder, found: NDArray[Any], known: list[str], origin: int, process: int) -> dict[str, Any]:
     """Adds the events of a record file's records; what belongs into the trace's meta: devices, clocks, notes.
 
     `known` names the hooked functions by the number that a record holds.
     """
-    names = record_file.texts(records)
+    records, names = RecordRows(found), record_file.texts(found)
     notes: list[str] = []
-    of_type = {kind: records[records["type"] == kind] for kind in range(record_file.CALL, record_file.DEVICE + 1)}
-    queues, calls, stamps = of_type[record_file.QUEUE], of_type[record_file.CALL], of_type[record_file.STAMP]
+    queues, calls, stamps = (records.of(kind) for kind in (record_file.QUEUE, record_file.CALL, record_file.STAMP))
+    all_ticks = records.of(record_file.CLOCK)
     _add_calls(builder, calls, known, origin, process)
 
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
@@ -67,14 +68,14 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
     launch = calls[np.searchsorted(calls["corr"], stamps["corr"])]
     devices = []
     device_clocks = {}
-    for row in of_type[record_file.DEVICE]:
+    for row in records.of(record_file.DEVICE).records:
         number = int(row["queue"]) - 1
         devices.append(_device(row, names))
         mine = device_of[stamps["queue"]] == number + 1
         queued, submitted, started = stamps["a"], stamps["b"], stamps["t0"]
         latest = np.where(launch["flags"] & record_file.BLOCKING, stamps["t1"], queued)
         sane = (started > 0) & (stamps["t1"] >= started) & (queued <= submitted) & (submitted <= started)
-        ticks = of_type[record_file.CLOCK][of_type[record_file.CLOCK]["queue"] == number + 1]
+        ticks = all_ticks[all_ticks["queue"] == number + 1]
         use = mine & sane
         clock = clocks.from_brackets(queued[use], launch["t0"][use], launch["t1"][use], latest[use])
         timer = clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"]) if len(ticks) else clock
@@ -94,16 +95,16 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
         _add_work(builder, stamps[use], launch[use], start[use] - origin, end[use] - origin, number, known, names)
         _add_first_uses(builder, stamps[use], launch[use], clock, start[use], origin, number, names)
     notes += [
-        f"queue {row['queue']} was made before the recording and without profiling: host times only"
-        for row in queues[(queues["flags"] & record_file.PROFILED) == 0]
+        f"queue {number} was made before the recording and without profiling: host times only"
+        for number in queues["queue"][(queues["flags"] & record_file.PROFILED) == 0].tolist()
     ]
-    programs = dict.fromkeys(record_file.texts(records, record_file.SOURCE).values())
+    programs = dict.fromkeys(record_file.texts(found, record_file.SOURCE).values())
     facts = {"devices": devices, "clocks": device_clocks, "notes": notes, "programs": list(programs)}
     return facts | {"until": _until(records, calls, stamps, queues, known)}
 
 
 def _until(
-    records: NDArray[Any], calls: NDArray[Any], stamps: NDArray[Any], queues: NDArray[Any], known: list[str]
+    records: RecordRows, calls: RecordRows, stamps: RecordRows, queues: RecordRows, known: list[str]
 ) -> int | None:
     """The moment until which everything is there, ns of CLOCK_MONOTONIC, where there was no room for what came after; stamps
     come in the order of the calls."""
@@ -123,7 +124,7 @@ def _device(row: Any, names: dict[int, str]) -> dict[str, Any]:
     return known | ({"numSms": int(row["t0"]), "processor": bool(row["t1"] & PROCESSOR)} if row["t0"] else {})
 
 
-def _explains(clock: clocks.Clock, stamps: NDArray[Any], launch: NDArray[Any]) -> bool:
+def _explains(clock: clocks.Clock, stamps: RecordRows, launch: RecordRows) -> bool:
     """Whether commands began after they were enqueued, and before the recording's end had been waited for, most of them."""
     start = clock.to_host(stamps["t0"])
     slack = SLACK + clock.uncertainty
@@ -131,7 +132,7 @@ def _explains(clock: clocks.Clock, stamps: NDArray[Any], launch: NDArray[Any]) -
     return 2 * int(possible.sum()) >= len(stamps)
 
 
-def _add_calls(builder: Builder, calls: NDArray[Any], known: list[str], origin: int, process: int) -> None:
+def _add_calls(builder: Builder, calls: RecordRows, known: list[str], origin: int, process: int) -> None:
     kinds = np.array([int(Kind.COMPILE if name in BUILDS else Kind.CALL) for name in known], np.int64)
     name = builder.numbers("name", [f"cl{name}" for name in known])
     threads, at = np.unique(calls["tid"], return_inverse=True)
@@ -152,8 +153,8 @@ def _add_calls(builder: Builder, calls: NDArray[Any], known: list[str], origin: 
 
 def _add_work(
     builder: Builder,
-    stamps: NDArray[Any],
-    launch: NDArray[Any],
+    stamps: RecordRows,
+    launch: RecordRows,
     start: NDArray[np.int64],
     end: NDArray[np.int64],
     device: int,
@@ -182,7 +183,7 @@ def _add_work(
     )
 
 
-def _shapes(builder: Builder, launch: NDArray[Any]) -> NDArray[np.int64]:
+def _shapes(builder: Builder, launch: RecordRows) -> NDArray[np.int64]:
     """Details of the launches of kernels whose groups the program gave: how many, and how many work items in each."""
     pairs, at = np.unique(np.stack([launch["size"], launch["a"]], axis=1), axis=0, return_inverse=True)
     known = [
@@ -194,8 +195,8 @@ def _shapes(builder: Builder, launch: NDArray[Any]) -> NDArray[np.int64]:
 
 def _add_first_uses(
     builder: Builder,
-    stamps: NDArray[Any],
-    launch: NDArray[Any],
+    stamps: RecordRows,
+    launch: RecordRows,
     clock: clocks.Clock,
     start: NDArray[np.int64],
     origin: int,
