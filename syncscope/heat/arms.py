@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import conventions
+from syncscope.project import conventions, devices
 from syncscope.project.syntax import dotted, name_of
 
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
@@ -40,7 +40,7 @@ def of_test(
         if _moved(part):
             return Reason.WHEN_MOVED(ast.unparse(part))
         name = name_of(inner)
-        if inner is part and conventions.on_cpu(name):
+        if inner is part and devices.on_cpu(name):
             return Reason.WHEN(name)
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
             return Reason.WHEN(ast.unparse(part))

@@ -52,7 +52,9 @@ _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(r
 
 BARS = frozenset(("tqdm", "trange"))  # of progress, which go over what they are given
 _LOADER = re.compile(
-    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
+    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?(_?iter(ator)?)?$|_loader$|_dataloader$|^loader_|"
+    r"^_?iter_(train|loader|data|replay|batch)|(^|_)(data|batch|replay|buffer|train|dataset)_iter(ator)?$",
+    re.IGNORECASE,
 )
 
 # Names of text that no tensor's use is learnt from: modules, objects, and what may be anything.
@@ -355,11 +357,6 @@ def is_distribution(name: str) -> bool:
 def is_action(name: str) -> bool:
     """Whether people call so what an environment is told to do."""
     return "action" in name.lower()
-
-
-def on_cpu(name: str) -> bool:
-    """Whether a flag is called like one that asks for the CPU: `assign_on_cpu`, `cpu_offload`."""
-    return bool(re.search(r"(^|_)(cpu|offload)(_|$)", name.lower()))
 
 
 CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")

@@ -141,6 +141,7 @@ class Class:
         "named",
         "node",
         "prepared",
+        "registered",
         "used_as",
     )
 
@@ -154,6 +155,7 @@ class Class:
         self.attributes: dict[str, Fact] = {}
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
+        self.registered: dict[str, ast.expr] | None = None  # buffers and parameters, whichever method makes them
         self.bases: list[Fact] | None = None
         self.ancestry: list[Class] | None = None
         self.instance: Fact | None = None

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
+from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
+    FIXED,
     HOST,
     MODULE,
+    NONE,
     OTHER,
     SOMEWHERE,
     TENSOR,
     join,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.instances import Bound, Instance
+from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
+_REGISTERS = re.compile(rb"register_buffer\(|Parameter\(")
 
 
 def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None:
@@ -34,6 +40,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if not each.prepared:
             prepare(each)
         fact = each.attributes.get(name)
+        if fact is None or fact is NONE:
+            fact = _registered(each, name) or fact
         if fact is not None:
             return fact
         method = each.methods.get(name)
@@ -56,6 +64,31 @@ def _named(cls: Class, name: str) -> Fact | None:
     """What a class has under another name, of itself: `distribution_class = distributions.Normal`."""
     value = cls.named.get(name)
     return cls.module.project.interpreter.value(cls.module, value) if value is not None else None
+
+
+def _registered(cls: Class, name: str) -> Fact | None:
+    """A buffer or a parameter that any method of a module registers: `__init__` may leave that to others."""
+    if cls.registered is None:
+        cls.registered = dict(_registrations(cls)) if instance(cls).kind is MODULE else {}
+    made = cls.registered.get(name)
+    return Fact(TENSOR, device=SOMEWHERE, shape=FIXED, confidence=3, why=made) if made is not None else None
+
+
+def _registrations(cls: Class) -> Iterator[tuple[str, ast.expr]]:
+    if not _REGISTERS.search(cls.module.source):
+        return
+    for method in cls.methods.values():
+        for node in walk(method.node):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"),
+                    args=[ast.Constant(value=str(name)), value, *_],
+                ) if not isinstance(value, ast.Constant):
+                    yield name, node
+                case ast.Assign(
+                    targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call(func=func) as value
+                ) if name_of(func) == "Parameter":
+                    yield name, value
 
 
 def prepare(cls: Class) -> None:

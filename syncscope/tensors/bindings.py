@@ -8,6 +8,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.project import conventions
+from syncscope.project.modules import ProjectFunction
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.asked import Asked
@@ -27,10 +28,12 @@ from syncscope.tensors.facts import (
     join,
     on_host,
     sequence,
+    tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.operators import binary
+from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch.host_values import copied_in, number_written
 from syncscope.tensors.torch.indexing import index
 
@@ -40,6 +43,8 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     kind = target.__class__
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
+        if fact is UNKNOWN and frame.function is not None and name in frame.function.names:
+            fact = _as_announced(frame.function, name)
         frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
@@ -66,6 +71,14 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         write_item(frame, target, fact, value)
     elif isinstance(target, ast.Starred):
         bind(frame, target.value, items(element(fact)))
+
+
+def _as_announced(function: ProjectFunction, name: str) -> Fact:
+    """What a parameter is when it is unpacked anew from what nobody knows: a tensor, where it is announced as one."""
+    said = announced(function, name)
+    if said.kind is not TENSOR or said.confidence < 3:
+        return UNKNOWN
+    return tensor(confidence=2, why=f"`{name}` is annotated as a tensor")
 
 
 def used_so(frame: Frame, name: str, fact: Fact) -> Fact:

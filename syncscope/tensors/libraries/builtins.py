@@ -157,10 +157,23 @@ def _enumerate(call: Call) -> Fact:
         at = call.nodes[0]
         while isinstance(at, ast.Call) and at.args:  # `enumerate(tqdm(loader))`
             at = at.args[0]
-        word = name_of(at)
-        if conventions.is_loader(word):
-            each = Fact(BATCH, confidence=1, why=f"a batch of `{word}`")
+        each = _batch_of(name_of(at)) or each
     return items(sequence(INTEGER, each))
+
+
+def _batch_of(word: str) -> Fact | None:
+    """What is given one by one of what people call a loader, or an iterator over one."""
+    return Fact(BATCH, confidence=1, why=f"a batch of `{word}`") if conventions.is_loader(word) else None
+
+
+def _next(call: Call) -> Fact:
+    each = _each(call.first)
+    if each.kind is NOTHING_KNOWN and call.nodes:
+        at = call.nodes[0]
+        while isinstance(at, ast.Call) and at.args:  # `next(iter(loader))`
+            at = at.args[0]
+        each = _batch_of(name_of(at)) or each
+    return each
 
 
 def _each(fact: Fact) -> Fact:
@@ -252,7 +265,7 @@ BUILTINS: dict[str, Builtin] = {
     "range": _range,
     **dict.fromkeys(("list", "tuple", "iter", "reversed"), _same_elements),
     "dict": _dict,
-    "next": lambda call: _each(call.first),
+    "next": _next,
     "enumerate": _enumerate,
     "zip": _zip,
     "map": _map,

@@ -9,6 +9,7 @@ from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.model.source import line_starts
+from syncscope.project import devices
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
 from syncscope.project.syntax import name_of
@@ -33,6 +34,7 @@ from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 NOTHING_KNOWN = UNKNOWN.kind
 FROM_NOTHING = set("zeros ones full eye arange linspace logspace rand randn randint randperm".split())
 SHAPING = set("unsqueeze view reshape repeat flatten t transpose permute".split())
+_SAME = frozenset(("detach", "contiguous"))  # what was made just now is given as it is
 CONVERTING = {"to", "type", "long", "int", "short", "float", "double", "half", "bfloat16", "bool", "byte"}
 
 
@@ -109,7 +111,7 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
     if target is HOST:
         if owner.device is not HOST:
             call.emit(Op.CPU, at, owner, 1 if beside and owner.device is SOMEWHERE else 3)
-    elif lost and target in (DEVICE, SOMEWHERE) and of_batch:
+    elif of_batch and owner.device is SOMEWHERE and target in (DEVICE, SOMEWHERE) and not _beside_a_tensor(call):
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif target is DEFAULT:
         if owner.device in (SOMEWHERE, DEVICE) and not beside:
@@ -122,6 +124,15 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
+
+
+def _beside_a_tensor(call: Call) -> bool:
+    """Whether it goes where a tensor is, or what may be one; a trainer, and what it is told, knows the device of the model."""
+    if any(fact.kind is TENSOR for fact in call.args):
+        return True
+    named = (at for at in (*call.nodes, *(k.value for k in call.node.keywords)) if isinstance(at, ast.Attribute))
+    owners = (at.value for at in named if at.attr == "device")
+    return any(not devices.knows_device(name_of(each)) for each in owners)
 
 
 def _has_no_elements(fact: Fact | None) -> bool:
@@ -204,7 +215,7 @@ def _made_here(node: ast.AST | None) -> bool:
         word = node.func.attr
         if word in FACTORIES:
             return not shaped or word in FROM_NOTHING
-        if word not in CONVERTING and word not in SHAPING:
+        if word not in CONVERTING and word not in SHAPING and word not in _SAME:
             return False
         node, shaped = node.func.value, shaped or word in SHAPING
 

@@ -1,0 +1,20 @@
+"""What people call what says where a model lives."""
+
+import re
+
+from syncscope.project.conventions import LAUNCHERS
+
+_KNOW_DEVICE = frozenset(
+    """self cls args cfg config conf opt opts options hparams model net network module trainer engine runner learner agent
+    policy""".split()
+)
+
+
+def knows_device(name: str) -> bool:
+    """Whether people call so what knows where the model lives, and is no tensor: `self.device`, `args.device`."""
+    return name in _KNOW_DEVICE or name.endswith(LAUNCHERS)
+
+
+def on_cpu(name: str) -> bool:
+    """Whether a flag is called like one that asks for the CPU: `assign_on_cpu`, `cpu_offload`."""
+    return bool(re.search(r"(^|_)(cpu|offload)(_|$)", name.lower()))

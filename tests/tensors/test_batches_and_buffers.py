@@ -1,0 +1,103 @@
+"""Batches that are sent to where the model lives, buffers that a module registers anywhere, and tensors that are unpacked anew."""
+
+from pathlib import Path
+
+import pytest
+from tensors.marked import marks, waits
+
+from syncscope.tensors.interpret import Project, sites
+
+CASES = {
+    "a batch of a loader, sent to where a trainer's model lives": """
+        class Trainer:
+            def train(self, strategy, loss: torch.Tensor):
+                for x, y in self.train_loader:
+                    x = x.to(self.device)  # waits: to_device
+                    y = y.to(strategy.device)  # waits: to_device
+                    loss += x.to(loss.device).sum()
+                for i, batch in enumerate(self.train_loader):
+                    x = batch[0].to(self.args.device)  # waits: to_device
+                    y = batch[1].to(x.device)
+                    z = batch[2].to(self.device, non_blocking=True)
+    """,
+    "what an iterator over a loader gives next": """
+        class Replay:
+            def __init__(self):
+                self.buffer_iter = []
+
+            def sample(self):
+                return next(self.buffer_iter)
+
+            def before_batch(self, strategy):
+                found = self.sample()
+                x, y = found[0], found[1]
+                x, y = x.to(strategy.device), y.to(strategy.device)  # waits: to_device
+                kept, _ = next(iter(self.loader))
+                other = next(self.names)
+                return x, y, kept.to(self.device), other.to(self.device)  # waits: to_device
+    """,
+    "buffers and parameters that another method registers": """
+        class Neuron(nn.Module):
+            def __init__(self, mode):
+                super().__init__()
+                self.gain = None
+                self.add_mode(mode)
+
+            def add_mode(self, mode):
+                self.register_buffer("mode", torch.as_tensor(mode))
+                self.gain = nn.Parameter(torch.ones(()))
+
+        class Leaky(Neuron):
+            def forward(self, x):
+                if self.mode == 0:  # waits: condition
+                    return x
+                return x * float(self.gain)  # waits: float
+    """,
+    "an argument that is announced as a tensor and unpacked anew": """
+        class Filter(nn.Module):
+            def forward(self, z: torch.Tensor, batch: torch.Tensor, sizes: list[int], given=None):
+                z, batch, sizes, given = self.model(z, batch, sizes)
+                if given.unique():
+                    return sizes.unique()
+                return batch.unique()  # waits: unique
+    """,
+    "made on the host and handed on as it is": """
+        def times(x, device="cpu"):
+            return x * torch.arange(0, 4).detach().to(device)  # waits: created_on_host
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)
+
+
+BASE = """
+import torch
+
+class Spiking(torch.nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        self.set(mode)
+
+    def set(self, mode):
+        self.register_buffer("mode", torch.as_tensor(mode))
+"""
+LEAKY = """
+import torch
+from .base import Spiking
+
+class Leaky(Spiking):
+    def forward(self, x):
+        if self.mode == 0:
+            return x
+        return 2 * x
+"""
+
+
+def test_a_buffer_of_a_base_class_in_another_file_is_one(tmp_path: Path) -> None:
+    for name, text in {"__init__": "", "base": BASE, "leaky": LEAKY}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    found = sites(LEAKY.encode(), str(tmp_path / "leaky.py"), Project())
+    assert [(site.place.line, site.op, site.confidence > 1) for site in found] == [(7, "condition", True)]
