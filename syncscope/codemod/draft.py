@@ -87,6 +87,18 @@ class Draft(Templates):
             text = f"\n{self.function.indent(node)}".join([*kept, text.rstrip("\n")])
         self.edits.append(Edit(span, text))
 
+    def add_argument(self, call: ast.Call, name: str, value: str) -> None:
+        """Give a call one argument more; a chain over several lines stays as it is laid out."""
+        if call.func.lineno == call.func.end_lineno:
+            self.replace(call, "{call}", call=self.call(call, {}, **{name: value}))
+            return
+        if self.function.printed(call):
+            raise CannotRewrite("an f-string prints this code itself, by its `=`")
+        given = [*call.args, *(k.value for k in call.keywords)]
+        end = max((self.file.span(each).end for each in given), default=0)
+        at = end or self.file.span(call).end - 1
+        self.edits.append(Edit(Span(at, at), ", " * bool(end) + f"{name}={value}"))
+
     def _tight(self, node: ast.expr, text: str) -> Span:
         """Where new code goes: `x[: n.item()]` is `x[:n]` with a name, without the space."""
         span, parent = self.file.span(node), self.function.parent(node)

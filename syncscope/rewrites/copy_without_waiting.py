@@ -129,7 +129,7 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
         return None
     draft = Draft(function)
     for call in calls:
-        draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
+        draft.add_argument(call, "non_blocking", "True")
     moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
     around = loader_around(function, statement) or loader_of_file(function, statement)
     loaders = [around] if around is not None else loaders_of_callers(function, moved)

@@ -198,7 +198,7 @@ def _of_call(site: Site, function: Function) -> Fix | None:
             known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and keywords.keys() <= {"device", "dtype"}
             if not known or not isinstance(made, ast.Call) or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
-            draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
+            draft.add_argument(call, "non_blocking", "True")
             few = made_of_list(function, moved) or called_few(function, moved)
             if few and not waits_around(function, call):
                 return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)

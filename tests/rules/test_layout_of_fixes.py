@@ -185,3 +185,20 @@ class Fields(nn.Module):
         )
 """
     assert buffer in fixed(code)
+
+
+def test_a_chain_over_several_lines_stays_as_it_is_where_one_of_its_calls_is_given_more() -> None:
+    code = """
+    def f(x: torch.Tensor, times: list[float]):
+        y = x * (
+            torch.tensor(
+                times,
+                dtype=torch.float32,
+            )
+            .to(x.device)
+            .unsqueeze(-1)
+        )
+        return y
+    """
+    before = HEAD + dedent(code)
+    assert fixed(before, allowed=set(Safety)) == before.replace(".to(x.device)", ".to(x.device, non_blocking=True)")

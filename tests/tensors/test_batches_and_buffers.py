@@ -1,4 +1,4 @@
-"""Batches that are sent to where the model lives, buffers that a module registers anywhere, and tensors that are unpacked anew."""
+"""Batches sent to where the model lives, buffers that a module registers anywhere, and tensors that are unpacked anew."""
 
 from pathlib import Path
 
