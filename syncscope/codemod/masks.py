@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
 
 from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
@@ -10,6 +12,7 @@ from syncscope.model.fact import Site
 from syncscope.project.syntax import each_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+INDEX = re.compile(r"(?:^|_)(?:index|indices|inds?|idxs?)$")
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
 
 
@@ -64,7 +67,12 @@ def bound_by(function: Function, use: ast.expr) -> list[ast.stmt] | None:
     return None
 
 
-def before_all(function: Function, home: list[ast.stmt], uses: list[ast.Subscript]) -> ast.stmt | None:
+def index_of(function: Function, name: str) -> str:
+    """A new name for the index that is made of a list: `rows_index`, and of what is called so already `idx_tensor`."""
+    return function.fresh(f"{name}_tensor" if INDEX.search(name) else f"{name}_index")
+
+
+def before_all(function: Function, home: list[ast.stmt], uses: Sequence[ast.expr]) -> ast.stmt | None:
     """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
     for n in function.around(uses[0]):
         if isinstance(n, ast.stmt):

@@ -6,8 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.masks import before_all
-from syncscope.codemod.writes import disturbed
+from syncscope.codemod.masks import before_all, bound_by, index_of
+from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
@@ -82,13 +82,17 @@ def of_index(function: Function, site: Site, index: ast.Name) -> Fix | None:
         and function.reaching_definition(s.node.slice) is definition
     ]
     base = next((u.value for u in uses if isinstance(u.value, ast.Name) and function.fact(u.value).is_tensor), None)
-    if definition is None or len(uses) < 2 or base is None:
-        return None
-    first = before_all(function, function.block(definition), uses)
-    if first is None or disturbed(function, index.id, definition, uses[-1]):
+    home = function.block(definition) if definition is not None else bound_by(function, index)
+    first = before_all(function, home, uses) if home is not None and len(uses) > 1 else None
+    if (
+        first is None
+        or base is None
+        or disturbed(function, index.id, definition or first, uses[-1], within=definition is None)
+        or exposed(function, index.id, first, uses[-1])
+    ):
         return None
     draft = Draft(function)
-    name = function.fresh(f"{index.id.removesuffix('_index')}_index")
+    name = index_of(function, index.id)
     draft.insert_before(first, f"{name} = torch.as_tensor({index.id}, device={{x}}.device)", x=base)
     for use in uses:
         draft.replace(use.slice, name)

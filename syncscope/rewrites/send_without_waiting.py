@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER, called_few, is_list, made_of_list, shaped, waits_around
+from syncscope.codemod.templates import Part
 from syncscope.codemod.together import together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
@@ -186,11 +188,36 @@ def of_call(site: Site, function: Function) -> Fix | None:
 
 
 def _of_call(site: Site, function: Function) -> Fix | None:
-    call = site.node
+    draft = Draft(function)
+    sent = sent_of(draft, function, site.node)
+    if sent is None or not isinstance(site.node, ast.Call):
+        return None
+    if sent.moved:
+        draft.add_argument(site.node, "non_blocking", "True")
+    else:
+        draft.replace(site.node, sent.template, **sent.parts)
+    return draft.fix(TITLE, sent.safety, sent.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a call is written as that nobody waits for: a template with its parts, and on which terms. What is `moved` already
+    needs only one argument more."""
+
+    template: str
+    parts: dict[str, Part]
+    safety: Safety
+    changes: str
+    moved: bool = False
+
+
+def sent_of(draft: Draft, function: Function, call: ast.AST) -> Sent | None:
+    """What a call that makes a tensor of the host's values, and sends it, is written as."""
     if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords) or is_cached(function):
         return None
     keywords = {k.arg: k.value for k in call.keywords}
-    draft = Draft(function)
+    parts: dict[str, Part]
+    told, is_moved = HOST, False
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Call() as moved, attr="to" | "cuda")):
             made = shaped(function, moved)
@@ -198,21 +225,17 @@ def _of_call(site: Site, function: Function) -> Fix | None:
             known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and keywords.keys() <= {"device", "dtype"}
             if not known or not isinstance(made, ast.Call) or any(k.arg == "requires_grad" for k in made.keywords):
                 return None
-            draft.add_argument(call, "non_blocking", "True")
+            template, parts, is_moved = "{call}", {"call": draft.call(call, {}, non_blocking="True")}, True
             few = made_of_list(function, moved) or called_few(function, moved)
-            if few and not waits_around(function, call):
-                return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
             told = HOST if name != SHARED else "nobody may write the array meanwhile"
-            return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {told}")
         case ast.Call(args=[values]) if function.dotted(call.func) in MADE and keywords.keys() <= {"dtype", "device"}:
             where, listed = keywords.get("device"), is_list(function, values)
             if where is None or not names_device(function, where) or not of_the_host(function, values):
                 return None
             if not listed and function.dotted(call.func) != "torch.tensor":
                 return None  # what is a tensor already, or an array, is not copied on the host
-            draft.replace(
-                call, "{made}.to({where}, non_blocking=True)", made=draft.without(call, "device"), where=where
-            )
+            template = "{made}.to({where}, non_blocking=True)"
+            parts, few = {"made": draft.without(call, "device"), "where": where}, listed or called_few(function, call)
         case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="new_tensor"), args=[values]):
             fact, listed = function.fact(of), is_list(function, values)
             if (
@@ -222,14 +245,14 @@ def _of_call(site: Site, function: Function) -> Fix | None:
                 or not of_the_host(function, values)
             ):
                 return None
-            dtype = keywords.get("dtype", draft.part("{x}.dtype", x=of))
             template = "torch.tensor({values}, dtype={dtype}).to({x}.device, non_blocking=True)"
-            draft.replace(call, template, values=values, x=of, dtype=dtype)
+            parts = {"values": values, "x": of, "dtype": keywords.get("dtype", draft.part("{x}.dtype", x=of))}
+            few = listed or called_few(function, call)
         case _:
             return None
-    if (listed or called_few(function, call)) and not waits_around(function, call):
-        return draft.fix(TITLE, Safety.UNSAFE, TAKEN_OVER)
-    return draft.fix(TITLE, Safety.SUGGEST, f"{CHANGES}; {HOST}")
+    if few and not waits_around(function, call):
+        return Sent(template, parts, Safety.UNSAFE, TAKEN_OVER, is_moved)
+    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {told}", is_moved)
 
 
 def is_cached(function: Function) -> bool:

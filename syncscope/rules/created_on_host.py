@@ -35,6 +35,7 @@ REWRITES = (
     "fill_like_another",
     "make_parts_on_device",
     "register_constant",
+    "share_sent_index",
     "send_without_waiting",
 )
 EXAMPLES = (

@@ -27,7 +27,13 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
-REWRITES = ("fill_tensor_on_device", "make_constant_once", "register_constant", "send_without_waiting")
+REWRITES = (
+    "fill_tensor_on_device",
+    "make_constant_once",
+    "register_constant",
+    "share_sent_index",
+    "send_without_waiting",
+)
 EXAMPLES = ()
 
 

@@ -123,3 +123,63 @@ def test_two_lists_of_one_line_that_gets_too_long_are_sent_one_after_the_other()
     mended = fixed(code, "tensor-literal-on-device", allowed={Safety.UNSAFE})
     assert mended.count("non_blocking=True") == 3
     compile(mended, "mended.py", "exec")
+
+
+SENT_OFTEN = """
+import torch
+
+def f(x: torch.Tensor, y: torch.Tensor, idx: list[int], model):
+    x, y = x.cuda(), y.cuda()
+    a = x[torch.tensor(idx, device=x.device)]
+    b = y[torch.tensor(idx, device=x.device)]
+    c = x[:, torch.tensor(idx, device=x.device)]
+    return a.sum() + b.sum() + c.sum()
+"""
+
+
+def test_an_index_that_is_made_again_and_again_of_one_list_is_sent_once() -> None:
+    mended = fixed(SENT_OFTEN)
+    assert mended.count("torch.tensor(idx)") == 1
+    assert mended.count("[idx_tensor]") == 2
+    assert "[:, idx_tensor]" in mended
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    b = ", "    idx.append(0)\n    b = "),
+        ("    b = ", "    idx = model.rows\n    b = "),
+        ("    b = ", "    model(idx)\n    b = "),
+        ("y[torch.tensor(idx, device=x.device)]", "y[torch.tensor(idx, dtype=torch.bool, device=x.device)]"),
+        ("y[torch.tensor(idx, device=x.device)]", "torch.tensor(idx, device=x.device).add_(1)"),
+    ],
+    ids=["appended to", "bound anew", "handed out", "a mask", "written to"],
+)
+def test_what_is_made_of_a_list_that_changes_or_is_no_index_keeps_its_own(before: str, after: str) -> None:
+    two = SENT_OFTEN.replace("    c = x[:, torch.tensor(idx, device=x.device)]\n", "    c = a\n")
+    assert fixed(two).count("torch.tensor(idx)") == 1, "as it is, they share one"
+    made = fixed(two.replace(before, after))
+    assert made.count("torch.tensor(idx") == 2, made
+
+
+def test_devices_that_may_differ_are_told() -> None:
+    other = SENT_OFTEN.replace("y[torch.tensor(idx, device=x.device)]", "y[torch.tensor(idx, device=y.device)]")
+    told = {f.fix.changes for f in findings(other) if f.fix is not None and f.fix.rewrite == "share_sent_index"}
+    assert len(told) == 1
+    assert told.pop().startswith("all that it selects from must live on one device; ")
+    same = {f.fix.changes for f in findings(SENT_OFTEN) if f.fix is not None and f.fix.rewrite == "share_sent_index"}
+    assert not any("one device" in each for each in same)
+
+
+def test_a_list_that_a_function_is_given_is_copied_once_for_all_that_it_indexes() -> None:
+    code = """
+import torch
+
+def f(x: torch.Tensor, y: torch.Tensor, rows: list[int]):
+    x, y = x.cuda(), y.cuda()
+    return x[rows] - y[rows]
+"""
+    mended = fixed(code)
+    assert "return x[rows_index] - y[rows_index]" in mended
+    changed = code.replace("    return x[rows] - y[rows]", "    a = x[rows]\n    rows.sort()\n    return a - y[rows]")
+    assert "rows_index" not in fixed(changed)
