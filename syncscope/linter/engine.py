@@ -20,7 +20,7 @@ from syncscope.linter.config import LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.identity import identified
-from syncscope.linter.meant import is_meant
+from syncscope.linter.meant import is_meant, sparing
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.source import (
@@ -178,11 +178,13 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     findings, also = list(result.findings), list[Finding]()
     if view is not None:
         findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
+        spared = [here[id(f)] for f in silent if id(f) in here]
+        findings = [sparing(f, here.get(id(g)), spared, view) for f, g in zip(findings, result.findings, strict=True)]
         states = {id(here[id(f)]): f for f in said if id(f) in here}
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
         findings = beside_others(findings, of_sites, states, view)
-        allowed = {id(here[id(f)]) for f in silent if id(f) in here}  # a wait that somebody lets stand holds up no fix
+        allowed = {id(each) for each in spared}  # a wait that somebody lets stand holds up no fix
         heard = {at: f for at, f in states.items() if at not in allowed}
         findings = [
             freed(source, f, here.get(id(g)), heard, view, config)

@@ -1,14 +1,19 @@
-"""Waits that a comment wants: no command takes them away."""
+"""Waits that a comment wants, or lets stand elsewhere: no command takes them away."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from syncscope.linter.source import SourceFile
-from syncscope.model.finding import Fix
+from syncscope.linter.worth import written_again
+from syncscope.model.fact import Site
+from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.source import Span, line_starts
+from syncscope.rules import View
 
 _WAITS = re.compile(r"\b(sync(s|ed|ing)?|synchroni[sz]\w*|wait(s|ed|ing)?|block until)\b", re.IGNORECASE)
 _UNMEANT = re.compile(
@@ -30,6 +35,28 @@ def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
         said |= {_comment(line) for line in lines[first : last + 1]}
         said |= {_comment(line) for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")}
     return any(_WAITS.search(each) and not _UNMEANT.search(each) for each in said)
+
+
+def sparing(finding: Finding, site: Site | None, allowed: Sequence[Site], view: View) -> Finding:
+    """The finding with a fix that is made by hand where it would take away what an `allow` lets stand in another statement."""
+    fix = finding.fix
+    if site is None or fix is None or not allowed:
+        return finding
+    statement = view.function(site).statement(site.node)
+    others = (other for other in allowed if view.function(other).statement(other.node) is not statement)
+    taken = next((other for other in others if _takes(fix, other, view.code)), None)
+    if taken is None:
+        return finding
+    said = f"it takes away what a comment lets stand in line {taken.place.line}"
+    return replace(
+        finding, fix=replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))))
+    )
+
+
+def _takes(fix: Fix, site: Site, code: bytes) -> bool:
+    """Whether a fix replaces what waits at a site by something else."""
+    over = (e for e in fix.edits if e.span.start < site.span.end and site.span.start < e.span.end)
+    return any(not written_again(edit, site, code) for edit in over)
 
 
 @lru_cache(maxsize=8)

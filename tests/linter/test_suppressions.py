@@ -189,3 +189,29 @@ def test_add_allow_leaves_alone_what_a_baseline_knows(door):
     assert "1 finding allowed" in door("lint", "--add-allow", "--baseline", "known.json").err
     assert path.read_text().count("allow[") == 1
     assert door("lint", "--baseline", "known.json").code == 0
+
+
+SHARED = """\
+import torch
+
+
+def step(x: torch.Tensor, y: torch.Tensor, idx: list[int]):
+    x, y = x.cuda(), y.cuda()
+    a = x[torch.tensor(idx, device=x.device)]
+    b = y[torch.tensor(idx, device=x.device)]{}
+    return a.sum() + b.sum()
+"""
+
+
+def test_no_command_takes_away_what_a_comment_lets_stand_in_another_statement(door):
+    """One fix is made of both lines; the comment went with it."""
+    asked = ("lint", "--min-confidence", "low", "--fix", "--unsafe-fixes")
+    door.write("a.py", SHARED.format(""))
+    door(*asked)
+    assert (door.folder / "a.py").read_text().count("torch.tensor(") == 1
+    code = SHARED.format("  # syncscope: allow[tensor-literal-on-device] small")
+    path = door.write("a.py", code)
+    ran = door(*asked)
+    assert path.read_text() == code
+    assert "fix (suggest, --diff)" in ran.out
+    assert "it takes away what a comment lets stand in line 7" in ran.out
