@@ -1,4 +1,4 @@
-"""What was said already: of findings with a fix, the same statement elsewhere; and of fixes, the same terms."""
+"""What was said already: of findings with a fix, the same statement elsewhere; and of what would mend them, the same terms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.words import visible
 
 LONG = 80  # letters: shorter terms are said each time
+BETWEEN = "; "  # the parts of terms
 
 
 def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -> list[list[Finding]]:
@@ -36,21 +37,36 @@ def like_it(twins: Sequence[Finding]) -> str:
 
 
 class FixWords:
-    """What would mend findings, in words. Terms that many fixes have are said at the first."""
+    """What would mend findings, in words. What many have to say is said at the first: terms, long parts of terms, and that a
+    rule's page is what helps where no rewrite fits."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, int, int]] = {}  # the file, line and column of what terms were said of
+        self._told: dict[str, tuple[str, int, int]] = {}  # the file, line and column of what was said first
 
     def of(self, finding: Finding) -> list[str]:
-        """The fix, and the other way if there is one: title, safety, what it changes."""
+        """The fix, and the other way if there is one: title, safety, what it changes; or what to read where none fits."""
         fixes = [(finding.fix, "fix"), (finding.fix and finding.fix.also, "or")]
-        return [offer(fix, what, self._again(fix, finding)) for fix, what in fixes if fix is not None]
+        said = [offer(fix, what, self._terms(fix, finding)) for fix, what in fixes if fix is not None]
+        if finding.fix is None and finding.hot and finding.severity != "error":
+            page = f"`syncscope explain {finding.rule}`"
+            again = self._again(page, finding)
+            said.append(f"by hand: {page if again else f'no rewrite fits here; {page} shows what is written instead'}")
+        return said
 
-    def _again(self, fix: Fix, finding: Finding) -> str:
+    def _terms(self, fix: Fix, finding: Finding) -> str:
+        """What a fix changes, without what was said already."""
         if len(fix.terms) <= LONG:
-            return ""
+            return fix.terms
+        if again := self._again(fix.terms, finding):
+            return again
+        known = {part: self._again(part, finding) if len(part) > LONG else "" for part in fix.terms.split(BETWEEN)}
+        fresh = [part for part, where in known.items() if not where]
+        return BETWEEN.join([*fresh, *dict.fromkeys(f"and {where}" for where in known.values() if where)])
+
+    def _again(self, words: str, finding: Finding) -> str:
+        """Where these words were said before; "" where it is here."""
         here = finding.source_name, finding.place.line, finding.column
-        name, line, _ = first = self._told.setdefault(fix.terms, here)
+        name, line, _ = first = self._told.setdefault(words, here)
         if first == here:
             return ""
         if first[:2] == here[:2]:
@@ -58,8 +74,8 @@ class FixWords:
         return f"as at line {line}" if name == finding.source_name else f"as at {visible(name)}:{line}"
 
 
-def offer(fix: Fix, what: str = "fix", again: str = "") -> str:
-    """A fix in words: its title, its safety, what it changes, or where that was said."""
+def offer(fix: Fix, what: str = "fix", terms: str | None = None) -> str:
+    """A fix in words: its title, its safety, what it changes: in these words, if any are given."""
     flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
-    terms = again or fix.terms
+    terms = fix.terms if terms is None else terms
     return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {terms}' if terms else ''}"

@@ -73,8 +73,6 @@ def notes(finding: Finding, provenance: bool, mended: list[str] | None = None) -
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]
     said += FixWords().of(finding) if mended is None else mended
-    if finding.fix is None and finding.hot and finding.severity != "error":
-        said.append(f"by hand: no rewrite fits here; `syncscope explain {finding.rule}` shows what is written instead")
     return said
 
 

@@ -65,3 +65,33 @@ def test_terms_that_fixes_share_are_said_at_the_first(door):
         long = [terms for terms in told if len(terms) > 80]
         assert long, "or the test asks nothing"
         assert len(long) == len(set(long)), f"{command} says the same twice"
+
+
+SENT = """\
+import torch
+
+
+def step(x: torch.Tensor, y: torch.Tensor, idx: list[int], rows: list[int]):
+    x, y = x.cuda(), y.cuda()
+    a = x[torch.tensor(idx, device=x.device)] - x[:, torch.tensor(idx, device=x.device)]
+    b = x[torch.tensor(rows, device=x.device)] - y[torch.tensor(rows, device=y.device)]
+    return a.sum() + b.sum()
+"""
+
+
+def test_a_long_part_of_terms_is_said_at_the_first_where_the_rest_differs(door):
+    door.write("sent.py", SENT)
+    told = door("lint", "--min-confidence", "low", "sent.py").out
+    assert told.count("CUDA takes it over before the call returns") == 1
+    assert re.search(r"not 2 times: all that it selects .* on one device; .*; and as at line 6\n", told)
+
+
+def test_the_page_that_helps_where_no_rewrite_fits_is_introduced_once_for_each_rule(door):
+    code = "import torch\n\n\ndef training_step(model, x):\n    a = torch.unique(model(x))\n    return a\n"
+    for name in ("one.py", "two.py"):
+        door.write(name, code)
+    told = re.findall(r"= (by hand: .*)", door("lint").out)
+    assert told == [
+        "by hand: no rewrite fits here; `syncscope explain unique` shows what is written instead",
+        "by hand: `syncscope explain unique`",
+    ]
