@@ -27,7 +27,8 @@ SCRIPT = re.compile(
 NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
-    evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
+    evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
+    predictor""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere
@@ -35,6 +36,10 @@ TRANSFORMS = frozenset("transform transforms augmentation augmentations".split()
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
 FLOWS = re.compile(rb"log_?(abs_?)?det")
 """What the transforms of normalizing flows give beside a value: these prepare no data."""
+TARGETS = frozenset("target targets label labels gt gts ground_truth y_true".split())
+"""Arguments of `forward` that are left out when a model is used."""
+RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
+"""Flags that ask for what a model is used for, beside its loss."""
 ASIDE_CLASS = re.compile(
     r"TritonPython|BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind

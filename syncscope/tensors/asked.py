@@ -9,7 +9,7 @@ from syncscope.heat import arms
 from syncscope.heat.counters import counts
 from syncscope.model.fact import Device, Fact, Value
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import conventions
+from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, Module
 from syncscope.project.names import ancestry, lookup
 from syncscope.project.syntax import dotted, statements, walk
@@ -36,7 +36,23 @@ def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     said = arms.of_test(test, partial(_number, frame), partial(_counts, frame))
     if said is not None and said.reason is Reason.WHEN_MOVED and _is_made_each_time(frame, test):
         return None
-    return said or (Reason.WHEN(ast.unparse(test)) if _is_off(frame, test) else None)
+    off = said is None and (_is_off(frame, test) or _is_used(frame, test))
+    return Reason.WHEN(ast.unparse(test)) if off else said
+
+
+def _is_used(frame: Frame, test: ast.expr) -> bool:
+    """Whether a test of `forward` is true where a model is used, not trained: `target is None or return_preds`."""
+    function = frame.function
+    if function is None or function.cls is None or function.name != "forward":
+        return False
+    match test:
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return all(_is_used(frame, each) for each in values)
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return name in beside_training.TARGETS and name in function.left_out
+        case ast.Name(id=name):
+            return beside_training.RETURNED.match(name) is not None
+    return False
 
 
 def of_rest(frame: Frame, test: ast.expr) -> Heat | None:

@@ -245,10 +245,12 @@ def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
             found.append(frame.table[each.__class__](frame, each))
     if not found:
         return Fact(SEQUENCE, confidence=3)
-    if starred or len(found) > 24:
+    if starred or len(found) > 24 or node.__class__ is ast.Set:
         common = found[0]
         for other in found[1:]:
             common = join(common, other)
+        if node.__class__ is ast.Set:
+            return Fact(SEQUENCE, confidence=3, ref=Hashed(common))
         return items(common)
     if len(found) > 4 and all(f.kind is SCALAR for f in found):
         return NUMBERS

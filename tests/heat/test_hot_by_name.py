@@ -143,3 +143,15 @@ def test_a_negative_likelihood_is_a_loss(name: str, known: bool) -> None:
     code = f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n"
     (site,) = sites(code.encode(), "x.py")
     assert site.heat.words == (f"in the loss `{name}`" if known else f"`{name}` may run in every step")
+
+
+def test_what_a_predictor_is_made_of_is_no_part_of_a_step(tmp_path: Path) -> None:
+    source = b"import torch\nclass Found(torch.nn.Module):\n    def forward(self, x):\n        return x.sum().item()\n"
+    told = {}
+    for name in ("predictor", "heads"):
+        folder = tmp_path / "package" / name
+        folder.mkdir(parents=True)
+        for each in (folder, folder.parent):
+            (each / "__init__.py").touch()
+        told[name] = heat(source, str(folder / "found.py"))
+    assert told == {"predictor": {4: "cold"}, "heads": {4: "hot"}}

@@ -39,6 +39,23 @@ class Expert(torch.nn.Module):
         if self.initialized:
             self.k = x.sum().item()  # hot
 
+class Detector(torch.nn.Module):
+    def forward(self, x: torch.Tensor, target=None, return_preds=False, mask=None):
+        if target is None or return_preds:
+            self.a = x.min().item()  # cold
+        if target is None:
+            return x.max().item()  # cold
+        if mask is None or return_preds:
+            self.b = x.sum().item()  # hot
+        if target is None or self.keeps:
+            self.c = x.std().item()  # hot
+        return x / x.prod().item()  # hot
+
+    def goal(self, x: torch.Tensor, target=None):
+        if target is None:
+            target = x.sum().item()  # hot
+        return target
+
     @singleton("projector")
     def projected(self):
         return self.weight.cuda().sum().item()  # cold

@@ -32,6 +32,15 @@ CASES = {
                 mesh = mesh.detach()
             return model
     """,
+    "a type asked for as a text, and what is looked up in a set": """
+        def cast(x: torch.Tensor, y: torch.Tensor, color, other):
+            assert color not in {"last", "random"}
+            if other in [x, y]:
+                return color.abs() if color.isnan() else x  # waits: condition
+            if x.type() != y.type():
+                return x.type(y.dtype)
+            return y
+    """,
     "names are texts, whatever they are made of": """
         class Trainer:
             def train_step(self, batch):

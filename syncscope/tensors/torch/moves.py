@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SOMEWHERE,
+    STRING,
     TENSOR,
     TYPES_ON_DEVICE,
     Tag,
@@ -228,6 +229,8 @@ def _is_cut(index: ast.expr) -> bool:
 
 def converted(call: Call) -> Fact:
     """`x.type(torch.float)` converts; a type of tensors says where, too: `x.type(torch.cuda.FloatTensor)`."""
+    if not call.args and not call.keywords:
+        return STRING  # what it is called
     ref = call.first.ref
     if isinstance(ref, str) and ref.startswith("torch.") and ref.endswith("Tensor"):
         target = DEVICE if ref.startswith(TYPES_ON_DEVICE) else HOST
