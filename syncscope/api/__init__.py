@@ -55,10 +55,13 @@ def trace(
     What cannot be recorded or written ends no program: a line on standard error says so, and what there is is kept.
 
     Raises:
-        UserError: the numbers make no sense.
+        UserError: the numbers make no sense, or `logdir` is a file that is no recording.
     """
     from syncscope.api import recorded
     from syncscope.tracers.recording import Recording
+
+    if logdir is not None:
+        recorded.spare(Path(logdir))
 
     schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     wanted = {"record_shapes": record_shapes, "operators": operators, "memory": memory, "whole": whole}

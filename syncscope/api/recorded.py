@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from syncscope.model.tried import FixesTried
 
 
+def spare(path: Path) -> None:
+    """Refuse a place where somebody's file is: a recording takes that of another recording, and no other.
+
+    Raises:
+        UserError: something else is there.
+    """
+    from syncscope.errors import UserError
+    from syncscope.kineto import header
+
+    if path.is_file() and path.stat().st_size:
+        if not path.name.endswith((".json", ".json.gz")):
+            raise UserError(f"{path} is no folder", "name a folder, or a file that ends in .json or .json.gz")
+        if not header.is_trace(path):
+            raise UserError(f"{path} is no recording, and is not written over", "choose another name")
+
+
 def write(recorded: Any, path: Path) -> list[Path]:
     """A trace as one JSON file, or as a folder for TensorBoard."""
     from syncscope import kineto
@@ -21,6 +37,7 @@ def write(recorded: Any, path: Path) -> list[Path]:
     from syncscope.tracers.unseen import unseen
 
     with unseen():
+        spare(path)
         if not path.name.endswith((".json", ".json.gz")):
             return tensorboard.save(recorded, path, tensorboard.of_rank("syncscope", recorded))
         stem = path.name.removesuffix(".gz").removesuffix(".json")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.cli import _overview, _targets
+from syncscope.cli import _outputs, _overview, _targets
 from syncscope.cli._console import console, echo
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -47,6 +47,8 @@ class Delivery:
                 raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
         self._listed = name == "json" and (self._one or (output is None and (several or listed)))
         self._names = _targets.names(paths) if self._each else {}
+        if output is not None and not self._writes:  # what writes a folder of its own takes names that are free
+            _outputs.spare([self._place(path) for path in paths], paths)
         for_people = name == "terminal" if output is None else not self._one and "trace" in exporter.TAKES
         self._rows: list[_overview.AtAGlance] | None = [] if several and for_people else None
         self._in_short = output is None and for_people and not whole and len(paths) > _overview.WHOLE
@@ -63,8 +65,7 @@ class Delivery:
             text = self._exporter.export(report)
             self._texts.append(text if text.endswith("\n") else f"{text}\n")
         elif self._output is not None:
-            name = self._names.get(path)
-            self._keep(report, Path(self._output, name + self._exporter.SUFFIX) if name else Path(self._output))
+            self._keep(report, self._place(path))
         elif not self._in_short:
             self._show(report)
 
@@ -77,6 +78,12 @@ class Delivery:
             echo(text)
         if self._rows and (self._in_short or len(self._rows) > 1):
             _overview.show(self._rows, self._in_short)
+
+    def _place(self, path: str) -> Path:
+        """Where the report of a recording is written."""
+        assert self._output is not None
+        name = self._names.get(path)
+        return Path(self._output, name + self._exporter.SUFFIX) if name else Path(self._output)
 
     def _show(self, report: Report) -> None:
         """Print it: for people as wide as the terminal is, and in short unless the whole is asked for; for others as the file

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscope.cli import _formats, _limits
+from syncscope.cli import _formats, _limits, _outputs
 from syncscope.cli._traces import max_size, newest
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def command(
 
     format_ = _formats.plain(format_, output, FORMATS)
     before, after = newest(before), newest(after)
+    _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))
     limits = [] if unlike(found) else list(_gate_of_diff.limits(found, most_slower, most_new))
     if format_ == "html" and output is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
-from syncscope.cli import _completion
+from syncscope.cli import _completion, _outputs
 from syncscope.cli._console import echo, harmless, painted, paints
 from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
@@ -140,6 +140,7 @@ def lint(said: dict[str, Any]) -> int:
     files = wanted(said)
     safeties = chosen(said)
     said = {**said, "exporter": exporter(said)}
+    spare(said, files)
     if said["from_trace"]:
         from syncscope.linter.session import texts
 
@@ -184,6 +185,21 @@ def lint(said: dict[str, Any]) -> int:
             )
         echo(f"{plural(linted.prune_baseline(), 'known finding')} taken out of {files.first.baseline}", err=True)
     return finish(linted, said, Output(said["output"], color=said["color"]))
+
+
+def spare(said: dict[str, Any], files: Files) -> None:
+    """Refuse to write findings over what is read here.
+
+    Raises:
+        UserError: the output or the baseline to write is code, a recording, or was named as input.
+    """
+    from syncscope.linter.files import is_code
+
+    named = [path for path in (*said["paths"], said["trace"], said["from_trace"]) if path]
+    written = [path for path in (said["output"], said["write_baseline"]) if path]
+    code = [path for path in written if is_code(path)]  # the folders that are linted may hold it, under any link
+    _outputs.spare([said["output"]], [*named, *filter(None, [files.first.baseline]), *code])
+    _outputs.spare([said["write_baseline"]], [*named, *code])
 
 
 def tells_of_imports(said: dict[str, Any], files: Files) -> bool:

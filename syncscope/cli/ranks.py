@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope.cli import _formats, _limits
+from syncscope.cli import _formats, _limits, _outputs
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
 from syncscope.cli._traces import max_size, no_trace, traces
@@ -72,6 +72,7 @@ def command(
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
 
+        _outputs.spare([output])
         return _told(fleet.load(Path(files[0])), [], format_, output, files[0], most_of=most_of)
     missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
     if missing is not None:
@@ -102,6 +103,7 @@ def show_job(
     from syncscope.analysis import fleet
     from syncscope.analysis.rank import Rank
 
+    _outputs.spare([output], paths)
     try:
         if tables is not None:
             tables.mkdir(parents=True, exist_ok=True)

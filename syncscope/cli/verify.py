@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
+from syncscope.cli import _outputs
 from syncscope.cli._console import echo
 from syncscope.cli._duration import Duration
 from syncscope.cli._script import USAGE, misplaced, script
@@ -141,6 +142,8 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
         raise UserError(f"{said['output']} does not say what to write", "end it with .patch or .json")
     if other is not None and (said["lines"] or said["rules"] or said["write"] or said["stale"]):
         raise UserError("two versions have no fixes to choose from", "leave out --line, --rule, --write and --stale")
+    read = [run.target for run in (program, other) if run is not None and not run.module]
+    _outputs.spare([said["output"]], [*read, *(place.path for place in said["lines"]), *filter(None, [said["trace"]])])
     if said["stale"] and (said["write"] or said["rules"]):
         raise UserError("--stale makes no fixes", "leave out --write and --rule")
     if said["write"]:

@@ -19,7 +19,16 @@ BARE_LIST = re.compile(rb'\s*\[\s*\{[^{}\[\]]{0,4096}"ph"\s*:')
 def is_trace(path: str | os.PathLike[str]) -> bool:
     """Whether a file has a list of events, or may have one behind all that was looked at."""
     head = _head(path)
-    return bool(EVENTS.search(head) or BARE_LIST.match(head)) or (len(head) >= HEAD and head.lstrip()[:1] == b"{")
+    return _begins(head) or (len(head) >= HEAD and head.lstrip()[:1] == b"{")
+
+
+def holds_events(path: str | os.PathLike[str]) -> bool:
+    """Whether a list of events surely begins in the file."""
+    return _begins(_head(path))
+
+
+def _begins(head: bytes) -> bool:
+    return bool(EVENTS.search(head) or BARE_LIST.match(head))
 
 
 def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
