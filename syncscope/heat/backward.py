@@ -16,6 +16,7 @@ _STEP_CALLS = (  # apart, for each is then looked for as a word
     re.compile(rb"train(?:ing)?_(?:one_|on_)?(?:step|batch)\("),
     re.compile(rb"optimize_parameters\("),
 )
+_BACKWARD = re.compile(rb"backward")
 _PASS = re.compile(rb"\.(?:manual_)?backward\(")
 _HEAD = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
@@ -92,7 +93,7 @@ def backward_lines(source: bytes) -> tuple[int, ...]:
         return ()
     own = steps(source)
     names = [*own.functions, *(rf"self\.{name}" for name in own.methods)]
-    words = [b"backward", *(each.pattern for each in _STEP_CALLS), *(rb"\b%b\(" % name.encode() for name in names)]
-    spoken_of = re.compile(b"|".join(words))
+    calls = (re.compile(rb"%b\((?<!\w%b\()" % (name.encode(), name.encode())) for name in names)
+    spoken_of = [_BACKWARD, *_STEP_CALLS, *calls]  # apart, for each is then looked for as a word
     starts = line_starts(source)
-    return tuple(sorted({bisect_right(starts, each.start()) for each in spoken_of.finditer(source)}))
+    return tuple(sorted({bisect_right(starts, at.start()) for each in spoken_of for at in each.finditer(source)}))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 
 class Parsed:
     """A file as it was read, under its normalised path. Its tree must not change."""
 
-    __slots__ = ("__weakref__", "path", "source", "tree")
+    __slots__ = ("__weakref__", "path", "source", "tree", "usage")
 
     def __init__(self, path: str, source: bytes, tree: ast.Module) -> None:
         self.path = path
         self.source = source
         self.tree = tree
+        self.usage: Any = None  # how its names are used, once that was asked: what is learnt of a file is kept with it
 
 
 class ParsedFiles:

@@ -13,8 +13,7 @@ from syncscope.tensors.facts import ANY_DTYPE, BOOL, HOST, INT, NP_ARRAY, SCALAR
 # Google's and numpy's way, `name (type): text` and `name : type`, and Sphinx's, `:param type name: text`.
 _NAME = r"[`*]{0,2}(\w+)[`*]{0,2}[ \t]*"
 _LINE = re.compile(
-    rf"^[ \t]*(?:[-*+][ \t]+)?{_NAME}(?:\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\))?[ \t]*:[ \t]*(\S[^\n]*)?$",
-    re.MULTILINE,
+    rf"[ \t]*(?:[-*+][ \t]+)?{_NAME}(?:\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\))?[ \t]*:[ \t]*(\S[^\n]*)?$"
 )
 _FIELD = re.compile(
     rf"^[ \t]*:(?:param|type|arg)[ \t]+(?:([\w.\[\], ~:`]*?)[ \t]+)?{_NAME}:[ \t]*([^\n]*)$", re.MULTILINE
@@ -70,8 +69,10 @@ def _parameters(function: ProjectFunction) -> dict[str, Fact]:
     if "ensor" not in text and "rray" not in text:
         return {}
     found: dict[str, Fact] = {}
-    for name, kind, rest in _LINE.findall(text):
-        _note(found, name, kind or rest)
+    for line in text.split("\n"):  # one by one: what is to begin a line would be looked for at every sign
+        if ":" in line and (match := _LINE.match(line)) is not None:
+            name, kind, rest = match.groups("")
+            _note(found, name, kind or rest)
     if ":param" in text or ":type" in text or ":arg" in text:
         for kind, name, rest in _FIELD.findall(text):
             _note(found, name, kind or rest)
@@ -79,10 +80,9 @@ def _parameters(function: ProjectFunction) -> dict[str, Fact]:
 
 
 def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
-    match node.body[0]:
-        case ast.Expr(value=ast.Constant(value=str(text))):
-            return text
-    return ""
+    first = node.body[0]
+    value = first.value if isinstance(first, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 def _note(found: dict[str, Fact], name: str, text: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from weakref import WeakKeyDictionary
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 
 from syncscope.project import conventions
 from syncscope.project.parsed import Parsed
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TAKE_OTHERS, TOLD_BY_CALL, TORCH_ONLY
 
-_ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
@@ -22,11 +23,22 @@ _COMPARED = re.compile(
 _TO_HOST = tuple(
     f").{word}(" for word in "numpy tolist item detach clone squeeze unsqueeze view reshape flatten argmax".split()
 )  # of what `cpu()` gives, which a module is not asked for
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+_LONGEST = 1000  # characters of a name with its points
 _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _ENDINGS = frozenset(space[-1] for space in _SPACES)
-_TELLING = frozenset((*TORCH_ONLY, *ARRAY_LIKE))
 _CALLED = ("cpu", "backward", "exp")
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern of any of these words; those of one letter behind it, so that one look tells most words from all of them."""
+    by_letter = groupby(sorted(words), itemgetter(0))
+    return "|".join(f"{letter}(?:{'|'.join(word[1:] for word in same)})" for letter, same in by_letter)
+
+
+_SAYS = _any_of({*TORCH_ONLY, *ARRAY_LIKE, *_CALLED})
+_BEHIND_SPACE = rf"(?<=[{''.join(sorted(_ENDINGS))}]\.)([A-Za-z]\w*+)(?=\()"
+_ATTRIBUTE = re.compile(rf"\.(?:({_SAYS})(?!\w)|{_BEHIND_SPACE})(\(?)")  # nine in ten are neither
 
 
 class Usage:
@@ -43,10 +55,8 @@ class Usage:
         arraylike: list[tuple[int, str]] = strong if self.alone else []
         line, seen = 1, 0
         for match in _ATTRIBUTE.finditer(text):
-            attribute, called = match.groups()
-            at = match.start()
-            if attribute not in _TELLING and not (called and (text[at - 1] in _ENDINGS or attribute in _CALLED)):
-                continue  # nine in ten: the rest of the loop would find nothing
+            telling, function, called = match.groups()
+            attribute, at = telling or function, match.start()
             name = ""
             rows = strong
             if attribute in TORCH_ONLY:
@@ -120,23 +130,21 @@ class Usage:
         return found
 
 
-_KNOWN: WeakKeyDictionary[Parsed, Usage] = WeakKeyDictionary()
-
-
 def usage_of(parsed: Parsed) -> Usage:
     """How the names of a file are used; many files are imported of which nobody asks that."""
-    found = _KNOWN.get(parsed)
+    found: Usage | None = parsed.usage
     if found is None:
-        found = _KNOWN[parsed] = Usage(parsed.source.decode("utf-8", "replace"))
+        found = parsed.usage = Usage(parsed.source.decode("utf-8", "replace"))
     return found
 
 
 def _before(text: str, end: int) -> str:
     """The dotted name that ends here; "" when there is none, or when it cannot be a tensor's."""
-    start = end
-    while start and text[start - 1] in _NAME:
-        start -= 1
-    name = text[start:end]
+    near = text[max(end - _LONGEST, 0) : end]
+    name = near[len(near.rstrip(_NAME)) :]
+    if len(name) == _LONGEST:
+        return ""
+    start = end - len(name)
     if not name or not (name[0].isalpha() or name[0] == "_") or name.startswith(conventions.NOT_TENSORS_UNDER):
         return ""
     if name.endswith(conventions.NOT_TENSORS_ENDING) or (start and text[start - 1] in ")]"):
