@@ -17,6 +17,27 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
 _TELLING = frozenset(("forward", "set_timesteps", "__iter__"))  # methods that say what their class is
 
 
+@lru_cache(maxsize=20_000)  # most names are those of many functions
+def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
+    """What is said by the name alone: before its class is asked whether it is that of a metric, and after."""
+    after: Heat | None = None
+    if conventions.CHECK.match(name):
+        after = Reason.CHECK(name)
+    elif conventions.TO_HOST.match(name):
+        after = Reason.TO_HOST(name)
+    elif beside_training.DATA.match(name):
+        after = Reason.DATA(name)
+    elif conventions.EVALUATION.search(name):
+        after = Reason.EVALUATION(name)
+    if conventions.COLD.match(name) or hooks.around_steps(name):
+        return Reason.SET_UP(name), after
+    if conventions.REPARAMETRIZATION.search(name):
+        return Reason.NEW_WEIGHTS(name), after
+    if conventions.RESULT.search(name) and "loss" not in name:
+        return Reason.RESULT(name), after
+    return None, after
+
+
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
 def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if beside_training.ASIDE_CLASS.search(cls) and not (name == "update" and "Metric" in cls):
@@ -26,22 +47,13 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     sampler = "set_timesteps" in methods
     if known_by_name(name, methods):
         return hot(name) or Reason.MAYBE(name)
-    if conventions.COLD.match(name) or hooks.around_steps(name):
-        return Reason.SET_UP(name)
-    if conventions.REPARAMETRIZATION.search(name):
-        return Reason.NEW_WEIGHTS(name)
-    if conventions.RESULT.search(name) and "loss" not in name:
-        return Reason.RESULT(name)
+    before, after = _by_word(name)
+    if before is not None:
+        return before
     if conventions.is_result_of(cls, name) and not conventions.is_loss(name):
         return Reason.METRIC(name)
-    if conventions.CHECK.match(name):
-        return Reason.CHECK(name)
-    if conventions.TO_HOST.match(name):
-        return Reason.TO_HOST(name)
-    if beside_training.DATA.match(name):
-        return Reason.DATA(name)
-    if conventions.EVALUATION.search(name):
-        return Reason.EVALUATION(name)
+    if after is not None:
+        return after
     if conventions.is_inference(cls, name):
         return Reason.INFERENCE(cls or name)
     if conventions.is_loss(name):
@@ -61,6 +73,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
 def forget() -> None:
     """Let go of what was said of names: a project has been gone through, and most of its names are not asked for again."""
     _by_name.cache_clear()
+    _by_word.cache_clear()
 
 
 def hot(name: str) -> Heat | None:

@@ -76,10 +76,9 @@ class Calls:
         """Those of the `wanted` names that a function calls whose tree this is, in a text, and that were not known."""
         new: list[FunctionText] = []
         every = walk(tree)
-        called = {id(each.func) for each in every if isinstance(each, ast.Call)}
-        for node in every:
-            if name_of(node) not in wanted or not isinstance(node, (ast.Name, ast.Attribute)):
-                continue
+        named = [each for each in every if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) in wanted]
+        called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else ()
+        for node in named:
             if caller.name == "__init__" and id(node) in called:
                 continue  # once; what it keeps may be called in every step
             name = name_of(node)

@@ -45,6 +45,8 @@ class Reason(Enum):
         made.telling, made.prose = telling, prose
         return made
 
+    __hash__ = object.__hash__  # there is one object of each, and they are asked for by the hundred thousand
+
     def __call__(self, *about: str, of: Heat | None = None) -> Heat:
         """This reason, about these names."""
         return Heat(self, about, of)

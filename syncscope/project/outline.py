@@ -141,8 +141,10 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
         for module, names in _FROM.findall(source):
             level = len(module) - len(module.lstrip(b"."))
             named = [*filter(None, module.decode().lstrip(".").split("."))]
+            if named and named[-1] not in ours:
+                continue  # it goes above all folders, or is a library
             package = [*folders[: len(folders) - level + 1], *named] if level else [*above(named[0], folder), *named]
-            if package and package[-1] in ours:  # else it goes above all folders
+            if package and package[-1] in ours:
                 of = "/".join(package[-2:])
                 for name in _first_words(names):
                     here.add((of, name))
