@@ -13,6 +13,7 @@ from syncscope.project.syntax import children
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 PARTED = frozenset((ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS))  # not all of it runs, or not once
 KEPT = frozenset((ast.Call, ast.BinOp, *LEAVES))
+ENDS = frozenset((ast.Name, ast.Constant))  # half of all nodes, with none below them
 
 
 class Within(NamedTuple):
@@ -125,7 +126,10 @@ def _expression(node: ast.AST, within: tuple[Within, ...], order: _Order) -> Non
     """Add what an expression evaluates, in order, itself last."""
     if node.__class__ not in PARTED:  # nearly all
         for child in children(node):
-            _expression(child, within, order)
+            if child.__class__ not in ENDS:
+                _expression(child, within, order)
+            elif id(child) in order.wanted:
+                order.append((child, within))
     elif isinstance(node, ast.Lambda):
         return
     elif isinstance(node, ast.IfExp):

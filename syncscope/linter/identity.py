@@ -27,6 +27,7 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 BEFORE_A_BRACKET = re.compile(r",(?=[)\]}])")
+PLAIN = re.compile(rb"[\w\s()\[\]{}.,:;=+\-*/%@<>!&|^~]*+\Z")
 FORMATTED = str.maketrans({"'": '"', "(": "", ")": "", **dict.fromkeys(" \t\f\r\n\\", "")})
 """What a formatter may write otherwise."""
 
@@ -71,5 +72,9 @@ def _words(file: Text, statement: ast.stmt) -> bytes:
     span = file.span(statement)
     body = next((b for name in ("body", "cases") if (b := getattr(statement, name, None))), None)
     end = file.span(body[0].pattern if isinstance(statement, ast.Match) else body[0]).start if body else span.end
-    words = "".join(t.string for t in tokens(file.code[span.start : end]) if t.type not in LAYOUT)
+    code = file.code[span.start : end]
+    if PLAIN.match(code):  # all of it is tokens and white space
+        words = "".join(code.decode().split())
+    else:
+        words = "".join(t.string for t in tokens(code) if t.type not in LAYOUT)
     return BEFORE_A_BRACKET.sub("", words).translate(FORMATTED).replace("{{", "{").replace("}}", "}").encode()
