@@ -67,7 +67,9 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
     if node is None:
         return UNKNOWN
     word = node.id if isinstance(node, ast.Name) else ""
-    known = module.announced.get(word) or module.announced.get((node, why))
+    known = module.announced.get(word) if word else None
+    if known is None:
+        known = module.announced.get((node, why))
     if known is None:
         circles = module.project.circles
         known = _read(module, node, why)

@@ -28,6 +28,7 @@ from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
 _REGISTERS = re.compile(rb"register_buffer\(|Parameter\(")
+_PROPERTIES = frozenset(("property", "cached_property"))
 
 
 def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None:
@@ -46,7 +47,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
             return fact
         method = each.methods.get(name)
         if method is not None:
-            if "property" in method.decorators() or "cached_property" in method.decorators():
+            if not _PROPERTIES.isdisjoint(method.decorators()):
                 return method.module.project.interpreter.run(method, (frame.depth if frame else 0) + 1)
             return Fact(OTHER, confidence=3, ref=Bound(method, owner))
         annotation = each.fields.get(name)

@@ -209,10 +209,10 @@ def call_function(
     if function.cls is not None and owner is not None and "staticmethod" not in function.decorators():
         names = names[1:]
     given: dict[str, Fact] = dict(zip(names, args, strict=False))
-    given.update((name, fact) for name, fact in keywords.items() if name is not None)
-    if None in keywords or any(each is SPREAD for each in args):
-        missing = {}
-    else:
+    if keywords:
+        given.update((name, fact) for name, fact in keywords.items() if name is not None)
+    missing: dict[str, Fact] = {}
+    if function.left_out and not (None in keywords or any(each is SPREAD for each in args)):
         missing = {
             name: NONE if value is None else ON_HOST for name, value in function.left_out.items() if name not in given
         }
@@ -322,7 +322,7 @@ def _guesses(given: dict[str, Fact]) -> bool:
 
 def _unlike_others(function: ProjectFunction, given: dict[str, Fact]) -> bool:
     """Whether what is passed is not known to be a tensor, and only other callers say that it may be one."""
-    return any(
+    return bool(function.passed) and any(
         fact.kind in (NOTHING_KNOWN, SCALAR)
         and function.passed.get(name, UNKNOWN).kind is TENSOR
         and name not in used(function)

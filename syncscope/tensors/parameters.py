@@ -64,14 +64,14 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         *zip(positional[first:], defaults[first:], strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
+    private = conventions.is_private(function.name)
     for argument, default in pairs:
-        known = _announced(function, argument, frame)
+        known = _announced(function, argument, frame) if argument.annotation is not None else UNKNOWN
         if known.kind is SEQUENCE and argument.arg in conventions.MATCHED:
             known = _matched(function, argument.arg) or known
         if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
             known = ON_HOST
         passed = function.passed.get(argument.arg)
-        private = conventions.is_private(function.name)
         if passed is not None and _contradicts(passed, known, private):
             usual = isinstance(default, ast.Constant) and known.kind is SCALAR  # most callers leave it out
             sure = 1 if usual else 3 if private else 2  # callers in other files pass what is announced
@@ -116,8 +116,6 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
 
 
 def _announced(function: ProjectFunction, argument: ast.arg, frame: Frame) -> Fact:
-    if not argument.annotation:
-        return UNKNOWN
     name = argument.arg
     known = annotated(function.module, argument.annotation, f"`{name}` is annotated as a tensor")
     if function.cls is not None and (known is INTEGER or (known.kind is TENSOR and known.confidence == 1)):

@@ -67,7 +67,7 @@ _CHECKS = frozenset(("_assert", "_check"))  # `torch._assert(x.dim() == 3, "an i
 def raised(frame: Frame, node: ast.Raise) -> None:
     """`raise`: what an error message reads costs nothing until it is raised."""
     frame.dead = True
-    if node.exc is None or not (frame.module.linted or frame.seen is not None):
+    if node.exc is None or frame.seen is None:
         return
     before, frame.around = frame.around, Reason.RAISES()
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
@@ -210,7 +210,7 @@ def asserted(frame: Frame, node: ast.Assert) -> None:
     condition(frame, node.test)
     when, _ = learnt(frame, node.test)
     frame.env.update(when)
-    if node.msg is not None:
+    if node.msg is not None and frame.seen is not None:
         waits, frame.waits = frame.waits, None
         evaluate(frame, node.msg)
         frame.waits = waits
