@@ -22,6 +22,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,17 @@ OURS = re.compile(
     r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler"
 )  # regions that say nothing of the user's code
 LOOKED_UP = 3_000  # idle times that are given a function, the longest first
-UNNAMED = "what was not recorded"
-EARLIER = "work that was enqueued before the recording"
-SHORT = "in many short pauses"
 PYTHON, ANNOTATION, OP = int(Kind.PYTHON), int(Kind.ANNOTATION), int(Kind.OP)
 Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+
+
+class Nameless(StrEnum):
+    """What idle times are put to that nothing recorded has a name for, as its value in words."""
+
+    UNSEEN = "what was not recorded"
+    EARLIER = "work that was enqueued before the recording"
+    PAUSES = "in many short pauses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,7 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     built_in, before = np.flatnonzero(building > 0), np.flatnonzero(earlier > 0)
     del late, unknown, length, lent, rest, returned  # of a long recording each is some megabytes
     names = (
-        NamedTimes(Use.UNEXPLAINED, (EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
+        NamedTimes(Use.UNEXPLAINED, (Nameless.EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
         _calls(trace, idle, parts[Use.LAUNCH]),
         _functions(trace, idle, begun, parts[Use.HOST]),
         NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
@@ -271,13 +277,13 @@ def _functions(trace: Trace, idle: _Idle, begun: Times, times: Numbers) -> Named
     order = np.argsort(-times, kind="stable")
     order = order[times[order] > 0]
     table = Table[str]()
-    code = np.full(len(order), table[SHORT], np.intp)
+    code = np.full(len(order), table[Nameless.PAUSES], np.intp)
     for rank, position in enumerate(order[:LOOKED_UP].tolist()):
         middle = int(idle.start[position] + begun[position]) // 2
         call = int(idle.call[position])
         lanes = dict.fromkeys([int(trace.lane[call]), main] if call >= 0 else [main])
         found = (user(trace, around.around(lane, middle, middle)) for lane in lanes if lane >= 0)
-        code[rank] = table[next((name for name in found if name), UNNAMED)]
+        code[rank] = table[next((name for name in found if name), Nameless.UNSEEN)]
     return NamedTimes(Use.HOST, tuple(table), code, order, times[order])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.joint_replay import LATE_START, JointReplay, Meet, RankLine
+from syncscope.analysis.joint_replay import JointReplay, LateBy, Meet, RankLine
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
 from syncscope.analysis.rank import Rank
@@ -233,7 +233,7 @@ def _verdict(
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
             f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
-    if slow.imposed > 0 and slow.cause == LATE_START:
+    if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
         told += "record from an earlier step."
     each = slow.imposed / max(1, len(rows) - 1)

@@ -11,6 +11,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,15 @@ from numpy.typing import NDArray
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.replay import Meeting, Times, walk
 
-LATE_START = "a late start"
-CAUSES = ("waits in syncs", "launches", "host work", "device work", LATE_START)
+
+class LateBy(StrEnum):
+    """What a rank that comes last to a collective spent its extra time on, as its value in words."""
+
+    SYNCS = "waits in syncs"
+    LAUNCHES = "launches"
+    HOST = "host work"
+    DEVICE = "device work"
+    START = "a late start"  # its recording begins later
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Meet:
     late: int  # number of the rank
     skew: float
     imposed: float
-    cause: str
+    cause: LateBy
     transfer: float
 
     @property
@@ -54,7 +62,7 @@ class RankLine:
     symptom: float
     late: int
     imposed: float
-    cause: str
+    cause: LateBy | None  # None where it is never late
     saved_alone: float | None  # what the job gains if only this rank made no read
     offset: float  # of its clock
 
@@ -143,15 +151,17 @@ class JointReplay:
             found.append((arrivals[last], Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key])))
         return tuple(meet for _, meet in sorted(found, key=lambda pair: pair[0]))
 
-    def _cause(self, who: list[tuple[int, int]], last: int) -> str:
+    def _cause(self, who: list[tuple[int, int]], last: int) -> LateBy:
         """What the last rank spent more time on than the middle one, since the collective before."""
         spent = []
         for r, c in who:
             one = self.ranks[r].collectives[c]
-            spent.append([one.blocked, one.launching, one.hosting, one.queued, self.begins[r] if c == 0 else 0.0])
+            begun = self.begins[r] if c == 0 else 0.0
+            spent.append([one.blocked, one.launching, one.hosting, one.queued, begun])  # as `LateBy` has them
         table = np.array(spent)
         extra = table[last] - np.median(np.delete(table, last, axis=0), axis=0)
-        return CAUSES[int(np.argmax(extra))]
+        causes: list[LateBy] = list(LateBy)
+        return causes[int(np.argmax(extra))]
 
     def rows(self, meets: tuple[Meet, ...], alone: Sequence[float | None]) -> tuple[RankLine, ...]:
         """What each rank did to the others, and what they did to it."""
@@ -166,7 +176,7 @@ class JointReplay:
         for r, rank in enumerate(self.ranks):
             own = late[rank.number]
             reads, steps = rank.counted()
-            causes: Counter[str] = Counter()
+            causes: Counter[LateBy] = Counter()
             for meet in own:
                 causes[meet.cause] += int(meet.imposed)
             found.append(
@@ -178,7 +188,7 @@ class JointReplay:
                     symptom=self._symptom(r, arrivals, reads) / steps,
                     late=len(own),
                     imposed=sum(meet.imposed for meet in own),
-                    cause=causes.most_common(1)[0][0] if causes else "",
+                    cause=causes.most_common(1)[0][0] if causes else None,
                     saved_alone=alone[r],
                     offset=float(self.offsets[r]),
                 )

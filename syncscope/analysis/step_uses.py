@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.idle_times import EARLIER, SHORT, UNNAMED, IdleTimes, name_of
+from syncscope.analysis.idle_times import IdleTimes, Nameless, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import counted_time, warming_part, window
@@ -99,13 +99,13 @@ def sentence(step: float, spent: Sequence[Spent], per: str = "step", warming: fl
     if busy >= FULL:
         return f"The device works for {busy:.0%} of a {per}: only less work for it makes the {per} shorter."
     first = max((one for one in spent if one.use.is_idle), key=lambda one: one.time)
-    earlier = dict(first.by).get(EARLIER, 0.0)
+    earlier = dict(first.by).get(Nameless.EARLIER, 0.0)
     if earlier > MOST * idle:
         return (
             f"For {earlier / step:.0%} of a {per} the device had work that was enqueued before the recording and is not in "
             "it: record from further back."
         )
-    known = [pair for pair in first.by if pair[0] not in (UNNAMED, SHORT)]
+    known = [pair for pair in first.by if not isinstance(pair[0], Nameless)]
     most = f", most of it in {known[0][0]}" if known and known[0][1] > MOST * first.time else ""
     waited = time[Use.WAIT]
     beside = f"; for {waited / idle:.0%}, because it had waited" if waited > (1 - FULL) * step else ""

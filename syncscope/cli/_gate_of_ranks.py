@@ -68,16 +68,16 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
 
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
     """As measured. A recording that only begins later makes nobody wait."""
-    from syncscope.analysis.joint_replay import LATE_START
+    from syncscope.analysis.joint_replay import LateBy
 
     _refuse_without_steps(ranks)
     counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks))
     if len(ranks) < 2 or not counted or not found.meets:
         why = "; ".join(found.notes) or "the ranks have no step in common"
         raise UserError(why, "name the traces of all ranks, of the same steps")
-    waited, causes = Counter[int](), dict[int, Counter[str]]()
+    waited, causes = Counter[int](), dict[int, Counter[LateBy]]()
     for meet in found.meets:
-        if meet.step in counted and meet.cause != LATE_START:
+        if meet.step in counted and meet.cause is not LateBy.START:
             waited[meet.late] += round(meet.imposed)
             causes.setdefault(meet.late, Counter())[meet.cause] += round(meet.imposed)
     of_a_step = len(counted) * (len(ranks) - 1) * found.step

@@ -188,7 +188,7 @@ def show(found: JobReport) -> None:
         "of it for others",
         "comes last",
         "others wait, in all",
-        "mostly by",
+        Words("mostly by"),
         "saved if only it never syncs",
     )
     rows = [
@@ -198,7 +198,7 @@ def show(found: JobReport) -> None:
             in_ms(r.symptom, ""),
             f"{r.late} {'time' if r.late == 1 else 'times'}" if r.late else "",
             in_ms(r.imposed, "") if r.late else "",
-            r.cause,
+            r.cause or "",
             "" if r.saved_alone is None else in_ms(r.saved_alone, ""),
         )
         for r in slow
@@ -208,7 +208,9 @@ def show(found: JobReport) -> None:
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
     meets = [(*_named(m.key), in_ms(m.skew, ""), str(m.late), m.cause, in_ms(m.transfer, "")) for m in worst]
     if meets:
-        console.print(_table(("step", "collective", "last after first", "last is", "by", "transfer"), meets))
+        console.print(
+            _table(("step", Words("collective"), "last after first", "last is", Words("by"), "transfer"), meets)
+        )
     _rest(console, len(found.meets), "collectives")
     lines = []
     for line in found.lines:
@@ -217,7 +219,7 @@ def show(found: JobReport) -> None:
             [in_ms(p, "") for p in (line.price.alone, line.price.last, line.price.share)] if line.price else [""] * 3
         )
         lines.append((place, line.op, f"{line.count:.3g}", in_ms(line.blocked, ""), *prices))
-    names = ("line", "op", "syncs", "blocked", "alone", "last", "share")
+    names = (Words("line"), Words("op"), "syncs", "blocked", "alone", "last", "share")
     console.print(_table(names, lines))
     console.print(f"\n{found.verdict}")
     for note in found.notes:
@@ -238,12 +240,18 @@ def _named(key: str) -> tuple[str, str]:
     return step, " ".join(filter(None, (group, name, ordinal)))
 
 
+class Words(str):
+    """The head of a column that holds words, no figures."""
+
+    __slots__ = ()
+
+
 def _table(columns: tuple[str, ...], rows: list[Any]) -> Any:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("collective", "line", "op", "by", "mostly by") else "right")
+        table.add_column(name, justify="left" if isinstance(name, Words) else "right")
     for row in rows:
         table.add_row(*row)
     return table

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
-from syncscope.exporters._waiting import columns_of
+from syncscope.exporters._waiting import Figure, columns_of
 from syncscope.model.answer import Decision
 from syncscope.model.report import Report
 
@@ -56,19 +56,19 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
 
 def legend(report: Report, width: int) -> Iterator[tuple[str, str]]:
     """What each figure means that is shown."""
-    drawn = {name for name, *_ in columns_of(report, width)[0]} if report.lines else set()
+    drawn = {figure for figure, *_ in columns_of(report, width)[0]} if report.lines else set()
     whole = "a step" if report.steps else "the recording"
     if report.plan:
         yield "1. 2. ...", "the order in which to fix them, for most of what can be had"
-    if "blocked" in drawn:
+    if Figure.BLOCKED in drawn:
         yield "blocked", "how long the call held the host: neither what it costs nor what fixing it saves"
-    if "idle after" in drawn:
+    if Figure.IDLE_AFTER in drawn:
         yield "idle after", "how long the device had nothing to do because the host had waited there"
-    if "alone" in drawn:
+    if Figure.ALONE in drawn:
         yield "alone, last", f"{whole} is that much shorter if only this line is fixed; if it is fixed after all others"
-    if "share" in drawn:
+    if Figure.SHARE in drawn:
         yield "share", "its fair part of what fixing all of them saves (Shapley)"
-    if "between" in drawn:
+    if Figure.BETWEEN in drawn:
         yield "between", f"what of {whole} the share lies between in four of five recordings like this one"
     if report.lean_step is not None and report.lean_saving is not None:
         yield "lean", "the replay without the host's time for noting events: what a step takes without the recorder"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 from rich.console import Console
 from rich.text import Text
@@ -19,17 +20,37 @@ NO_LINE = "no line known"
 COSTS = "between: below 0, to fix it may cost a step as much"
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
-# heading, width, and how soon it is left out where there is little room
-MEASURED = (("syncs", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
-PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0), ("between", 13, 3))
+
+class Figure(StrEnum):
+    """What is said of each line, as its value at the head of a column."""
+
+    SYNCS = "syncs"
+    BLOCKED = "blocked"
+    IDLE_AFTER = "idle after"
+    ALONE = "alone"
+    LAST = "last"
+    SHARE = "share"
+    OF_STEP = "of step"
+    BETWEEN = "between"
 
 
-def columns_of(report: Report, width: int) -> tuple[list[tuple[str, int, int]], list[str]]:
+Column = tuple[Figure, int, int]  # its width, and how soon it is left out where there is little room
+MEASURED: tuple[Column, ...] = ((Figure.SYNCS, 6, 2), (Figure.BLOCKED, 9, 1), (Figure.IDLE_AFTER, 11, 3))
+PRICED: tuple[Column, ...] = (
+    (Figure.ALONE, 8, 4),
+    (Figure.LAST, 8, 4),
+    (Figure.SHARE, 8, 0),
+    (Figure.OF_STEP, 9, 0),
+    (Figure.BETWEEN, 13, 3),
+)
+
+
+def columns_of(report: Report, width: int) -> tuple[list[Column], list[Figure]]:
     """The columns that there is room for, and the names of those that a wider terminal would have, too."""
     priced = any(line.price for line in report.lines)
     wanted = [*MEASURED, *(PRICED if priced else ())]
     if not any(line.answer and line.answer.low is not None for line in report.lines):
-        wanted = [column for column in wanted if column[0] != "between"]
+        wanted = [column for column in wanted if column[0] is not Figure.BETWEEN]
     kept = fitting(wanted, width - ROOM)
     return kept, [name for name, *_ in wanted if name not in {name for name, *_ in kept}]
 
@@ -55,9 +76,10 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
     title = f"Where the host waits, {unit} {figures.per(report)}"
-    over = "saved if fixed" if "alone" in [name for name, _, _ in columns] else ""
+    drawn_figures = {figure for figure, _, _ in columns}
+    over = "saved if fixed" if Figure.ALONE in drawn_figures else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
-    heads = [name if report.steps else name.replace("of step", "of it") for name, _, _ in columns]
+    heads = ["of it" if f is Figure.OF_STEP and not report.steps else f.value for f, _, _ in columns]
     sizes = [size for _, size, _ in columns]
     named = "".join(name.rjust(size) for name, size in zip(heads, sizes, strict=True))
     yield Text(" " * room + named, "dim", no_wrap=True)
@@ -71,17 +93,17 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         share = line.price.share / step if line.price and step else None
         cells = {
-            "syncs": figures.count(line.count),
-            "blocked": figures.fixed(line.blocked / scale),
-            "idle after": figures.fixed(line.idle_after / scale),
-            "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
-            "last": figures.fixed(line.price.last / scale) if line.price else "-",
-            "share": figures.fixed(line.price.share / scale) if line.price else "-",
-            "between": between(line),
-            "of step": figures.percent(share),
+            Figure.SYNCS: figures.count(line.count),
+            Figure.BLOCKED: figures.fixed(line.blocked / scale),
+            Figure.IDLE_AFTER: figures.fixed(line.idle_after / scale),
+            Figure.ALONE: figures.fixed(line.price.alone / scale) if line.price else "-",
+            Figure.LAST: figures.fixed(line.price.last / scale) if line.price else "-",
+            Figure.SHARE: figures.fixed(line.price.share / scale) if line.price else "-",
+            Figure.BETWEEN: between(line),
+            Figure.OF_STEP: figures.percent(share),
         }
         yield Text()
-        drawn = [(cells[name].rjust(size), name in ("share", "of step")) for name, size, _ in columns]
+        drawn = [(cells[figure].rjust(size), figure in (Figure.SHARE, Figure.OF_STEP)) for figure, size, _ in columns]
         yield head(line, share, turn, drawn, room)
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
@@ -97,18 +119,18 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         lines = sum(str(line.caller) == group.name for line in report.lines)
         if lines > 1:
             cells = {
-                "syncs": figures.count(group.count),
-                "blocked": figures.fixed(group.blocked / scale),
-                "alone": figures.fixed(group.price.alone / scale),
-                "last": figures.fixed(group.price.last / scale),
-                "share": figures.fixed(group.price.share / scale),
-                "of step": figures.percent(group.price.share / step if step else None),
+                Figure.SYNCS: figures.count(group.count),
+                Figure.BLOCKED: figures.fixed(group.blocked / scale),
+                Figure.ALONE: figures.fixed(group.price.alone / scale),
+                Figure.LAST: figures.fixed(group.price.last / scale),
+                Figure.SHARE: figures.fixed(group.price.share / scale),
+                Figure.OF_STEP: figures.percent(group.price.share / step if step else None),
             }
             text = Text(f"{figures.shortened(group.name, room - 20)} leads to {lines} of them", "dim", no_wrap=True)
             text.pad_right(room - text.cell_len)
             yield Text()
-            yield text.append("".join(cells.get(name, "").rjust(size) for name, size, _ in columns))
-    if "between" in [name for name, _, _ in columns] and any(may_cost(line) for line in report.lines[:number]):
+            yield text.append("".join(cells.get(figure, "").rjust(size) for figure, size, _ in columns))
+    if Figure.BETWEEN in drawn_figures and any(may_cost(line) for line in report.lines[:number]):
         yield Text()
         yield from (Text.assemble(margin, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(margin)))
     if rest := report.lines[number:]:
@@ -138,7 +160,7 @@ def may_cost(line: Line) -> bool:
     return between(line).startswith("-") and between(line) != "-"
 
 
-def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[str, int, int]]:
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns that fit, the least important left out first."""
     kept = list(columns)
     for rank in (4, 3, 2, 1):
@@ -151,9 +173,10 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
-    place = line.place.shortly if line.place else f"in {line.module}" if line.module else NO_LINE
     space = room - len(turn) - len(op) - 1
-    place = "no line" if place == NO_LINE and len(place) > space else figures.shortened(place, space)
+    place = line.place.shortly if line.place else f"in {line.module}" if line.module else ""
+    unknown = NO_LINE if len(NO_LINE) <= space else "no line"
+    place = figures.shortened(place, space) if place else unknown
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:

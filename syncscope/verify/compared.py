@@ -67,6 +67,11 @@ class Compared:
         self.beside: dict[Set, Difference] = {}  # of these two
         self._loose: set[Name] = set()
 
+    @property
+    def trains_elsewhere(self) -> bool:
+        """Whether `ocl` stands in for a GPU, and the program trains on the CPU all the same."""
+        return self.runs.program.device == "ocl" and self.found.device == "cpu"
+
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
 
@@ -92,7 +97,7 @@ class Compared:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
         self.room = min(run.found["room"] or ENOUGH, self.runs.settings.copies)
-        if self.runs.program.device == "ocl" and self.found.device == "cpu":
+        if self.trains_elsewhere:
             self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]
         self.runs.ends_by_itself = not run.found["cut"]

@@ -29,7 +29,7 @@ def nothing_to_try(compared: Compared, files: Collection[str]) -> tuple[str, str
     if not waiting:
         none = "it does not wait" if only else "none of its lines waits"
         hint = "`syncscope lint` says which may, and what mends them"
-        return f"{said}, and {none} in these steps", ELSEWHERE if ELSEWHERE in found.notes else hint
+        return f"{said}, and {none} in these steps", ELSEWHERE if compared.trains_elsewhere else hint
     named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in waiting[:SHOWN])
     more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
     late = "--stale" if found.device != "cpu" else "--device ocl --stale"

@@ -39,7 +39,7 @@ class RunFailedError(Exception):
     @property
     def raised(self) -> str:
         """The name of the exception, `ValueError`; "" where none is known."""
-        name = self.why.partition(":")[0].rpartition(".")[2]
+        name = self._last_line.partition(":")[0].rpartition(".")[2]
         return name if name.isidentifier() else ""
 
     @property
@@ -47,11 +47,18 @@ class RunFailedError(Exception):
         """In one line: that of the exception, which may say more in others."""
         if self.code == 0:
             return "it ended with exit code 0 and no step was counted"
+        if self._last_line:
+            return self._last_line
         lines = [line for line in self.said.splitlines() if line.strip()]
-        frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
-        if frames and (raised := [line for line in lines[frames[-1] :] if not line[0].isspace()]):
-            return raised[0]
         return f"it ended with exit code {self.code}" + (f": {lines[-1].strip()}" if lines else "")
+
+    @property
+    def _last_line(self) -> str:
+        """The first line below the last frame of a traceback, `ValueError: too long`; "" where there is none."""
+        lines = [line for line in self.said.splitlines() if line.strip() and self.code]
+        frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+        below = lines[frames[-1] :] if frames else []
+        return next((line for line in below if not line[0].isspace()), "")
 
 
 class TimeIsUpError(Exception):
