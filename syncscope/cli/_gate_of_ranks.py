@@ -15,16 +15,52 @@ if TYPE_CHECKING:
     from syncscope.analysis.rank import Rank
 
 WAIT = "--max-wait-for-rank"
+EXPECT = "--expect"
+NAMED = 8  # missing ranks
 
 
 def limits(
+    found: JobReport,
+    ranks: Sequence[Rank],
+    expect: int | None,
+    most_syncs: float | None,
+    most_saving: float | None,
+    most_wait: float | None,
+) -> Iterator[GivenLimit]:
+    """Each limit that was given, with the lines that break it. Those but `most_syncs` are parts of a step of the job.
+
+    None holds where a rank is missing: that may be the one which breaks it.
+    """
+    given = list(_given(found, ranks, most_syncs, most_saving, most_wait))
+    missing = _missing(ranks, expect) if given or expect is not None else None
+    if missing is not None and not given:
+        yield GivenLimit(f"{EXPECT} {expect}", unjudged=missing)
+    for limit in given:
+        yield GivenLimit(limit.option, unjudged=missing) if missing is not None and limit.held else limit
+
+
+def _missing(ranks: Sequence[Rank], expect: int | None) -> UserError | None:
+    """What to say where fewer ranks are here than are expected, else than the recordings say the job has."""
+    wanted = expect or max((rank.world for rank in ranks), default=0)
+    if len(ranks) >= wanted:
+        return None
+    are = "is" if len(ranks) == 1 else "are"
+    absent = sorted(set(range(wanted)) - {rank.number for rank in ranks})
+    named = ", ".join(map(str, absent[:NAMED])) + (f" and {len(absent) - NAMED} more" if len(absent) > NAMED else "")
+    which = f"; missing: {named}" if all(rank.number >= 0 for rank in ranks) and expect is None else ""
+    return UserError(
+        f"{len(ranks)} of {wanted:,} ranks {are} here{which}",
+        f"name the traces of all ranks, or say how many there are: {EXPECT} {len(ranks)}",
+    )
+
+
+def _given(
     found: JobReport,
     ranks: Sequence[Rank],
     most_syncs: float | None,
     most_saving: float | None,
     most_wait: float | None,
 ) -> Iterator[GivenLimit]:
-    """Each limit that was given, with the lines that break it. Those but `most_syncs` are parts of a step of the job."""
     if most_syncs is not None:
         yield judged(f"{SYNCS} {most_syncs:g}", lambda: _syncs(found, ranks, most_syncs))
     if most_saving is not None:

@@ -86,7 +86,8 @@ def newest(name: str) -> str:
 def below(folder: str) -> tuple[list[str], list[str]]:
     """The traces below a folder, and the files that are other JSON.
 
-    What cannot be read counts as a trace, a folder, too: it is said when its turn comes, and nothing is passed by.
+    What cannot be read counts as a trace, whatever of it is damaged, and a folder, too: it is said when its turn comes, and
+    no gate passes it by.
     """
     from syncscope.kineto import header
 
@@ -96,7 +97,14 @@ def below(folder: str) -> tuple[list[str], list[str]]:
         paths = (str(Path(above, name)) for name in names if name[0] != "." and name.endswith(ENDINGS + PACKED))
         named += [path for path in paths if os.path.isfile(path)]
     sure = (*PACKED, ".pt.trace.json", ".pt.trace.json.gz")
-    taken = {path for path in named if path.endswith(sure) or not os.access(path, os.R_OK) or header.is_trace(path)}
+    taken = {
+        path
+        for path in named
+        if path.endswith(sure)
+        or not os.access(path, os.R_OK)
+        or header.is_trace(path)
+        or not header.is_other_json(path)
+    }
     return sorted([*taken, *closed]), sorted(set(named) - taken)
 
 

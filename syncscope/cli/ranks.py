@@ -34,6 +34,12 @@ SHOWN = 12  # ranks and collectives in a table
 @click.option(
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
+@click.option(
+    "--expect",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Exit 2 when fewer than N ranks could be read. Default, with a limit: as many as the recordings say the job has.",
+)
 @max_size
 @_formats.options(
     FORMATS, "Write there: a page with heat maps of steps by ranks, and who waited for whom (.html), or JSON (.json)."
@@ -48,6 +54,7 @@ SHOWN = 12  # ranks and collectives in a table
 def command(
     files: tuple[str, ...],
     tables: Path | None,
+    expect: int | None,
     most: int,
     format_: str | None,
     output: str | None,
@@ -66,21 +73,21 @@ def command(
     syncscope ranks traces/ --max-saving 2% --max-wait-for-rank 5%    a gate for CI: exits 1
 
     Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, they are not of one job, or a
-    limit not be judged.
+    limit not be judged, as where a rank of the job is missing.
     """
     format_ = _formats.plain(format_, output, FORMATS)
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
 
         _outputs.spare([output])
-        return _told(fleet.load(Path(files[0])), [], format_, output, files[0], most_of=most_of)
+        return _told(fleet.load(Path(files[0])), [], format_, output, files[0], most_of=most_of, expect=expect)
     missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
     if missing is not None:
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
     paths = traces(files)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise no_trace(empty, "traces end in .json or .json.gz, one for each rank")
-    return show_job(paths, most, tables, format_, output, most_of=most_of)
+    return show_job(paths, most, tables, format_, output, most_of=most_of, expect=expect)
 
 
 def show_job(
@@ -91,10 +98,11 @@ def show_job(
     output: str | None = None,
     heading: str = "",
     most_of: Mapping[str, float | None] = NO_LIMITS,
+    expect: int | None = None,
 ) -> int:
     """Print what these traces say as one job, of each at most so many bytes, unpacked, or write it; the exit code.
 
-    `most_of` are limits by the names that `_gate_of_ranks.limits` gives them.
+    `most_of` are limits by the names that `_gate_of_ranks.limits` gives them, `expect` is how many ranks there must be.
 
     Raises:
         UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
@@ -122,7 +130,9 @@ def show_job(
     if len(problems) == len(parts):
         raise problems[0]
     name = os.path.dirname(paths[0]) or paths[0]
-    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name, heading, most_of)
+    return _told(
+        ranks if tables is None else fleet.load(tables), problems, format_, output, name, heading, most_of, expect
+    )
 
 
 def _told(
@@ -133,6 +143,7 @@ def _told(
     name: str,
     heading: str = "",
     most_of: Mapping[str, float | None] = NO_LIMITS,
+    expect: int | None = None,
 ) -> int:
     from syncscope.analysis.job import job
     from syncscope.cli import _gate_of_ranks
@@ -150,7 +161,7 @@ def _told(
         show(found)
     for error in problems:
         complain(error)
-    return _limits.code(_gate_of_ranks.limits(found, ranks, **most_of)) or (2 if problems else 0)
+    return _limits.code(_gate_of_ranks.limits(found, ranks, expect, **most_of)) or (2 if problems else 0)
 
 
 def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:

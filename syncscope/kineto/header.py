@@ -7,6 +7,8 @@ import os
 import re
 from typing import Any
 
+import msgspec
+
 from syncscope.errors import UserError
 from syncscope.kineto.source import opened, pieces
 
@@ -29,6 +31,28 @@ def holds_events(path: str | os.PathLike[str]) -> bool:
 
 def _begins(head: bytes) -> bool:
     return bool(EVENTS.search(head) or BARE_LIST.match(head))
+
+
+def is_other_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is something else in JSON, comments included. Of one that is empty, cut off, packed wrongly or no text
+    nobody can say that: it may have been a recording."""
+    text, notes = b"", list[str]()
+    try:
+        with opened(path) as (_, file):
+            for piece in pieces(file, notes, HEAD):
+                text += piece
+    except (UserError, OSError):
+        return False
+    if notes or text.lstrip()[:1] not in (b"{", b"[", b"/") or b"\0" in text:
+        return False
+    try:
+        text.decode()
+        msgspec.json.decode(text)
+    except UnicodeDecodeError:
+        return False
+    except msgspec.DecodeError as error:
+        return "truncated" not in str(error)
+    return True
 
 
 def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:

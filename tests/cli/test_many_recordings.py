@@ -107,3 +107,43 @@ def test_the_table_says_how_much_is_to_be_had_where_no_wait_is_worth_fixing(
     _, out, _ = outcome("runs/quiet.pt.trace.json.gz")
     assert "No wait is worth fixing: the host never waits" in " ".join(out.split()) or "worth fixing" not in out
     assert "Nothing here is worth fixing" not in out
+
+
+DAMAGED = {
+    "empty": b"",
+    "cut": b'{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A1',
+    "random": bytes(range(256)) * 8,
+    "zeros": bytes(4096),
+    "a page of errors": b"<html>503 Service Unavailable</html>",
+}
+
+
+@pytest.mark.parametrize("name", ["rank-1.json", "rank-1.json.gz"])
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("limit", [("--max-syncs-per-step", "100"), ()], ids=["gate", "no limit"])
+def test_a_gate_over_a_folder_passes_no_recording_by_that_is_damaged(
+    many: Path, name: str, content: bytes, limit
+) -> None:
+    kineto.save(recording("train.py"), many / "two" / "rank-0.json.gz")
+    assert outcome("two", *limit)[0] == 0
+    Path("two", name).write_bytes(content)
+    code, _, err = outcome("two", *limit)
+    assert code == 2
+    assert f"two/{name}" in err
+
+
+def test_a_packed_recording_of_which_the_end_is_missing_before_its_events_is_damaged(many: Path) -> None:
+    kineto.save(recording("train.py"), many / "two" / "rank-0.json.gz")
+    Path("two", "rank-1.json.gz").write_bytes(Path("two", "rank-0.json.gz").read_bytes()[:40])
+    assert outcome("two", "--max-syncs-per-step", "100")[0] == 2
+
+
+def test_other_json_in_the_folder_breaks_no_gate(many: Path) -> None:
+    kineto.save(recording("train.py"), many / "two" / "rank-0.json.gz")
+    assert outcome("two/rank-0.json.gz", "-o", "two/report.json")[0] == 0
+    Path("two", "package.json").write_text('{"name": "train"}')
+    Path("two", "tsconfig.json").write_text('{\n  // of the editor\n  "strict": true,\n}')
+    Path("two", "log.json").write_text('{"loss": 1}\n{"loss": 0.5}\n')
+    code, _, err = outcome("two", "--max-syncs-per-step", "100")
+    assert code == 0
+    assert "not read in two, for no list of events is in it: log.json, package.json, report.json and 1 more" in err

@@ -201,3 +201,39 @@ def test_a_limit_of_a_job_that_is_broken_outranks_one_that_nobody_can_judge(fold
     assert done.return_value == 1
     assert "more than the 0.5 allowed" in done.stderr
     assert "--max-wait-for-rank 20% cannot be judged" in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["--max-syncs-per-step", "--max-saving", "--max-wait-for-rank"])
+def test_no_limit_holds_for_a_job_of_which_a_rank_is_missing(folder, limit):
+    ranks(folder / "job", (0, 2), 3)
+    assert run("job").return_value == 0, "without a limit it is a note"
+    asked = run("job", limit, "100")
+    assert asked.return_value == 2
+    assert "2 of 3 ranks are here" in asked.stderr
+    if limit != "--max-wait-for-rank":  # that cannot be judged of recordings without a collective, whoever is there
+        assert "2 of 3 ranks are here; missing: 1" in asked.stderr
+        assert "--expect 2" in asked.stderr
+
+
+def test_a_broken_limit_is_broken_whoever_is_missing(folder):
+    ranks(folder / "job", (0, 2), 3)
+    assert run("job", "--max-syncs-per-step", "0").return_value == 1
+
+
+def test_as_many_ranks_as_expected_are_enough_and_fewer_are_not(folder):
+    ranks(folder / "job", (0, 2), 3)
+    assert run("job", "--max-syncs-per-step", "5", "--expect", "2").return_value == 0
+    for limit in ((), ("--max-syncs-per-step", "5")):
+        asked = run("job", *limit, "--expect", "4")
+        assert asked.return_value == 2
+        assert "2 of 4 ranks are here" in asked.stderr
+
+
+def test_an_empty_file_of_a_rank_lets_no_gate_pass(folder):
+    ranks(folder / "job", (0, 1), 2)
+    (folder / "job" / "worker1.pt.trace.json").rename(folder / "job" / "rank-1.json")
+    assert run("job", "--max-syncs-per-step", "5").return_value == 0
+    (folder / "job" / "rank-1.json").write_text("")
+    asked = run("job", "--max-syncs-per-step", "5")
+    assert asked.return_value == 2
+    assert "rank-1.json" in asked.stderr
