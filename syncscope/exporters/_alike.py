@@ -50,7 +50,7 @@ class FixWords:
         if finding.fix is None and finding.hot and finding.severity != "error":
             page = f"`syncscope explain {finding.rule}`"
             again = self._again(page, finding)
-            said.append(f"by hand: {page if again else f'no rewrite fits here; {page} shows what is written instead'}")
+            said.append(f"no rewrite fits here: {page}{'' if again else ' shows what is written instead'}")
         return said
 
     def _terms(self, fix: Fix, finding: Finding) -> str:

@@ -202,5 +202,5 @@ def about(line: Line) -> Text:
         text.append(f"  rewrite: {fix.title} ")
         text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
     elif line.rule and not fix and line.advice is not Advice.LEAVE:
-        text.append(f"  {'by hand: ' if line.finding else ''}syncscope explain {line.rule}", "dim")
+        text.append(f"  {'no rewrite fits: ' if line.finding else ''}syncscope explain {line.rule}", "dim")
     return text

@@ -1,9 +1,9 @@
 """Dry runs: on the CPU, tensors that come from parameters and batches count as tensors of a device.
 
-A tensor counts if it is a parameter, needs a gradient, was marked, or was computed from one that counts. Batches of a
-DataLoader and of `syncscope.steps` are marked, and what is sent to a device or made there: `.to(device)`, `device=`, a default
-device. What `.cpu()`, `.numpy()` or `.item()` gave back is the host's. torch.compile runs the code as it was written: compiled
-code has no lines.
+A tensor counts if it is a parameter or a buffer of a module, needs a gradient, was marked, or was computed from one that
+counts. Batches of a DataLoader and of `syncscope.steps` are marked, and what is sent to a device or made there: `.to(device)`,
+`device=`, a default device. What `.cpu()`, `.numpy()` or `.item()` gave back is the host's. torch.compile runs the code as it
+was written: compiled code has no lines.
 
 The CPU is then two places under one name. One object of torch.device is kept for each: the device of a tensor is the one of its
 place. Any other is the device's, unless the program was lent a device by name (`redirect`): then it said which is which.
@@ -27,6 +27,7 @@ from syncscope.tracers.places import LIBRARY, USER, kind_of
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 MASKED = {"__getitem__": Op.MASK_READ, "__setitem__": Op.MASK_WRITE, "masked_select": Op.MASKED_SELECT}
 _users = 0
+_keepers = 0
 _asked = [0]  # how often a tensor was found to count
 _devices: dict[str, Any] = {}  # the one torch.device of each place
 _lent = False  # whether the program asked for a device by name, and got the CPU
@@ -119,9 +120,12 @@ def mode() -> Iterator[None]:
     listeners.pretend = counts
 
     def begin(torch: Any) -> None:
-        stack.enter_context(_follower(torch)())
+        follower = _follower(torch)()
+        follower.__enter__()
+        stack.callback(_leave, torch.overrides, follower)
 
     stack.callback(patches.when_imported("torch", begin))
+    stack.callback(patches.when_imported("torch.nn.modules.module", _members))
     stack.callback(patches.when_imported("torch.utils.data.dataloader", _batches))
     stack.callback(patches.when_imported("torch._dynamo", _eager))
     try:
@@ -132,7 +136,33 @@ def mode() -> Iterator[None]:
         if not _users:
             listeners.pretend = None
             _lent = False
-            _marks.clear()
+            _forget()
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Inside, what one dry run has marked counts in the next, too."""
+    global _keepers
+    _keepers += 1
+    try:
+        yield
+    finally:
+        _keepers -= 1
+        _forget()
+
+
+def _forget() -> None:
+    if not _users and not _keepers:
+        _marks.clear()
+
+
+def _leave(overrides: Any, follower: Any) -> None:
+    """Takes our mode from torch's stack. A fixture may have put another above it, which stays: torch would take that one."""
+    above = []
+    while overrides._len_torch_function_stack() and (mode := overrides._pop_mode()) is not follower:
+        above.append(mode)
+    for mode in reversed(above):
+        overrides._push_mode(mode)
 
 
 @functools.cache
@@ -246,6 +276,42 @@ def _eager(module: Any) -> None:
     stance = module.set_stance("force_eager")
     stance.__enter__()
     patches.later(stance.__exit__, None, None, None)
+
+
+def _members(module: Any) -> None:
+    """Parameters and buffers are where their module is, which is the device, if anything is: whoever sent it, and when.
+
+    While it is made it is the host's. A program that was lent a device has said which modules it sends there.
+    """
+    owner = module.Module
+
+    def met(value: Any) -> Any:
+        known = _marks.get(id(value))
+        if not _lent and _is_tensor(value) and (known is None or known() is not value) and not _in_the_making(owner):
+            _set(value, True)
+        return value
+
+    def member(original: Any) -> Any:
+        return functools.wraps(original)(lambda self, name: met(original(self, name)))
+
+    def named(original: Any) -> Any:
+        def members(*args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
+            return ((name, met(value)) for name, value in original(*args, **kwargs))
+
+        return functools.wraps(original)(members)
+
+    replaced = {"__getattr__": member, "named_parameters": named, "named_buffers": named}
+    patches.replace_all((owner, name, around(getattr(owner, name))) for name, around in replaced.items())
+
+
+def _in_the_making(kind: type) -> bool:
+    """Whether an object of this kind is being made by one of the callers."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get(frame.f_code.co_varnames[0]), kind):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _batches(dataloader: Any) -> None:

@@ -1,7 +1,8 @@
 """A pytest plugin: `@pytest.mark.max_syncs(2)` and the fixture `sync_trace`. A test that fails prints the lines that read, each
 with what `ADVISE` has to say of it.
 
-Where there is no device, tensors of the CPU that come from parameters and batches count as a device's (dry mode).
+Where there is no device, tensors of the CPU that come from modules and batches count as a device's (dry mode). What a test
+sends itself is followed, and what its fixtures send.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from syncscope.tracers.watch import Watch, WatchedLine
 
 NOTHING = (
-    "max_syncs checked nothing: without a device a tensor counts as one of a device if it is a parameter, needs a gradient, "
-    "is part of a DataLoader's batch, was sent there inside of the test or was computed from one of these, and none here is"
+    "max_syncs checked nothing: without a device a tensor counts as one of a device if it is a module's parameter or buffer, "
+    "needs a gradient, is part of a DataLoader's batch, was sent there by the test or a fixture or was computed from one of "
+    "these, and none here is"
 )
 ADVISE = pytest.StashKey["Advise"]()
 """In the stash of the configuration, whom to ask how a wait is avoided."""
 _WATCH = pytest.StashKey["Watch"]()
+_FIXTURES = pytest.StashKey[frozenset[str]]()
+"""In the stash of the session, the names of the fixtures of tests that count."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,6 +47,36 @@ def sync_trace(request: pytest.FixtureRequest) -> Iterator[Watch]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """What a fixture has sent counts until all tests have run: one of a module is made for the first of its tests."""
+    counting = [item for item in session.items if item.get_closest_marker("max_syncs") or "sync_trace" in _names(item)]
+    session.stash[_FIXTURES] = frozenset(name for item in counting for name in _names(item))
+    if not counting:
+        return (yield)
+    from syncscope.tracers import dry_run
+
+    with dry_run.kept():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Follows what the fixtures of such tests send; the modes that one leaves behind are its own."""
+    if fixturedef.argname not in request.session.stash.get(_FIXTURES, ()) or fixturedef.argname == "sync_trace":
+        return (yield)
+    from syncscope.tracers.guard import dry_if
+
+    with dry_if(None):
+        return (yield)
+
+
+def _names(item: pytest.Item) -> list[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else []
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Counts around the test's own code, and fails it where it read too often."""
     mark = pyfuncitem.get_closest_marker("max_syncs")
@@ -60,7 +94,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         pyfuncitem.warn(pytest.PytestWarning(NOTHING))
     if found.count > mark.args[0]:
         files = dict.fromkeys(os.path.relpath(line.place.path) for line in found.lines if line.place)
-        hint = f"\nhint: syncscope lint {' '.join(files)}    shows what to write instead" if files else ""
+        hint = (
+            f"\nhint: syncscope lint {' '.join(files)}    shows these lines, and a rewrite where one fits"
+            if files
+            else ""
+        )
         most = f"at most {mark.args[0]} {'is' if mark.args[0] == 1 else 'are'} allowed"
         said = f"{_syncs(found.count)}, {most}:\n{_told(found, pyfuncitem.config)}{hint}"
         pytest.fail(said, pytrace=False)

@@ -175,7 +175,7 @@ def test_in_short_what_matters_is_there_and_where_the_rest_is(report):
 def test_the_rewrite_of_a_line_or_where_to_read_of_one_is_whole_on_any_terminal(report, width):
     said = " ".join(printed(report, width).split())
     assert "rewrite: torch.where instead of index assignment (safe)" in said
-    assert "by hand: syncscope explain unique" in said
+    assert "no rewrite fits: syncscope explain unique" in said
 
 
 def test_where_the_answer_is_unknown_every_note_is_shown(report):

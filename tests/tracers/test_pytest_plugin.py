@@ -74,7 +74,9 @@ def test_marks_and_the_fixture(forked: Python, tmp_path: Path, monkeypatch: pyte
     )  # in CI it is told twice
     assert "host-read" in beyond
     assert beyond.endswith("syncscope explain host-read"), "each line beyond the limit names its rule"
-    assert "hint: syncscope lint test_marks_and_the_fixture.py    shows what to write instead" in text
+    assert (
+        "hint: syncscope lint test_marks_and_the_fixture.py    shows these lines, and a rewrite where one fits" in text
+    )
     assert "ValueError: the test's own" in text
     assert "max_syncs takes one number" in text
     assert text.count("max_syncs checked nothing") == 1
@@ -82,3 +84,101 @@ def test_marks_and_the_fixture(forked: Python, tmp_path: Path, monkeypatch: pyte
     assert "lines that made the host wait" in text
     (waited,) = re.findall(r"test_marks_and_the_fixture.py:48: tolist, once.*\n(.*)", text)
     assert waited.endswith("syncscope explain host-read")
+
+
+MADE_BY_FIXTURES = """
+import pytest
+import torch
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Levels(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("levels", torch.ones(3))
+        self.count = int(self.levels.sum())  # on the host still
+        self.frozen = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+
+    def training_step(self, given):
+        return given * self.levels[1:].prod().item()
+
+
+@pytest.fixture(scope="module")
+def module():
+    return Levels().to(DEVICE)
+
+
+@pytest.fixture(scope="module")
+def sent():
+    with torch.overrides.BaseTorchFunctionMode():
+        yield torch.ones(3).to(DEVICE)
+
+
+@pytest.fixture
+def plain():
+    return torch.ones(3)
+
+
+def test_that_counts_nothing(module, sent):
+    assert torch.overrides._len_torch_function_stack() == 1
+    module.training_step(sent)
+
+
+@pytest.mark.max_syncs(0)
+def test_buffer(module):
+    module.training_step(torch.ones(3))
+
+
+@pytest.mark.max_syncs(1)
+def test_made_here():
+    Levels().training_step(torch.ones(3))
+
+
+@pytest.mark.max_syncs(0)
+def test_listed(module):
+    for value in [*module.buffers(), *module.parameters()]:
+        value.sum().item()
+
+
+@pytest.mark.max_syncs(0)
+def test_sent(sent):
+    sent.sum().item()
+
+
+@pytest.mark.max_syncs(0)
+def test_mask_of_the_host():
+    x = torch.ones(3).to(DEVICE)
+    x[torch.randn(3) > 0].sum()
+
+
+@pytest.mark.max_syncs(0)
+def test_nothing_sent(plain):
+    plain.sum().item()
+
+
+def test_counts_too(sync_trace, sent):
+    sent.tolist()
+    assert sync_trace.count == 1
+"""
+
+
+def test_what_fixtures_sent_and_modules_hold_is_the_devices(
+    forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_made_by_fixtures.py").write_text(MADE_BY_FIXTURES.lstrip())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    plugin = ["-p", "no:syncscope", "-p", "syncscope.pytest_plugin", "--strict-markers", "-p", "no:cacheprovider"]
+    done = forked("-c", f"import pytest, sys; sys.exit(pytest.main({plugin}))")
+    text = done.stdout
+    assert re.search("4 failed, 4 passed, 1 warning", text), text + done.stderr
+    assert re.findall("FAILED test_made_by_fixtures.py::(\\w+) - Failed: (\\d) sync", text) == [
+        ("test_buffer", "1"),
+        ("test_listed", "2"),
+        ("test_sent", "1"),
+        ("test_mask_of_the_host", "1"),
+    ]
+    assert text.count("max_syncs checked nothing") == 1
+    assert "::test_nothing_sent" in text
+    assert re.search(r": mask_read, once.*\n +host-tensor-as-index", text), "the rule that `lint` names there"
