@@ -49,6 +49,14 @@ def _syncs(report: Report, most: float) -> Iterator[str]:
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
 
 
+def uncounted(report: Report) -> list[str]:
+    """What a limit of syncs that holds does not speak of, a line each."""
+    from syncscope.analysis.not_waited_for import uploads_not_waited_for
+
+    said = uploads_not_waited_for(report.trace, report.steps) if report.trace is not None else ""
+    return [f"note: {SYNCS} holds, but {said}"] if said else []
+
+
 def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:
     from syncscope.analysis.verdict import without_savings
 

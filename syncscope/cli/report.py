@@ -153,6 +153,7 @@ def command(
     to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
     failed = False
     over: list[str] = []
+    notes: list[str] = []
     for path in paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
@@ -174,6 +175,8 @@ def command(
             for limit in given:
                 first, *rest = limit.broken or ("",)
                 over += [f"{visible(path)}: {first}" if len(paths) > 1 else first, *rest] if first else []
+            if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
+                notes += [f"{visible(path)}: {note}" if len(paths) > 1 else note for note in _gate.uncounted(report)]
             for error in (limit.error for limit in given if limit.error is not None):
                 failed = True
                 complain(UserError(f"{path}: {error.message}", error.hint))
@@ -181,7 +184,7 @@ def command(
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
     to.end()
-    for line in over:
+    for line in (*notes, *over):
         echo(line, err=True)
     return 1 if over else 2 if failed else 0
 

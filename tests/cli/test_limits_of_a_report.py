@@ -4,13 +4,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from cli.recorded import outcome
+from cli.recorded import MS, outcome, recording
 
+from syncscope import kineto
 from syncscope.cli import _gate, commands
 from syncscope.errors import UserError
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Price, Report, Step
 from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Trace
 
 
 def test_the_gate_names_the_lines(folder):
@@ -21,6 +23,25 @@ def test_the_gate_names_the_lines(folder):
         "1 sync per step is more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
     )
     assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
+
+
+@pytest.mark.parametrize("flags", [Flag.NONE, Flag.BLOCKING])
+def test_a_limit_that_holds_says_which_uploads_it_does_not_count(folder, flags):
+    """On `ocl` nobody waits for them: a gate of no syncs was passed in silence by a step that waits for two on CUDA."""
+    whole = recording("/cluster/me/project/train.py")
+    host = next(event.lane for event in whole if event.kind is Kind.CALL)
+    copies = [
+        Event(Kind.CALL, "clEnqueueWriteBuffer", host, (10 * n + 9) * MS, 9000, 200 + n, place=place, flags=flags)
+        for n in range(5)
+        for place in [Place("/cluster/me/project/train.py", 5)]
+    ]
+    kineto.save(Trace.of(sorted([*whole, *copies], key=lambda event: event.start)), "up.pt.trace.json.gz")
+    code, out, err = outcome("up.pt.trace.json.gz", "--max-syncs-per-step", "5")
+    assert code == 0
+    said = "1 copy to the device per step is no sync here (/cluster/me/project/train.py:5)"
+    assert (f"note: --max-syncs-per-step holds, but {said}" in err) == (flags is Flag.NONE)
+    assert (said in " ".join(out.split())) == (flags is Flag.NONE)
+    assert outcome("up.pt.trace.json.gz")[2] == "", "nothing is said of a limit that was not given"
 
 
 @pytest.mark.parametrize("given", ["2%", "2", "2.0 %"])
