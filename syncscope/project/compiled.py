@@ -99,10 +99,32 @@ def compiled(modules: Iterable[Module]) -> frozenset[tuple[str, str]]:
 
 
 def handed(scopes: Scopes) -> Iterator[tuple[str, str]]:
-    """What is handed to a compiler that takes it whole: where that is said, and a dotted name."""
+    """What is handed to a compiler that takes it whole: where that is said, and a dotted name. One that stands for each of
+    several in turn is all of them."""
+    listed: dict[str, list[str]] | None = None
     for node, scope in scopes.statements:
         calls = (each for each in expressions(node) if isinstance(each, ast.Call))
-        yield from ((scope, of) for call in calls if (of := given(call)))
+        for of in filter(None, map(given, calls)):
+            listed = turns(scopes) if listed is None else listed
+            yield from ((scope, name) for name in (of, *listed.get(of, ())))
+
+
+def turns(scopes: Scopes) -> dict[str, list[str]]:
+    """What names stand for, one after another: `for f in (a, b)`, and what pytest gives a test,
+    `@pytest.mark.parametrize("f", [a, b])`."""
+    found: dict[str, list[str]] = {}
+    for node, _ in scopes.statements:
+        named: list[tuple[str, ast.expr]] = []
+        if isinstance(node, (ast.For, ast.AsyncFor)) and isinstance(node.target, ast.Name):
+            named.append((node.target.id, node.iter))
+        for mark in node.decorator_list if isinstance(node, FunctionNode) else ():
+            match mark:
+                case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Constant(value=str(name)), given, *_]):
+                    named.append((name, given))
+        for name, values in named:
+            if isinstance(values, (ast.List, ast.Tuple, ast.Set)):
+                found.setdefault(name, []).extend(filter(None, map(root, values.elts)))
+    return found
 
 
 def decorated(scopes: Scopes) -> Iterator[tuple[Definition, str]]:

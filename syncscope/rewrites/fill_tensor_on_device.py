@@ -113,7 +113,9 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device)
+            return (
+                torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device, dtype=torch.bool)
+            )
         """,
         Safety.SAFE,
         "x: float[...]",
@@ -211,6 +213,9 @@ EXAMPLES = (
     ),
 )
 
+OWN_DTYPE = "a numpy number gets torch's default dtype, not its own"
+FITS = "a number that does not fit the dtype is reported in other words"
+
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
@@ -261,8 +266,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if known:
         return draft.fix(title, Safety.SAFE)
     if written is not None or whole:
-        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
-    changes = "a numpy number gets torch's default dtype, not its own"
+        return draft.fix(title, Safety.UNSAFE, FITS)
+    changes = FITS if said else OWN_DTYPE
     if guessed:
         changes = f"{function.file.text(value)} must be one number; {changes}"
     return draft.fix(title, Safety.UNSAFE, changes)
@@ -284,7 +289,7 @@ def of_equal_numbers(function: Function, call: ast.Call) -> Fix | None:
     musts = [] if function.constant(number) is not None else [f"{function.file.text(number)} must be a number"]
     if not any(k.arg == "dtype" for k in call.keywords):
         musts.append("where there are none, the dtype is its own")
-    changes = "; ".join(musts) or "a number that does not fit the dtype is reported in other words"
+    changes = "; ".join(musts) or FITS
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 
@@ -339,7 +344,7 @@ def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
     draft.replace(call, "{call}", call=filling(draft, call, number, "(1,)"))
     changes = f"{function.file.text(number)} must be one number"
     if not any(k.arg == "dtype" for k in call.keywords):
-        changes = f"{changes}; a numpy number gets torch's default dtype, not its own"
+        changes = f"{changes}; {OWN_DTYPE}"
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 
@@ -363,5 +368,5 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     if plain or (written is not None and abs(written) <= 127):
         return draft.fix(title, Safety.SAFE)
     if written is not None or special(function, value):
-        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
+        return draft.fix(title, Safety.UNSAFE, FITS)
     return draft.fix(title, Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise")

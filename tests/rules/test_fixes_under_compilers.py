@@ -1,6 +1,7 @@
 """What a compiler takes whole it takes after its fixes, too, wherever in the project it is handed to one."""
 
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 from rules.driver import HEAD, config, fixed
@@ -16,6 +17,7 @@ COMPILED = {
     "script": f"@torch.jit.script\n{FUNCTION}",
     "script, later": f"{FUNCTION}\n\nf = torch.jit.script(f)\n",
     "called by what is": f"{FUNCTION}\n\n@torch.jit.script\ndef g(x: torch.Tensor):\n    return f(x)\n",
+    "one of several": f"{FUNCTION}\n\nfor each in (f, torch.exp):\n    torch.jit.script(each)\n",
     "if tracing": f"@torch.jit.script_if_tracing\n{FUNCTION}",
     "exported": (
         f"class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n{BODY.replace('    ', '        ')}\n\n"
@@ -61,6 +63,10 @@ IMPORTED = {
     "another name": "from package.ops import f as g\n\ng = torch.jit.script(g)\n",
     "what a package gives on": "from package import f\n\ng = torch.jit.script(f)\n",
     "inside a test": "def test():\n    import package.ops as ops\n\n    torch.compile(ops.f, fullgraph=True)\n",
+    "what a test is given": (
+        "import pytest\nfrom package import f\n\n\n@pytest.mark.parametrize('op', [f, torch.exp])\n"
+        "def test(op):\n    torch.jit.script(op)\n"
+    ),
     "called": "from package.ops import f\n\n\n@torch.jit.script\ndef g(x):\n    return f(x)\n",
     "called by a base": (
         "from package.ops import f\n\n\nclass A(torch.nn.Module):\n    def forward(self, x):\n        return self.g(x)\n\n\n"
@@ -72,6 +78,19 @@ IMPORTED = {
         "def test():\n    b = B()\n    torch.jit.script(b)\n"
     ),
 }
+
+
+@pytest.mark.parametrize("said", ["True", "[False]"])
+def test_a_tensor_of_a_bool_stays_one_where_something_out_of_sight_scripts_it(said: str, tmp_path: Path) -> None:
+    """TorchScript's full makes a whole number of it where no dtype is said."""
+    code = f"def f(x: torch.Tensor):\n    return torch.tensor({said}, device=x.device)\n"
+    torch = pytest.importorskip("torch")
+    for name, text in {"before": HEAD + code, "after": fixed(HEAD + code)}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    before, after = (run_path(str(tmp_path / f"{name}.py"))["f"] for name in ("before", "after"))
+    assert after(torch.ones(2)).dtype is torch.jit.script(after)(torch.ones(2)).dtype is torch.bool
+    assert (tmp_path / "after.py").read_text() != (tmp_path / "before.py").read_text()
+    assert torch.equal(torch.jit.script(after)(torch.ones(2)), before(torch.ones(2)))
 
 
 def mended(folder: Path, elsewhere: str) -> bool:

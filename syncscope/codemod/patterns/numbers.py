@@ -98,12 +98,20 @@ def filling(draft: Draft, call: ast.Call, number: ast.expr, size: str, **more: P
     """`torch.tensor(number)` or `x.new_tensor(number)` as a call that fills what it makes.
 
     `torch.zeros` has torch's default dtype where none is given, or None: so `torch.tensor(0)`, which is whole, needs full.
+    TorchScript's full makes a whole number of a bool, unless it is told the dtype.
     """
     made, word = call.func, filler(number)
     new = made.value if isinstance(made, ast.Attribute) and made.attr == "new_tensor" else None
-    whole = isinstance(number, ast.Constant) and isinstance(number.value, int)
-    if new is None and whole and "dtype" not in more and not says_dtype(draft.function, call):
+    if (
+        new is None
+        and isinstance(number, ast.Constant)
+        and isinstance(number.value, int)
+        and "dtype" not in more
+        and not says_dtype(draft.function, call)
+    ):
         word = "full"
+        if isinstance(number.value, bool) and not any(k.arg == "dtype" for k in call.keywords):
+            more["dtype"] = draft.part("torch.bool")
     name = draft.part(f"torch.{word}") if new is None else draft.part(f"{{x}}.new_{word}", x=new)
     if word == "full":
         return draft.call(call, {made: name, call.args[0]: number}, size, **more)
