@@ -133,10 +133,14 @@ def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Hea
 
 
 def of_nothing(node: ast.If) -> Heat | None:
-    """Cold where a value is not finite, `if not x.isfinite(): ...`, and where nothing is left, `if total == 0: return ...`."""
+    """Cold where a value is not finite, `if not x.isfinite(): ...`, and where nothing is left, `if total == 0: return ...`,
+    `if not mask.any(): return ...`.
+    """
     test = node.test
     denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
+    if denied and isinstance(asked, ast.Call) and name_of(asked.func) == "any" and isinstance(node.body[0], ast.Return):
+        return Reason.WHEN_NOTHING(ast.unparse(test))
     while (
         isinstance(asked, ast.Call)
         and name_of(asked.func) in ("any", "all", "item")
@@ -225,7 +229,7 @@ def of_first(node: ast.If) -> Heat | None:
         if isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
             kept = dotted(left)
         elif isinstance(op, ast.NotIn):
-            kept = dotted(right)
+            kept = _path(right)
         elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
             kept = dotted(left.args[0])
         if (state and kept.endswith("state")) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
@@ -266,11 +270,16 @@ def _switches(statement: ast.stmt, test: ast.expr) -> bool:
     return False
 
 
+def _path(node: ast.expr) -> str:
+    """What holds something, in words: `self.seen`, and `self.seen[kind]`, too."""
+    return ast.unparse(node) if isinstance(node, ast.Subscript) and dotted(node.value) else dotted(node)
+
+
 def _keeps(statement: ast.stmt, name: str) -> bool:
     """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
     if not isinstance(statement, ast.Assign):
         return False
-    items = [dotted(target.value) for target in statement.targets if isinstance(target, ast.Subscript)]
+    items = [_path(target.value) for target in statement.targets if isinstance(target, ast.Subscript)]
     kept = "." in name and name in (*items, *map(dotted, statement.targets))
     return kept or ("cache" in name.lower() and name in items) or (bool(items) and dotted(statement.value) == name)
 

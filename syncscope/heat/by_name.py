@@ -48,7 +48,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if known_by_name(name, methods):
         return hot(name) or Reason.MAYBE(name)
     before, after = _by_word(name)
-    if before is not None:
+    if before is not None and not (before.reason is Reason.RESULT and conventions.is_loss(cls)):
         return before
     if conventions.is_result_of(cls, name) and not conventions.is_loss(name):
         return Reason.METRIC(name)

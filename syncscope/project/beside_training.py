@@ -10,7 +10,7 @@ ASIDE = frozenset(
     deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
     pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
-    serialization persistence""".split()
+    serialization persistence pipelines model_card model_cards""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
@@ -28,7 +28,7 @@ NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
     evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
-    predictor""".split()
+    predictor pipelines""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere

@@ -60,7 +60,7 @@ _LOADER = re.compile(
 # Names of text that no tensor's use is learnt from: modules, objects, and what may be anything.
 NOT_TENSORS = frozenset("F self cls torch np model data None True False ".split())
 NOT_TENSORS_UNDER = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
-NOT_TENSORS_ENDING = ("shape", "size", "dtype", "accelerator")
+NOT_TENSORS_ENDING = ("shape", "size", "dtype", "accelerator", "nvec")
 
 # Other kinds of arrays, as they are imported and as they are named.
 OTHER_ARRAY_IMPORTS = (  # each begins with a word that is searched for by itself, in a fifth of the time of all in turn
@@ -253,7 +253,7 @@ STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a train
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
     r"setup|build\w*|reset_parameters|init_weights|_init\w*|"
-    r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
+    r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
@@ -368,7 +368,7 @@ TO_HOST = re.compile(
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.
-DATA_SETS = frozenset("dataset datasets data_set train_dataset eval_dataset".split())
+DATA_SETS = frozenset("dataset datasets data_set train_dataset eval_dataset show_progress_bar show_progress".split())
 
 
 _INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")

@@ -1,4 +1,4 @@
-"""What people call what says where a model lives."""
+"""What people call what says where a model lives, and what comes from elsewhere."""
 
 import re
 
@@ -8,6 +8,10 @@ _KNOW_DEVICE = frozenset(
     """self cls args cfg config conf opt opts options hparams model net network module trainer engine runner learner agent
     policy""".split()
 )
+
+BATCHES = frozenset("batch data sample samples minibatch mini_batch".split())
+OF_A_BATCH = re.compile(r"(^|_)(step|batch|iteration|iter)$")
+"""Functions that are given a batch as a loader made it, where they send parts of it to the device themselves."""
 
 
 def knows_device(name: str) -> bool:

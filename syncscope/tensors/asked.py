@@ -43,7 +43,7 @@ def of_test(frame: Frame, test: ast.expr) -> Heat | None:
 def _is_used(frame: Frame, test: ast.expr) -> bool:
     """Whether a test of `forward` is true where a model is used, not trained: `target is None or return_preds`."""
     function = frame.function
-    if function is None or function.cls is None or function.name != "forward":
+    if function is None or function.cls is None or function.name != "forward" or conventions.is_loss(function.cls.name):
         return False
     match test:
         case ast.BoolOp(op=ast.Or(), values=values):

@@ -16,6 +16,7 @@ from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
     ARRAY,
     BOOL,
+    COMPARED,
     HOST,
     OTHER,
     SCALAR,
@@ -87,7 +88,9 @@ def used_so(frame: Frame, name: str, fact: Fact) -> Fact:
     For a guess it is enough that it is used as an array: what a model gives back, and has a maximum, is a tensor.
     """
     if fact.kind is UNKNOWN.kind:
-        return frame.assumed(name) if frame.used[name] == 2 else fact
+        if frame.used[name] != 2:
+            return fact
+        return frame.assumed(name).but(dtype=BOOL) if fact is COMPARED else frame.assumed(name)
     guess = (
         fact.kind is TENSOR and fact.confidence < 2 and (frame.used[name] == 2 or fact.provenance.__class__ is ast.Call)
     )

@@ -54,8 +54,9 @@ def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
     left = table[node.left.__class__](frame, node.left)
     right = table[node.right.__class__](frame, node.right)
     if left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN:
-        both = (left is COMPARED or right is COMPARED) and node.op.__class__ in (ast.BitAnd, ast.BitOr)
-        return COMPARED if both else UNKNOWN
+        masks = (left is COMPARED) + (right is COMPARED)
+        both = masks and node.op.__class__ in (ast.BitAnd, ast.BitOr)
+        return COMPARED if both or (masks == 2 and node.op.__class__ is ast.Mult) else UNKNOWN
     return binary(node, left, right, node.op, frame)
 
 

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.heat import judge
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.project import conventions
+from syncscope.project import conventions, devices
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import attribute
@@ -14,6 +14,7 @@ from syncscope.tensors.documented import documented, documented_as_mask
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
+    BATCH,
     BOOL,
     HOST,
     INT,
@@ -104,6 +105,8 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
                 known = (
                     passed.but(confidence=1) if flag else passed if surer else passed.but(confidence=known.confidence)
                 )
+        if passed is not None and passed.kind is BATCH and known.kind is TENSOR and known.source is None:
+            known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=passed)
         if known.kind is TENSOR and (frame.on_host or argument.arg in conventions.OF_THE_HOST):
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
         elif known.kind is SEQUENCE and argument.arg in conventions.OF_THE_HOST:
@@ -227,6 +230,8 @@ def _guessed(
         return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
     if forward and not conventions.is_number(name):
         return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
+    if name in devices.BATCHES and devices.OF_A_BATCH.search(function.name) and known is UNKNOWN:
+        return Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's")
     if name in conventions.TENSORS and not host and (name not in conventions.OF_DICTS or _takes(function, "query")):
         return tensor(confidence=1, why=f"`{name}` is what people call a tensor")
     return known

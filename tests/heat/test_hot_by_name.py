@@ -31,6 +31,7 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "_expand_probe_data",
         "to_rdmol",
         "to_trimesh",
+        "_set_network",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:
@@ -65,7 +66,7 @@ def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
     assert [(site.whole, site.heat.words) for site in found] == [(False, "in a file of tests")]
 
 
-@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
+@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py", "model_card.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
     assert [site.whole for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
 
@@ -145,13 +146,13 @@ def test_a_negative_likelihood_is_a_loss(name: str, known: bool) -> None:
     assert site.heat.words == (f"in the loss `{name}`" if known else f"`{name}` may run in every step")
 
 
-def test_what_a_predictor_is_made_of_is_no_part_of_a_step(tmp_path: Path) -> None:
+def test_what_predictors_and_pipelines_are_made_of_is_no_part_of_a_step(tmp_path: Path) -> None:
     source = b"import torch\nclass Found(torch.nn.Module):\n    def forward(self, x):\n        return x.sum().item()\n"
     told = {}
-    for name in ("predictor", "heads"):
+    for name in ("predictor", "pipelines", "heads"):
         folder = tmp_path / "package" / name
         folder.mkdir(parents=True)
         for each in (folder, folder.parent):
             (each / "__init__.py").touch()
         told[name] = heat(source, str(folder / "found.py"))
-    assert told == {"predictor": {4: "cold"}, "heads": {4: "hot"}}
+    assert told == {"predictor": {4: "cold"}, "pipelines": {4: "cold"}, "heads": {4: "hot"}}

@@ -51,6 +51,15 @@ class Detector(torch.nn.Module):
             self.c = x.std().item()  # hot
         return x / x.prod().item()  # hot
 
+    def pairs(self, x: torch.Tensor, mask, kind):
+        if not torch.any(mask):
+            return x.min().item()  # cold
+        if not mask.any():
+            self.empty = x.max().item()  # hot
+        if "count" not in self.seen[kind]:
+            self.seen[kind]["count"] = x.sum().item()  # cold
+        return x / x.prod().item()  # hot
+
     def goal(self, x: torch.Tensor, target=None):
         if target is None:
             target = x.sum().item()  # hot
@@ -59,6 +68,18 @@ class Detector(torch.nn.Module):
     @singleton("projector")
     def projected(self):
         return self.weight.cuda().sum().item()  # cold
+
+class ContrastiveLoss(torch.nn.Module):
+    def forward(self, x: torch.Tensor, labels=None):
+        if labels is None:
+            labels = x.argmax().item()  # hot
+        return self._compute(x, labels)
+
+    def _compute(self, x: torch.Tensor, labels):
+        return x / x.sum().item()  # hot
+
+def mined(x: torch.Tensor, show_progress_bar=False):
+    return x.sum().item()  # cold
 
 class Callback:
     def write_on_epoch_end(self, x: torch.Tensor):

@@ -20,6 +20,28 @@ CASES = {
                     y = batch[1].to(x.device)
                     z = batch[2].to(self.device, non_blocking=True)
     """,
+    "a batch that a function of one is given": """
+        class Trainer:
+            def train_step(self, batch):
+                x, y = batch
+                return x.to(self.device), y.to(x.device), batch.to(self.device)  # waits: to_device
+
+            def pooled(self, x: torch.Tensor, batch):
+                return x.sum(), batch.to(self.device)
+
+            def fit(self):
+                for i, x in enumerate(self.loader):
+                    self._fit_one(x)
+
+            def _fit_one(self, x: torch.Tensor):
+                return x.to(self.device)  # waits: to_device
+
+        class Detector(nn.Module):
+            def forward(self, batch, gt):
+                if isinstance(batch, dict):
+                    return batch["image"].to(self.device) - gt["image"].to(self.device)  # waits: to_device
+                return batch["mask"].to(self.device) + batch["mask"].to(gt.device)  # waits: to_device
+    """,
     "what an iterator over a loader gives next": """
         class Replay:
             def __init__(self):
@@ -60,6 +82,22 @@ CASES = {
                 if given.unique():
                     return sizes.unique()
                 return batch.unique()  # waits: unique
+    """,
+    "masks of comparisons that are multiplied, and counted": """
+        def hardest(pred: torch.Tensor, gt, m):
+            positive = (gt == 1) * (m == 1)
+            count = positive.float().sum()
+            other = (gt == 1) * m
+            return pred[positive] / count, pred[other]  # waits: mask_read
+    """,
+    "numbers at positions of what nothing else is known": """
+        def left_out(x: torch.Tensor, other):
+            scores, row = {}, torch.arange(len(x), device=x.device)
+            scores["a"] = compare(x, other)
+            scores["a"][row, row] = -torch.inf  # waits: number_write
+            scores["b"][row] = 0.0
+            other[0, 1] = 0.0
+            return scores
     """,
     "made on the host and handed on as it is": """
         def times(x, device="cpu"):

@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     TENSOR,
     element,
+    tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.torch.indexing import mask_like
@@ -36,6 +37,8 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
 
     Rows and slices, `x[0] = 1.0`, are filled, and so is what a mask selects: the number is an argument of the kernel.
     """
+    if base is UNKNOWN and isinstance(target.slice, ast.Tuple) and fact.kind is SCALAR:
+        base = _picked_by_tensors(frame, target.slice)
     if base.kind is not TENSOR or base.device is HOST or not (fact.kind is SCALAR or _host_number(fact)):
         return
     path = dotted(target.value)
@@ -44,6 +47,13 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
     found = _positions(frame, target.slice, base)
     if found is not None:
         frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, max(_certainty(base), 2)))
+
+
+def _picked_by_tensors(frame: Frame, index: ast.Tuple) -> Fact:
+    """What has an element for several tensors of positions that live on the device: no dict or array does."""
+    found = [evaluate(frame, part) for part in index.elts]
+    on_device = (each.kind is TENSOR and each.device is not HOST and each.confidence >= 2 for each in found)
+    return tensor(confidence=2, why=index) if len(found) > 1 and all(on_device) else UNKNOWN
 
 
 def _host_number(fact: Fact) -> bool:

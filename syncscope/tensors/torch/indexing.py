@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.project import conventions
+from syncscope.project import conventions, devices
 from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -56,7 +56,10 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     base = evaluate(frame, node.value)
     kind = base.kind
     if kind is SEQUENCE or kind is BATCH:
-        return item(frame, node, base)
+        found = item(frame, node, base)
+        return _of_batch(frame, node) or found if found is UNKNOWN else found
+    if node.slice.__class__ is ast.Constant and (part := _of_batch(frame, node)) is not None:
+        return part
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
         return UNKNOWN if base.ref.endswith("()") else base
     mask, at, result = index(frame, node, base)
@@ -66,6 +69,15 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
             confidence = 1  # a mask of the device selects from no tensor of the host
         frame.emit(Op.MASK_READ, node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
     return result
+
+
+def _of_batch(frame: Frame, node: ast.Subscript) -> Fact | None:
+    """`batch["image"]` of an argument that people call a batch: no tensor has items by name."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str())) if name in devices.BATCHES:
+            if frame.function is not None and name in frame.function.names:
+                return element(Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's"))
+    return None
 
 
 def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
