@@ -371,3 +371,44 @@ def test_a_job_on_github_annotates_the_lines_that_wait_more_often(tmp_path):
     assert code == 2
     assert "::error file=" in said
     assert "no step is marked in the second recording" in said
+
+
+def test_calls_shorter_than_the_clock_can_tell_hide_no_step_that_is_longer(tmp_path):
+    """Of a clock of whole microseconds: 0 in one recording and 1 in the other, once for seven launches of 9."""
+
+    def recorded_with(step, question):
+        steps = [[*[("launch", 0, 1_000)] * 13, ("launch", 0, step), ("read", 57, 0)] for _ in range(8)]
+        trace = Device(launch=9_000).run(steps)[0]
+        launches = [e for e in trace if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING]
+        asked = [
+            replace(e, name="cudaOccupancyMaxActiveBlocks", duration=question, correlation=-1) for e in launches[::7]
+        ]
+        return Trace.of(sorted([*trace, *asked], key=lambda e: (e.start, -e.duration)))
+
+    before, as_long, longer = (
+        recorded_with(10_000_000, 0),
+        recorded_with(10_000_000, 1_000),
+        recorded_with(13_000_000, 1_000),
+    )
+    assert gated(tmp_path, before, as_long, "--max-slowdown", "5%") == (0, "")
+    for first in (before, as_long):
+        code, told = gated(tmp_path, first, longer, "--max-slowdown", "5%")
+        assert code == 1
+        assert "more than the 5 % allowed" in told
+
+
+def test_copies_that_take_longer_are_no_slower_host(tmp_path):
+    """The host copies what the program gave it: twice as much, in milliseconds where a launch takes microseconds."""
+
+    def copying(copied):
+        steps = [[("launch", 0, 10_000_000), ("read", 57, 0)] for _ in range(12)]
+        trace = Device().run(steps)[0]
+        copies = [
+            replace(e, name="cudaMemcpyAsync", start=e.start - copied, duration=copied, correlation=-1)
+            for e in trace
+            if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING and e.start > copied
+        ]
+        return Trace.of(sorted([*trace, *copies], key=lambda e: (e.start, -e.duration)))
+
+    told = json.loads(compared(tmp_path, copying(200_000), copying(400_000), "--format", "json")[1])
+    assert told["host_pace"] == 1.0
