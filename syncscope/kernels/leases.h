@@ -13,7 +13,7 @@ typedef struct { char *address; size_t size; void *buffer; PyObject *self; uint6
 typedef struct { Owned owned; PyObject *block, *home, *class; Py_ssize_t size; } Lease;
 
 static struct { PyObject *memory, *queue, *observers, *recorders, *forked, *backlog, *tensor, *parameter, *device, *constants, *default_dtype; } py;
-static struct { PyObject *_free, *_new, *in_use, *peak, *told, *launches, *refused; } word;
+static struct { PyObject *_free, *_new, *in_use, *peak, *told, *launches, *refused, *block, *size, *home; } word;
 static const Dlpack *dlpack;
 static Block *blocks;            /* by address */
 static Py_ssize_t known, room;
@@ -53,7 +53,34 @@ static int tell(PyObject *block, Py_ssize_t size) {
   return answer ? 0 : -1;
 }
 
-/* Back to the pool that it came from. May come at any time, on a thread that Python does not know. */
+static int raise_now(void *exception) {
+  PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+  Py_DECREF(exception);
+  return -1;
+}
+
+/* What is raised where nobody can take it, such as a KeyboardInterrupt: whoever runs Python next does. */
+static void raise_later(void) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (value && trace) PyException_SetTraceback(value, trace);
+  if (value && Py_AddPendingCall(raise_now, Py_NewRef(value))) Py_DECREF(value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+}
+
+/* Memory is back in the pool that it came from. No Python runs but `told`'s: a signal's handler would raise there in vain. */
+static void came_back(PyObject *block, PyObject *home, PyObject *class, Py_ssize_t size) {
+  add_to(py.memory, word.in_use, -size);
+  if (tell(block, -size)) raise_later();
+  PyObject *blocks_of = PyObject_GetItem(home, class); /* a defaultdict makes it */
+  if (!blocks_of || PyList_Append(blocks_of, block)) PyErr_Print();
+  Py_XDECREF(blocks_of);
+}
+
+/* May come at any time, on a thread that Python does not know. */
 static void give_back(Owned *owned) {
   Lease *lease = (Lease *)owned;
 #if PY_VERSION_HEX < 0x030D0000
@@ -64,17 +91,26 @@ static void give_back(Owned *owned) {
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  add_to(py.memory, word.in_use, -lease->size);
-  tell(lease->block, -lease->size);
-  PyObject *blocks_of = PyObject_GetItem(lease->home, lease->class); /* a defaultdict makes it */
-  if (!blocks_of || PyList_Append(blocks_of, lease->block)) PyErr_Print();
-  Py_XDECREF(blocks_of);
+  came_back(lease->block, lease->home, lease->class, lease->size);
   Py_DECREF(lease->block);
   Py_DECREF(lease->home);
   Py_DECREF(lease->class);
   PyErr_Restore(type, value, trace);
   PyGILState_Release(state);
   free(lease);
+}
+
+/* Lease.__del__ of memory.py. One that an exception left half made has no block, which is set last. */
+static PyObject *lease_is_gone(PyObject *none, PyObject *lease) {
+  PyObject *block = PyObject_GetAttr(lease, word.block), *home = block ? PyObject_GetAttr(lease, word.home) : NULL;
+  PyObject *class = block ? PyObject_GetAttr(block, word.size) : NULL, *size = block ? PyObject_GetAttr(lease, word.size) : NULL;
+  if (home && class && size) came_back(block, home, class, PyLong_AsSsize_t(size));
+  Py_XDECREF(block);
+  Py_XDECREF(home);
+  Py_XDECREF(class);
+  Py_XDECREF(size);
+  PyErr_Clear();
+  Py_RETURN_NONE;
 }
 
 static Lease *take(Py_ssize_t size, PyObject *class, void **buffer) {

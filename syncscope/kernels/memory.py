@@ -62,13 +62,13 @@ class Lease:
     __slots__ = ("block", "buffer", "home", "size")
 
     def __init__(self, block: Block, size: int, home: Pool) -> None:
-        self.block = block
+        self.size = size
         self.home = home
         self.buffer = block.buffer
-        self.size = size
+        self.block = block
 
     def __del__(self) -> None:
-        # May run on any thread at any time: no lock, no OpenCL.
+        # May run on any thread at any time: no lock, no OpenCL. In C where that is: what Ctrl-C raises in here is lost.
         global in_use
         in_use -= self.size
         if (tell := told) is not None:  # asked once: who listens may end meanwhile
@@ -196,6 +196,7 @@ class Owner:
 
 
 if in_c.module is not None:
+    Lease.__del__ = in_c.module.lease_is_gone  # type: ignore[method-assign]
     in_c.begin(globals(), vars(queue), queue.KEPT, ctypes.addressof(generator.default.stands))
     in_c.module.submit(is_gpu)  # PoCL takes a microsecond for a launch, and needs the processor
     torch.UntypedStorage.lease = Owner()

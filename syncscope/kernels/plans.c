@@ -7,6 +7,7 @@
 #include "leases.h"
 #include "call_key.h"
 #include "launches.h"
+#include "guard.h"
 
 /* slot: of memory taken; else -1 - the number of a tensor given, NOTHING, or CONSTANT */
 typedef struct { int slot; View view; PyObject *constant; } Made;
@@ -237,7 +238,8 @@ static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || PyList_GET_SIZE(py.backlog);
   astray = astray || timed != (always_timed || heard);
   long long settings = 0;
-  if (astray || !settings_of(self->asks, &settings) || !put_call(self->number, settings, args, kwargs)) {
+  if (!astray && !settings_of(self->asks, &settings)) return NULL; /* such as a KeyboardInterrupt */
+  if (astray || !put_call(self->number, settings, args, kwargs)) {
     PyErr_Clear();
     Asked *before = asked;
     asked = NULL; /* what is noted down now is not the plan of whoever called */
@@ -349,6 +351,7 @@ static PyMethodDef functions[] = {
   {"list", list_launches, METH_O, "list(launches): what again() enqueues"},
   {"again", again, METH_O, "again(what list() gave): all of them, on the queue in use"},
   {"submit", submit, METH_O, "submit(on): whether launches go to the driver by a thread of their own"},
+  {"guard", guard, METH_VARARGS, "guard(entry, type, names): answers what PyTorch asks about the device"},
   {"settle", settle, METH_NOARGS, "settle(): until the driver has all launches; raises what it refused"},
   {"forget", forget, METH_NOARGS, "forget(): all plans"},
   {0},
@@ -358,6 +361,10 @@ PyMODINIT_FUNC PyInit__plans(void) {
   PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
 #define WORD(n) word.n = PyUnicode_InternFromString(#n);
   WORD(_free) WORD(_new) WORD(in_use) WORD(peak) WORD(told) WORD(launches) WORD(refused)
-  if (!module || !type || PyModule_AddObject(module, "Operator", type)) return NULL;
+  WORD(block) WORD(size) WORD(home)
+  static PyMethodDef back = {"__del__", lease_is_gone, METH_O, "of a Lease of memory.py"};
+  PyObject *function = PyCFunction_New(&back, NULL), *method = function ? PyInstanceMethod_New(function) : NULL;
+  Py_XDECREF(function);
+  if (!module || !type || !method || PyModule_AddObject(module, "Operator", type) || PyModule_AddObject(module, "lease_is_gone", method)) return NULL;
   return module;
 }

@@ -8,7 +8,7 @@ import torch
 
 from syncscope.discover import discover
 from syncscope.errors import UserError
-from syncscope.kernels import attention, autocast, backend, fallback, lstm, operators, ops, storage, views
+from syncscope.kernels import attention, autocast, backend, fallback, guard, lstm, operators, ops, storage, views
 
 _libraries: list[torch.library.Library] = []  # registrations die with these
 
@@ -45,6 +45,7 @@ def register() -> None:
     torch.utils.backend_registration._setup_privateuseone_for_python_backend(
         storage.NAME, backend_module=backend, device_guard=_Guard()
     )
+    guard.install()
     storage.name_the_device()
     storage.install()
     backend.install()
