@@ -69,8 +69,8 @@ def uses_by_line(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) 
 class NumberedLines:
     """The lines of a recording, numbered: `pairs` of place and caller; number 0 is none.
 
-    `item` is the line of each item of the host, `work` that of each piece of device work as launched. `since` is filled by what
-    is measured of the host.
+    `item` is the line of each item of the host, where a mark has its next call's; `before` is that of the call before it, marks
+    aside. `work` is the line of each piece of device work as launched. `since` is filled by what is measured of the host.
     """
 
     def __init__(self, trace: Trace, event_graph: EventGraph) -> None:
@@ -91,7 +91,9 @@ class NumberedLines:
         ahead = (forward[called & (forward >= 0)].astype(np.int64) + 1) * many
         known = np.unique(np.concatenate([[0], *(np.unique(keys) for keys in (key, given, ahead))]))
         self.pairs = [(int(k) // many - 1, int(k) % many - 1) if k else (-1, -1) for k in known.tolist()]
-        self.item = _next_where(np.searchsorted(known, key), host.row < 0)
+        numbered, marks = np.searchsorted(known, key), host.row < 0
+        self.item = _next_where(numbered, marks)
+        self.before = _last_where(numbered, marks)
         self.work = np.searchsorted(known, given)
         self.since = np.full(len(known), -1, np.intp)
         self.whose = self.work.copy()  # forward operators' lines
@@ -126,6 +128,15 @@ def _next_where(code: Codes, missing: NDArray[np.bool_]) -> Codes:
     return found
 
 
+def _last_where(code: Codes, missing: NDArray[np.bool_]) -> Codes:
+    """The code before each that is not missing; of the first its own."""
+    at = np.maximum.accumulate(np.where(missing, -1, np.arange(len(code))))
+    at = np.append(-1, at[:-1])[: len(code)]
+    first = int(np.argmin(missing)) if len(code) else 0
+    found: Codes = code[np.where(at < 0, first, at)]
+    return found
+
+
 def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: dict[str, Numbers]) -> float:
     """The host's side of each line; what it adds up to, ns."""
     host, marked = event_graph.host, event_graph.marked
@@ -151,8 +162,7 @@ def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: di
     launching[enqueued[(enqueued >= 0) & (enqueued < len(launching))]] = True
     inside = launching & (host.row >= 0) & (host.began + origin >= first) & (host.began + origin < last)
     found["launches"] = lines.sums(lines.item[inside])
-    before = np.append(lines.item[:1], lines.item[:-1])  # a mark has its next call's line
-    following = before * len(lines.pairs) + lines.item
+    following = lines.before * len(lines.pairs) + lines.item
     pair = np.unique(following)
     at = np.searchsorted(
         pair, following

@@ -72,11 +72,13 @@ def what_ifs(
 
 
 def led_into(words: str, found: Sequence[WhatIf], step: float, holds: bool) -> str:
-    """The sentence on where a step goes, and what to do first; what to try, where no replay `holds`."""
+    """The sentence on where a step goes, and what to do first; what to try, where no replay `holds`, which then says of no
+    line what it saves."""
     first = first_of(found)
     if first is None or step <= 0:
         return words
-    said = f"if {first.name}, it {first.surely} {first.saving / step:.0%} shorter"
+    much = f"{first.surely} {first.saving / step:.0%}" if holds or first.answered else "may be"
+    said = f"if {first.name}, it {much} shorter"
     return f"{words} What to {'do first' if holds else 'try'}: {said}."
 
 
@@ -242,9 +244,8 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
     gaps, _ = ground.times
     lines, items = ground.lines, (ground.event_graph.host.row >= 0) & ~ground.backward
     spare = np.where(items, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
-    before = np.append(lines.item[:1], lines.item[:-1])
-    pair, of = np.unique(before * len(lines.pairs) + lines.item, return_inverse=True)
-    spent = np.bincount(of, np.where(ground.counted(items), spare, 0.0), len(pair)) / ground.window.steps
+    pair, of = np.unique(lines.before * len(lines.pairs) + lines.item, return_inverse=True)
+    spent = np.bincount(of, np.where(ground.timed, spare, 0.0), len(pair)) / ground.window.steps
     for number in np.argsort(-spent, kind="stable").tolist()[:LINES]:
         if spent[number] < WORTH * ground.step:
             return
@@ -255,13 +256,14 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
         saved = ground.saved(Changes(gaps=np.where(inside, gaps - spare, gaps)))
         place = ground.trace.places[lines.pairs[until][0]]
         begin = ground.trace.places[lines.pairs[since][0]] if since else None
-        if begin is None or begin == place:
-            where = f"in {place.shortly}" if begin else f"before {place.shortly}"
-        elif begin.path == place.path:
-            where = f"from line {begin.line} to {place.line} of {shortly(place.path)}"
-        else:
-            where = f"from {begin.shortly} to {place.shortly}"
-        yield ground.row(
+        where = f"before {place.shortly}"
+        if begin == place:
+            where = f"between two calls of {place.shortly}"
+        elif begin is not None and begin.path == place.path:
+            where = f"between lines {begin.line} and {place.line} of {shortly(place.path)}"
+        elif begin is not None:
+            where = f"between {begin.shortly} and {place.shortly}"
+        row = ground.row(
             f"the host's own work {where} is free",
             saved,
             0.0,
@@ -270,6 +272,7 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
             advice=f"{about_ms(spent[number])} between two launches: do it rarely, later, or elsewhere",
         )
+        yield replace(row, between=None if begin is None or begin == place else (begin, place))
 
 
 def _device(ground: Ground) -> Iterator[WhatIf]:

@@ -27,7 +27,8 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     lines_named = tuple(dict.fromkeys(line.place for line in lines if line.place))[:NAMED]
     rewritten = _rewrites(report, ground, lines)
     advice, rule = rewritten or (_by_hand(lines), "")
-    yield WhatIf("nothing waits", step * answer.share, step * low, step * high, step * bound, lines_named, advice, rule)
+    ends = step * low, step * high, step * bound
+    yield WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True)
 
 
 def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str] | None:

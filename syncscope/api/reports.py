@@ -47,6 +47,7 @@ def report(
     from syncscope.analysis.sources import ambiguous, at_hand, elsewhere, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
+    from syncscope.linter.between import with_runs, with_what_runs
     from syncscope.linter.passes_apart import loops_apart
     from syncscope.model.source import Place, installed
     from syncscope.model.trace import Kind, Trace
@@ -92,7 +93,9 @@ def report(
         lost = [f"{outside}: `--source {shlex.quote(folder)}`"]
     notes = (*lost, *said.notes, *found.notes)
     _shown_in_notebooks()
-    said = replace(said, name=name, sources={**others, **found.sources}, notes=notes, hazards=found.hazards)
+    read = {**others, **found.sources}
+    what_if, by_line = with_what_runs(said.what_if, read), with_runs(said.by_line, read)
+    said = replace(said, name=name, sources=read, notes=notes, hazards=found.hazards, what_if=what_if, by_line=by_line)
     return with_measured(said, trace.meta.get("verified"))
 
 

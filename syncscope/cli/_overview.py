@@ -52,7 +52,7 @@ def row(report: Report, path: str) -> AtAGlance:
         str(decision),
         figures.percent(found.share if found is not None else None),
         between,
-        figures.percent(todo.saving / per) if todo is not None and per else "-",
+        figures.percent(todo.saving / per) if todo is not None and per and figures.foretold(report, todo) else "-",
     )
     worst = "nowhere"
     if refused and report.coverage is not None:

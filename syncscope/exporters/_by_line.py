@@ -55,6 +55,12 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         if code and (left := room - text.cell_len - 3) > 8:
             text.append("  ").append(Text(code[: left - 1] + "…" if len(code) > left else code))
         yield _padded(text, room, [one], found, columns, scale)
+        if one.since and one.between >= MUCH * found.step:
+            runs = f": {one.runs}" if one.runs else ""
+            note = Text(
+                f"{figures.time(one.between)} of the host's before it, most since {one.since.shortly}{runs}", "dim"
+            )
+            yield from (Text.assemble(MARGIN, part) for part in note.wrap(Console(), width - len(MARGIN)))
     if rest:
         yield _padded(Text(f"{len(rest)} more line{'s' * (len(rest) > 1)}", "dim"), room, rest, found, columns, scale)
     if bare := [one for one in found.lines if not one.place and (one.host or one.of_step)]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Read, Report, step_lengths
+from syncscope.model.what_if import WhatIf
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
@@ -28,6 +29,11 @@ def measured_step(report: Report) -> float | None:
 def per(report: Report) -> str:
     """What times are of: a step, or all of a recording without steps."""
     return "per step" if report.steps else "in the recording"
+
+
+def foretold(report: Report, one: WhatIf) -> bool:
+    """Whether it is said what a change saves: by a replay that holds, or as the answer has it."""
+    return report.replay_holds or one.answered
 
 
 def saving_step(report: Report) -> float | None:

@@ -27,23 +27,25 @@ EXCEEDS = "more than the device is idle: device work that is launched for a wait
 COLUMNS = (("saves", 9), ("between", 18), ("at most", 9), ("of step", 9))
 
 
-def first(report: Report) -> Text | None:
-    """What to do first, in a line; None where nothing is known to help."""
+def first(report: Report) -> tuple[Text, Text] | None:
+    """What to do first, in a short sentence, and how; None where nothing is known to help."""
     one = first_of(report.what_if)
     step = figures.saving_step(report)
     if report.uses and _is_exchange(report):
         share = figures.percent(report.uses.exchange / report.uses.step)
         apart = f"{share} of a step is exchange with other ranks, or waiting for them"
-        return Text.assemble((apart, "bold"), ": `syncscope ranks` over the traces of all ranks says who comes late")
+        return Text(apart, "bold"), Text("`syncscope ranks` over the traces of all ranks says who comes late")
     if one is None:
         return None
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     per = "a step" if report.steps else "the recording"
-    within = f", {between(one.low, one.high, figures.time)}" if one.low < one.high else ""
+    within = f" ({between(one.low, one.high, figures.time)})" if one.low < one.high else ""
     said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
+    if not figures.foretold(report, one):
+        said = f"if {one.name}, {per} may be shorter, by at most {figures.time(one.bound)}"
     most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
     why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
-    return Text.assemble((said, "bold"), f": {one.advice}{why}")
+    return Text(said, "bold"), Text(one.advice + why)
 
 
 def word(report: Report) -> str:
@@ -89,11 +91,12 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     )
     most = first_of(report.what_if)
     for one in report.what_if[:number]:
+        known = figures.foretold(report, one)
         cells = {
-            "saves": figures.fixed(one.saving / scale),
-            "between": _ends(figures.fixed(one.low / scale), figures.fixed(one.high / scale)),
+            "saves": figures.fixed(one.saving / scale) if known else "-",
+            "between": _ends(figures.fixed(one.low / scale), figures.fixed(one.high / scale)) if known else "-",
             "at most": figures.fixed(one.bound / scale),
-            columns[-1][0]: figures.percent(one.saving / step if step else None),
+            columns[-1][0]: figures.percent(one.saving / step if step and known else None),
         }
         text, *more = Text(f"if {one.name}", "bold" if one is most else "").wrap(Console(), room - 1)
         text.no_wrap = True
@@ -110,7 +113,8 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield from (Text.assemble(MARGIN, part) for part in Text(APART, "dim").wrap(Console(), width - len(MARGIN)))
     if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
         yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
-    if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in report.what_if[:number]):
+    told = [one for one in report.what_if[:number] if figures.foretold(report, one)]
+    if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in told):
         yield from (Text.assemble(MARGIN, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(MARGIN)))
     if whole and report.bound is not None and (beyond := report.bound.beyond(report.device_busy)):
         said = Text(f"at most: of waits, {beyond}", "dim")

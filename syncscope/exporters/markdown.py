@@ -29,9 +29,11 @@ def parts(report: Report) -> Iterator[str]:
     yield f"### syncscope: {plain(report.name or 'a recording')}"
     per = "step" if report.steps else "recording"
     if report.answer is not None and report.lines:
-        yield f"**{plain(terminal.answer(report.answer, per, terminal.beyond(report)).plain)}**"
+        yield f"**{plain(terminal.answer(report.answer, per).plain)}**"
+        if said := terminal.narrowed(report.answer, terminal.beyond(report)):
+            yield f"{plain(said[0].upper() + said[1:])}."
     if (first := _what_if.first(report)) is not None:
-        yield f"{_what_if.word(report).capitalize()}: {plain(first.plain)}."
+        yield f"{_what_if.word(report).capitalize()}: {': '.join(plain(one.plain) for one in first)}."
     yield "\n".join(("| | |", "| --- | --- |", *(f"| {name} | {plain(said)} |" for name, said in facts(report))))
     if report.lines:
         yield "\n".join(lines(report, per))
@@ -95,8 +97,9 @@ def ifs(report: Report, per: str) -> Iterator[str]:
     yield f"| what would help | saves of a {per} | between | how |"
     yield "| --- | ---: | ---: | --- |"
     for one in report.what_if[:MOST_IFS]:
-        saves = figures.percent(one.saving / step if step else None)
-        yield f"| if {plain(one.name)} | {saves} | {_between(one, step)} | {plain(one.advice)} |"
+        known = step if figures.foretold(report, one) else None
+        saves = figures.percent(one.saving / known if known else None)
+        yield f"| if {plain(one.name)} | {saves} | {_between(one, known)} | {plain(one.advice)} |"
 
 
 def _between(one: WhatIf, step: float | None) -> str:

@@ -78,10 +78,11 @@ def nowhere(report: Report) -> Text:
 def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[str, Text]]:
     """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
     todo, per = _what_if.first(report), "step" if report.steps else "recording"
-    first = [(_what_if.word(report), todo)] if todo is not None else []
-    of_waits = (
-        [("answer", answer(report.answer, per, beyond(report)))] if report.answer is not None and report.lines else []
-    )
+    first = [(_what_if.word(report), todo[0]), ("", todo[1])] if todo is not None else []
+    of_waits = []
+    if (found := report.answer) is not None and report.lines:
+        of_waits = [("answer", answer(found, per))]
+        of_waits += [("", Text(said, "dim"))] if (said := narrowed(found, beyond(report))) else []
     yield from first + of_waits if _what_if.helps_more(report) else of_waits + first
     if report.of_a_job:
         yield "rank", Text(report.of_a_job, "yellow")
@@ -148,19 +149,25 @@ def beyond(report: Report) -> str:
     return report.bound.beyond(report.device_busy) or (f"({crowd}: measure it while they do not)" if crowd else "")
 
 
-def answer(found: Answer, per: str, beyond: str = "") -> Text:
-    """The word, what a step is shorter without waits, and what no fix can pass; why, where there is no figure. To come near the
-    bound more must go than waits, if there is something `beyond`."""
+def answer(found: Answer, per: str) -> Text:
+    """The word, and in one short sentence what a step is shorter without waits; why, where there is no figure."""
     text = Text.assemble((str(found.decision), _waiting.DECIDED.get(found.decision, "bold")), "  ")
     if found.share is not None:
-        along = f", and with {found.along}," if found.along else ""
-        text.append(f"without waits{along} a {per} is likely {found.told('shorter')}", "bold")
+        along = " and what goes with them" if found.along else ""
+        return text.append(f"without waits{along} a {per} is likely {found.likely('shorter')}", "bold")
     if found.bound is not None:
-        text.append(f"{', ' if found.share is not None else ''}at most {figures.percent(found.bound)}")
-        text.append(f" {beyond}" if beyond else "", "dim")
-    return (
-        text if found.share is not None else text.append(f"{': ' if found.bound is not None else ''}{found.why}", "dim")
-    )
+        text.append(f"at most {figures.percent(found.bound)}: ")
+    return text.append(found.why, "dim")
+
+
+def narrowed(found: Answer, beyond: str = "") -> str:
+    """What narrows the sentence: what goes along, what the interval rests on, and what no fix can pass. To come near that more
+    must go than waits, if there is something `beyond`. "" of an answer without a figure, which says all."""
+    if found.share is None:
+        return ""
+    along = f"with waits go {found.along}" if found.along else ""
+    bound = f"at most {figures.percent(found.bound)} {beyond}".rstrip() if found.bound is not None else ""
+    return "; ".join(filter(None, (along, found.source, bound)))
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

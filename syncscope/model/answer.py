@@ -46,6 +46,16 @@ class Answer:
 
     def told(self, word: str) -> str:
         """The same with the word that the figure belongs to before its interval: `29 % shorter (24 to 36 %; ...)`."""
+        likely = self.likely(word)
+        return f"{likely[:-1]}; {self.source})" if self.source and likely.endswith(")") else likely
+
+    @property
+    def source(self) -> str:
+        """Where the interval comes from: `of 214 measured loops 4 in 5 lay within`; "" where from the recording alone."""
+        return f"of {self.loops} measured loops 4 in 5 lay within" if self.loops and self.low is not None else ""
+
+    def likely(self, word: str) -> str:
+        """The figure and its interval alone: `29 % shorter (24 to 36 %)`."""
         if self.share is None:
             return ""
         likely = f"{_percent(self.share)} {word}".rstrip()
@@ -53,8 +63,7 @@ class Answer:
             likely = f"{_percent(-self.share)} longer"
         if self.low is None or self.high is None:
             return likely
-        source = f"; of {self.loops} measured loops 4 in 5 lay within" if self.loops else ""
-        return f"{likely} ({between(self.low, self.high, _percent)}{source})"
+        return f"{likely} ({between(self.low, self.high, _percent)})"
 
 
 def between(low: float, high: float, figure: Callable[[float], str]) -> str:

@@ -13,10 +13,10 @@ class LineUse:
 
     `place` is the innermost line outside of torch, `caller` the user's line that led there where that is a `library`'s.
     The host's time is what it was in calls of the `driver`, `between` the call before and these (most of it after the line
-    `since`, where that is another), `waiting` for the device, and `loading` data. `device` is the time of the device in what
-    the line launched, `backward` in what the backward pass launched for its operators; where queues overlap, each moment is
-    that of the work that began first. `idle` is the device's idle time because the host had waited there, or was there.
-    `kernels` are the names of what the device did for it, both ways, the longest first.
+    `since`, where that is another, and `runs` says in words what runs then), `waiting` for the device, and `loading` data.
+    `device` is the time of the device in what the line launched, `backward` in what the backward pass launched for its
+    operators; where queues overlap, each moment is that of the work that began first. `idle` is the device's idle time because
+    the host had waited there, or was there. `kernels` are the names of what the device did for it, both ways, longest first.
     """
 
     place: Place | None
@@ -34,6 +34,7 @@ class LineUse:
     waits: float = 0.0
     idle: float = 0.0
     since: Place | None = None
+    runs: str = ""
     kernels: tuple[tuple[str, float], ...] = ()
 
     @property

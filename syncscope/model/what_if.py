@@ -25,6 +25,8 @@ class WhatIf:
 
     `saving` is what a step is likely shorter, between `low` and `high`, and by no more than `bound`, whatever takes its place.
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
+    `between` are the lines of the launches between which the host does what goes, where it is such work.
+    What is `answered` has the figure of the report's answer, which was measured of such recordings, whatever their replay.
     `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere. What is `bought`
     needs another machine, and is no advice on what to do first. `effort` is how much there is to write.
     """
@@ -40,6 +42,8 @@ class WhatIf:
     loops: int = 0
     bought: bool = False
     effort: Effort = Effort.LINES
+    between: tuple[Place, Place] | None = None
+    answered: bool = False
 
     @property
     def surely(self) -> str:

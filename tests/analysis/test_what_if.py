@@ -7,7 +7,7 @@ import pytest
 from analysis.drawn import Device
 
 from syncscope.analysis.summary import summarize
-from syncscope.exporters import terminal
+from syncscope.exporters import markdown, terminal
 from syncscope.model.finding import Hazard
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
@@ -127,10 +127,38 @@ def test_a_loader_is_given_workers_where_it_has_none_and_more_where_it_has(loade
 def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
     step = [("launch", 0, 100 * US), ("work", 5 * MS), ("launch", 0, 100 * US), ("read", 57, 0)]
     trace = lined(recorded([step] * 8), lambda n: (20, 23)[n])
-    row = rows(trace)["the host's own work from line 20 to 23 of train.py is free"]
+    row = rows(trace)["the host's own work between lines 20 and 23 of train.py is free"]
     assert "4.9 ms between two launches" in row.advice
     assert row.saving == pytest.approx(5 * MS, rel=0.05)
     assert row.lines == (Place("train.py", 23), Place("train.py", 20))
+
+
+def test_a_line_saves_no_more_than_the_host_spends_before_it_however_long_steps_warm_up():
+    """Without the host's work the steps that warm up would wait for the device, and the timed ones seem to catch up on that."""
+    warm = [("launch", 0, 19 * MS), ("work", 20 * MS), ("launch", 0, 100 * US)]
+    step = [("launch", 0, 100 * US), ("work", MS), ("launch", 0, 100 * US), ("work", 3 * MS)]
+    trace = lined(recorded([*[warm] * 4, *[step] * 12]), lambda n: (20, 23)[n])
+    row = rows(trace)["the host's own work between lines 20 and 23 of train.py is free"]
+    assert row.saving == pytest.approx(0.9 * MS, rel=0.02)
+
+
+def test_what_is_done_after_the_last_launch_of_a_step_is_between_it_and_the_next_steps_first():
+    step = [("work", 5 * MS), ("launch", 0, 100 * US), ("launch", 0, 100 * US)]
+    found = summarize(lined(recorded([step] * 8), lambda n: (32, 38)[n]))
+    assert found.what_if[0].name == "the host's own work between lines 38 and 32 of train.py is free"
+    (line,) = (one for one in found.by_line.lines if one.place == Place("train.py", 32))
+    assert line.since == Place("train.py", 38)
+
+
+def test_where_the_replay_does_not_hold_no_change_of_a_line_has_a_saving():
+    step = [("work", 5 * MS), ("launch", 0, 100 * US), ("launch", 0, 100 * US)]
+    found = summarize(lined(recorded([step] * 8), lambda n: (32, 38)[n]))
+    held, off = (" ".join(terminal.export(dataclasses.replace(found, fidelity=by)).split()) for by in (0.01, 0.08))
+    name = "if the host's own work between lines 38 and 32 of train.py is free"
+    assert f"do first {name}, a step may be 4.80 ms" in held
+    assert f"try {name}, a step may be shorter, by at most 4.81 ms" in off
+    assert off.count(" - - 4.81 - ") == 1
+    assert "| - | - |" in markdown.export(dataclasses.replace(found, fidelity=0.08))
 
 
 def test_copies_from_pageable_memory():
@@ -181,7 +209,7 @@ def test_a_faster_device_exchanges_no_faster_and_is_nothing_to_do_first():
     assert "twice as fast" not in terminal.export(found).partition("goes to")[0]
     said = " ".join(terminal.export(found).split())
     assert "do first" in said
-    assert "of a step is exchange with other ranks, or waiting for them: `syncscope ranks`" in said
+    assert "of a step is exchange with other ranks, or waiting for them `syncscope ranks`" in said
 
 
 def test_where_only_a_faster_device_helps_nothing_is_to_be_done_first():

@@ -132,7 +132,7 @@ def test_where_no_line_is_known_it_is_said_what_records_them(report):
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_what_would_help_is_named_in_full_on_any_terminal(report, width):
-    name = "the host's own work from line 106 to 85 of a/folder/train.py is free"
+    name = "the host's own work between lines 106 and 85 of a/folder/train.py is free"
     long = dataclasses.replace(report, what_if=(dataclasses.replace(report.what_if[0], name=name),))
     said = printed(long, width).partition("What would help")[2].partition("Fixing")[0]
     words = [word for line in said.splitlines() for word in line.split()]

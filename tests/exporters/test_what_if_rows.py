@@ -20,11 +20,12 @@ def test_why_what_is_to_be_done_first_is_not_what_saves_most_is_said(report):
     harder = replace(top, effort=Effort.STEP)
     first = _what_if.first(replace(report, what_if=(harder, easier)))
     assert first is not None
-    assert "if the loader is never late" in first.plain
-    assert f"less to write than what saves most, if {top.name} (" in first.plain
+    short, how = first
+    assert "if the loader is never late" in short.plain
+    assert f"less to write than what saves most, if {top.name} (" in how.plain
     alone = _what_if.first(replace(report, what_if=(harder,)))
     assert alone is not None
-    assert "less to write" not in alone.plain
+    assert "less to write" not in alone[1].plain
 
 
 def test_why_a_row_may_save_more_than_the_device_is_idle_for_it_is_said(report):

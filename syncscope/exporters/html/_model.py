@@ -33,6 +33,7 @@ def model(report: Report) -> dict[str, Any]:
             "summary": [[label, text.plain] for label, text in terminal.summary(report, terminal.WIDTH)],
             "counted": report.steady,
             "replay_holds": report.replay_holds,
+            "foretold": [figures.foretold(report, one) for one in report.what_if],
             "unseen": len(figures.unseen(report)),
             "source": excerpts(report),
             "by_line": by_line(report),
@@ -80,6 +81,7 @@ def by_line(report: Report) -> dict[str, Any] | None:
             "loading_ms": ms(one.loading),
             "bytes": round(one.bytes),
             "since": as_json.place(one.since),
+            "runs": one.runs,
             "kernels": [[name, ms(ns)] for name, ns in one.kernels],
         }
         for one in found.lines

@@ -32,9 +32,12 @@ export function answer(model, goToLine) {
 
 /** What is to be done first, in a sentence, and what to write. */
 const todo = (model, one) => [
-  make("p", {class: "verdict"}, `If ${one.name}, a ${model.steps.length ? "step" : "recording"} ${one.low_ms < one.high_ms ? "may be" : "is"} ${msTime(one.saving_ms)} (${percent(one.saving_ms / model.saving_step_ms)}) shorter.`),
+  make("p", {class: "verdict"}, `If ${one.name}, a ${model.steps.length ? "step" : "recording"} ${shorter(model, one)}.`),
   make("p", {class: "first"}, make("button", {type: "button", class: "primary", onclick: () => document.getElementById("what-if")?.scrollIntoView({behavior: "smooth"})}, model.page.replay_holds ? "First" : "Try"), " ", prose(one.advice)),
 ];
+
+/** How much shorter a step is; where no replay holds, by how much at most. */
+const shorter = (model, one) => model.page.foretold[model.what_if.indexOf(one)] ? `${one.low_ms < one.high_ms ? "may be" : "is"} ${msTime(one.saving_ms)} (${percent(one.saving_ms / model.saving_step_ms)}) shorter` : `may be shorter, by at most ${msTime(one.bound_ms)}`;
 
 /** What is to be done first, where that saves more than all waits cost. */
 const helpsMore = model => (model.what_if ?? []).find(one => one.first && model.saving_step_ms && one.saving_ms > 1.001 * (model.answer?.share ?? 0) * model.saving_step_ms);

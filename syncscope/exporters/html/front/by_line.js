@@ -54,7 +54,7 @@ export function byLine(model) {
 
   function more(one) {
     const times = [["in the driver", one.driver_ms], ["between calls", one.between_ms], ["waiting", one.waiting_ms], ["in the loader", one.loading_ms]].filter(([, ms]) => ms > 0);
-    const since = one.since ? `, most of what is between since ${tail(one.since.path)}:${one.since.line}` : "";
+    const since = one.since ? `, most of what is between since ${tail(one.since.path)}:${one.since.line}${one.runs ? `: ${one.runs.replaceAll("`", "")}` : ""}` : "";
     const link = editorLink(model.page.folder, one.path, one.line);
     return make("tr", {class: "more"}, make("td", {colspan: COLUMNS.length + 1, class: "left"}, make("div", {class: "details"},
       make("p", {}, `The host ${msTime(one.host_ms)}: ${times.map(([name, ms]) => `${msTime(ms)} ${name}`).join(", ") || "nothing"}${since}. ${one.bytes ? `The device moved ${size(one.bytes)} in copies and fills.` : ""}`, link ? [" ", link] : ""),

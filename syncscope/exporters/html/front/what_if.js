@@ -5,13 +5,14 @@ export function whatIf(model) {
   if (!model.what_if?.length) return null;
   const per = model.steps.length ? "step" : "recording", step = model.saving_step_ms || 1;
   const most = largest(model.what_if.map(one => Math.max(one.bound_ms, one.high_ms, one.saving_ms)), 1e-9);
-  const rows = model.what_if.map(one => {
+  const rows = model.what_if.map((one, number) => {
     const {low_ms: low, high_ms: high} = one, at = ms => `${100 * Math.min(1, Math.max(0, ms) / most)}%`;
-    const told = `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, ${within(low, high)}, at most ${msTime(one.bound_ms)}`;
+    const known = model.page.foretold[number];
+    const told = !known ? `at most ${msTime(one.bound_ms)} less a ${per}` : `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, ${within(low, high)}, at most ${msTime(one.bound_ms)}`;
     return make("li", {class: one.first ? "most" : null},
-      make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, percent(one.saving_ms / step)), make("span", {class: "ms"}, `${fixed(one.saving_ms)} ms`)),
-      make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), make("i", {class: "saves", style: {width: at(one.saving_ms)}}), make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
-      make("p", {class: "advice"}, prose(one.advice), low < 0 ? make("span", {class: "faint"}, ` It ${within(low, high)}.`) : ""),
+      make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, known ? percent(one.saving_ms / step) : "-"), make("span", {class: "ms"}, known ? `${fixed(one.saving_ms)} ms` : "")),
+      make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), known && make("i", {class: "saves", style: {width: at(one.saving_ms)}}), known && make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
+      make("p", {class: "advice"}, prose(one.advice), known && low < 0 ? make("span", {class: "faint"}, ` It ${within(low, high)}.`) : ""),
       one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));

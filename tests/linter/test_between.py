@@ -1,0 +1,87 @@
+"""What a report says of the host's time between two launches: which lines run there, by the source."""
+
+import dataclasses
+
+import pytest
+from analysis.drawn import Device
+
+import syncscope
+from syncscope.exporters import terminal
+from syncscope.model.source import Place
+from syncscope.model.trace import Kind, Trace
+
+MS, US = 1_000_000, 1_000
+
+
+def told(tmp_path, source: str, monkeypatch) -> str:
+    """The report of a loop whose host works for 5 ms a step before it launches at the line marked `first`, the other launch
+    being at the line marked `last`."""
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    monkeypatch.chdir(tmp_path)
+    first, last = (
+        next(n for n, line in enumerate(source.split("\n"), 1) if mark in line) for mark in ("# first", "# last")
+    )
+    step = [("work", 5 * MS), ("launch", 0, 100 * US), ("launch", 0, 100 * US)]
+    trace = Device().run([step] * 8)[0]
+    calls = iter([first, last] * 8)
+    lined = Trace.of(
+        dataclasses.replace(event, place=Place("train.py", next(calls)))
+        if event.kind == Kind.CALL and event.correlation >= 0
+        else event
+        for event in trace
+    )
+    return " ".join(terminal.export(syncscope.report(lined)).split())
+
+
+LOOP = """
+it = loader()
+for step in range(60):
+    a = time.perf_counter()
+    x, y = next(it)
+    x = x.to(device)  # first
+    if step % 2:
+        y = prepared(y)
+    loss(x, y).backward()  # last
+    seen += 1
+"""
+
+
+def test_the_line_that_feeds_a_loop_is_named_and_not_the_launch_after_it(tmp_path, monkeypatch):
+    said = told(tmp_path, LOOP, monkeypatch)
+    assert "if the host's own work between lines 9 and 6 of train.py is free" in said
+    assert "4.9 ms between two launches, there line 5 runs, `x, y = next(it)`: do it rarely" in said
+    assert "of the host's before it, most since train.py:9: there line 5 runs, `x, y = next(it)`" in said
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "runs"),
+    [
+        ("for x in loader:", "", "line 1 runs, `for x in loader:`"),
+        ("for step, x in enumerate(loader):", "    x = augment(x)\n", "lines 1 and 2 run"),
+        ("while (x := take()) is not None:", "", "line 1 runs, `while (x := take()) is not None:`"),
+        (
+            "for x in range(9):",
+            "    a()\n    b()\n    c()\n    d()\n",
+            "4 lines with calls run, the first 2, the last 5",
+        ),
+    ],
+)
+def test_a_loops_own_head_runs_between_its_passes(tmp_path, monkeypatch, head, body, runs):
+    source = f"{head}\n{body}    y = model(x)  # first\n    y.backward()  # last\n"
+    assert f"4.9 ms between two launches, there {runs}" in told(tmp_path, source, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def launch(x):\n    model(x)  # first\n\nfor x in loader:\n    launch(x)\n    x.backward()  # last\n",
+        "for n in range(9):\n    x = n + 1\n    model(x)  # first\n    x.backward()  # last\n",
+        "for x in loader\n    model(x)  # first\n    x.backward()  # last\n",
+    ],
+    ids=["one-calls-the-other", "nothing-is-called", "no-python"],
+)
+def test_where_the_source_does_not_say_what_runs_nothing_is_said(tmp_path, monkeypatch, source):
+    said = told(tmp_path, source, monkeypatch)
+    assert "ms between two launches: do it rarely" in said
+    assert "there line" not in said
