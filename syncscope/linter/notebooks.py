@@ -17,6 +17,7 @@ from functools import cached_property
 from syncscope.errors import UserError
 from syncscope.linter.source import C_SUFFIXES, CFile, SourceFile, splice
 from syncscope.model.finding import Edit, Finding, Fix
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.source import Place, Span
 
 SPACE = re.compile(r"[ \t\n\r]*")
@@ -25,6 +26,7 @@ MAGIC = re.compile(
 )
 ASSIGNED = re.compile(rb"(?m)^([ \t]*+[\w., \t]++=[ \t]*+)([%!][^\n]*)")
 SCAN = json.JSONDecoder()
+LINE = re.compile(r"\bline (\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,21 @@ class Notebook(SourceFile):
     def name(self, cell: Cell) -> str:
         """`train.ipynb:cell 3`, as `Finding.source_name` has it."""
         return f"{self.path}:cell {cell.number}"
+
+    def at(self, line: int) -> tuple[Cell, int]:
+        """The cell in which a line of `code` lies, and which of its own lines that is."""
+        cell = self.cells[max(0, bisect_right(self.cells, line, key=lambda one: one.line) - 1)]
+        return cell, line - cell.line + 1
+
+    def with_cells(self, words: str) -> str:
+        """What is said, where that names a line of `code`, with the cell and the line in it; quoted code stays."""
+
+        def told(found: re.Match[str]) -> str:
+            cell, line = self.at(int(found[1]))
+            return f"line {line} of cell {cell.number}"
+
+        parts = words.split("`")
+        return "`".join(part if number % 2 else LINE.sub(told, part) for number, part in enumerate(parts))
 
     def label(self, offset: int) -> str:
         """The name of the cell there."""
@@ -238,7 +255,7 @@ def source_of(path: str, raw: bytes) -> SourceFile:
 
 
 def presented(source: SourceFile, finding: Finding) -> Finding:
-    """The finding as it is shown: in a notebook, all counts within the cell."""
+    """The finding as it is shown: in a notebook, all counts within the cell, and another line is named with its cell."""
     if not isinstance(source, Notebook) or not source.cells:
         return finding
     cell = source.cell(finding.span.start)
@@ -252,7 +269,13 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
             cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits
         ):
             return None
-        return replace(fix, edits=tuple(Edit(local(e.span), e.text) for e in fix.edits), also=within(fix.also))
+        return replace(
+            fix,
+            title=source.with_cells(fix.title),
+            changes=source.with_cells(fix.changes),
+            edits=tuple(Edit(local(e.span), e.text) for e in fix.edits),
+            also=within(fix.also),
+        )
 
     return replace(
         finding,
@@ -260,5 +283,19 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
         end_line=finding.end_line - shift,
         span=local(finding.span),
         cell=cell.number,
+        heat=_in_cells(source, finding.heat),
+        why=tuple(
+            source.with_cells(head) + colon + code for head, colon, code in (w.partition(":") for w in finding.why)
+        ),
         fix=within(finding.fix),
     )
+
+
+def _in_cells(source: Notebook, heat: Heat) -> Heat:
+    """A reason that names a line of the cells, joined as they are analysed, with the cell and the line in it."""
+    of = _in_cells(source, heat.of) if heat.of is not None else None
+    named = {Reason.BEFORE: Reason.BEFORE_IN, Reason.DRAINED: Reason.DRAINED_IN}.get(heat.reason)
+    if named is None:
+        return replace(heat, of=of)
+    cell, line = source.at(int(heat.about[0]))
+    return Heat(named, (str(line), f"cell {cell.number}"), of)

@@ -69,6 +69,28 @@ def test_a_cell_that_is_no_python_is_reported_and_the_others_are_linted(door):
     assert door("lint").lines == [("x.ipynb:cell 1", 2, "syntax-error"), ("x.ipynb:cell 3", 11, "host-read")]
 
 
+BESIDE = """\
+def step(model, batches, seen):
+    for x in batches:
+        loss = model(x).sum()
+        loss.backward()
+        if loss > 3:
+            seen.append(loss)
+        seen.append(loss.item())
+"""
+
+
+@pytest.mark.parametrize("format_", ["text", "concise", "json", "sarif", "github"])
+def test_another_line_is_named_with_its_cell_and_never_as_one_of_all_cells_together(door, format_):
+    door.write("x.ipynb", text(cell("import torch\n" * 3), cell(BESIDE)))
+    ran = door("lint", "--all", "--format", format_)
+    assert "line 9" not in ran.out + door("lint", "--explain-finding").out, (
+        "the second cell's line 5 in the joined text"
+    )
+    if format_ in ("text", "json"):
+        assert "line 5 of cell 2 has just waited" in ran.out
+
+
 def test_a_timed_cell_is_linted(door):
     door.write("x.ipynb", text(cell("%%time\n" + READS)))
     assert door("lint").lines == [("x.ipynb:cell 1", 12, "host-read")]
