@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.steps import counted_time, warming_part, window
+from syncscope.analysis.steps import steps as marked
 from syncscope.analysis.waits import Launches, launches
 from syncscope.errors import UserError
 from syncscope.model.coverage import Coverage
@@ -82,6 +84,21 @@ def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Co
     )
 
 
+def of_whole_steps(found: Coverage, steps: Sequence[Step]) -> Coverage:
+    """The same, refused where half of the steps lost what the host asked of the device, or no two that did not follow one
+    another."""
+    lost = [step.lost for step in steps]
+    together = any(not (one or other) for one, other in pairwise(lost))
+    if found.refusal or not any(lost) or (together and 2 * sum(lost) < len(lost)):
+        return found
+    return replace(
+        found,
+        refusal=f"in {sum(lost)} of {len(lost)} steps operators ran that call the driver in others, and their calls were lost",
+        hint="record fewer steps at once: the profiler's buffer may have run full",
+        whole=False,
+    )
+
+
 def of_known_work(found: Coverage, event_graph: EventGraph, steps: Sequence[Step]) -> Coverage:
     """The same, refused where for most of the time the device worked on what was enqueued before the recording: that is not in
     it, and whether the host could have gone on meanwhile nobody knows."""
@@ -104,7 +121,9 @@ def refuse(trace: Trace, name: str) -> None:
     Raises:
         UserError: it cannot, with the reason.
     """
-    found = coverage_of(trace, launches(trace), 0)
+    launched = launches(trace)
+    found = coverage_of(trace, launched, 0)
+    found = of_whole_steps(found, () if found.refusal else marked(trace, launched))
     if found.refusal:
         raise UserError(f"{name} cannot be judged: {found.refusal}", found.hint)
 

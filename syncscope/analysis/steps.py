@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
+from syncscope.analysis.lost_steps import lost_steps
 from syncscope.analysis.rounds import Rounds, whole_rounds
 from syncscope.analysis.waits import SLACK, Launches
 from syncscope.model.report import Step, step_lengths
@@ -44,7 +45,11 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         found.append(Step(index, int(start[position]), int(end[position]), int(busy[position]), not warms[position]))
     if len({step.index for step in found}) < len(found):  # recordings put together, each of which numbers its own
         found = [replace(step, index=position) for position, step in enumerate(found)]
-    return tuple(found[:-1] if _is_stub(trace, found) else found)
+    found = found[:-1] if _is_stub(trace, found) else found
+    lost = lost_steps(trace, found)
+    return tuple(
+        replace(step, lost=True, settled=False) if gone else step for step, gone in zip(found, lost, strict=True)
+    )
 
 
 def _is_stub(trace: Trace, found: Sequence[Step]) -> bool:

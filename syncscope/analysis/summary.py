@@ -13,7 +13,7 @@ from syncscope.analysis.answer import clears, of_one_rank, without_figure
 from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
-from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps
+from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps, of_whole_steps
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import UNTOLD, crowded, fidelity_of
 from syncscope.analysis.held_up import held_up
@@ -59,7 +59,8 @@ def summarize(
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
-    coverage = of_settled_steps(coverage_of(trace, launched, len(found_steps)), trace, found_steps)
+    coverage = of_whole_steps(coverage_of(trace, launched, len(found_steps)), found_steps)
+    coverage = of_settled_steps(coverage, trace, found_steps)
     coverage = of_known_work(coverage, event_graph, found_steps)
     lengths = counted_time(found_steps)[-1] if found_steps else []
     numbers = {s.index for s in steady}
@@ -128,7 +129,10 @@ def summarize(
         report = replace(report, notes=(*report.notes, said))
     if event_graph.rounds.words:
         report = replace(report, notes=(*report.notes, event_graph.rounds.words))
-    if warm := sum(not step.settled for step in found_steps):
+    if lost := sum(step.lost for step in found_steps):
+        said = f"{lost} of {len(found_steps)} steps lost calls that their operators make in others, and are not counted"
+        report = replace(report, notes=(said, *report.notes))
+    if warm := sum(not step.settled and not step.lost for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))

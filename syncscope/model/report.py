@@ -32,8 +32,9 @@ class Step:
     """One training step: host start and end, and how long the device worked in it, ns.
 
     In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others. Nor is
-    one in which other programs `disturbed` a device that is a processor more than in those beside it. Where a loop
-    waits otherwise in every fourth step, those that are counted are `in_round`: they make whole rounds of it.
+    one of which the recording `lost` what the host asked of the device (not settled either), nor one in which other programs
+    `disturbed` a device that is a processor more than in those beside it. Where a loop waits otherwise in every fourth step,
+    those that are counted are `in_round`: they make whole rounds of it.
     """
 
     index: int
@@ -43,6 +44,7 @@ class Step:
     settled: bool = True
     disturbed: bool = False
     in_round: bool = False
+    lost: bool = False
 
 
 def step_lengths(steps: Sequence[Step]) -> list[int]:
