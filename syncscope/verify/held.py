@@ -11,9 +11,11 @@ import math
 import os
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from types import FrameType, ModuleType
+from functools import cache
+from itertools import islice
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,11 @@ MOST = 1000  # values that are looked at in one moment: some milliseconds
 LAST = 32  # of a list, so many at its end
 DEEP = 4  # lists in objects in lists
 PYTHON, TENSOR = 0, 1  # what holds a number
+NUMBERS = (bool, int, float, np.generic)
+LISTS = (list, tuple, deque)
+NO_HOLDERS = (ModuleType, type)  # of numbers
+PLAIN = frozenset((str, bytes, type(None), FunctionType))  # most of what is neither
+NOTHING = frozenset[int]()
 END = 1 << 20  # the last moment of a step
 Moment = tuple[int, int]  # the step, and how many backward passes were before in it, or END
 Name = tuple[str, str]  # the file, and what holds the number in it
@@ -50,10 +57,9 @@ class NamesHeld:
         before = self._moments[-1] if self._moments else (-1, 0)
         place = END if ends else before[1] + 1 if before[0] == step else 0
         self._moments.append((step, place))
-        for _, seen in zip(range(MOST), _of_frames(frame), strict=False):
-            if seen is None:
-                continue
-            name, by, number = seen
+        seen = _Moment()
+        seen.frames(frame)
+        for name, by, number in seen.numbers:
             known = self._found[name]
             if not known or (known[-1].by, known[-1].number) != (by, number):
                 known.append(HeldNumber((step, place), by, number))
@@ -73,63 +79,73 @@ def held_of(found: Mapping[str, Any]) -> tuple[list[Moment], dict[Name, list[Hel
     return [(step, place) for step, place in found.get("moments", ())], numbers
 
 
-def _of_frames(frame: FrameType | None) -> Iterator[tuple[Name, int, float] | None]:
-    """The numbers of all frames, the innermost first, and of objects of the program's own that a library's frame holds, as a
-    trainer holds a model, the first one of each class; None for each value that is no number."""
-    classes: set[type] = set()
-    while frame is not None:
-        code = frame.f_code
-        kind = places.kind_of_file(code.co_filename)
-        if kind == places.USER:
-            path = os.path.realpath(code.co_filename)
-            for name, value in list(frame.f_locals.items()):
-                if not name.startswith("__"):
-                    yield from _in_file(path, _of_value(value, f"{code.co_qualname}: {name}", 0, frozenset()))
-        elif kind == places.LIBRARY:
-            for value in list(frame.f_locals.values()):
-                if (path := _file_of(type(value))) and type(value) not in classes:
-                    classes.add(type(value))
-                    name = f"{type(value).__qualname__}: self"
-                    yield from _in_file(os.path.realpath(path), _of_value(value, name, 0, frozenset()))
-        frame = frame.f_back
+class _Moment:
+    """What is seen in one moment, of frames and of what their names hold, until MOST values have been looked at."""
+
+    def __init__(self) -> None:
+        self.numbers: list[tuple[Name, int, float]] = []
+        self._left = MOST
+        self._tensor: type = sys.modules["torch"].Tensor
+
+    def frames(self, frame: FrameType | None) -> None:
+        """The numbers of all frames, the innermost first, and of objects of the program's own that a library's frame holds, as
+        a trainer holds a model, the first one of each class."""
+        classes: set[type] = set()
+        while frame is not None and self._left > 0:
+            code = frame.f_code
+            kind = places.kind_of_file(code.co_filename)
+            if kind == places.USER:
+                path = _real(code.co_filename)
+                for name, value in list(frame.f_locals.items()):
+                    if not name.startswith("__"):
+                        self._value(path, value, f"{code.co_qualname}: {name}", 0, NOTHING)
+            elif kind == places.LIBRARY:
+                for value in list(frame.f_locals.values()):
+                    if (file := _file_of(type(value))) and type(value) not in classes:
+                        classes.add(type(value))
+                        self._value(_real(file), value, f"{type(value).__qualname__}: self", 0, NOTHING)
+            frame = frame.f_back
+
+    def _value(self, path: str, value: Any, name: str, depth: int, above: frozenset[int]) -> None:
+        """Numbers in it, by the name that holds it; `above` are the objects that hold that name."""
+        if self._left <= 0:
+            return
+        self._left -= 1
+        if isinstance(value, NUMBERS):
+            self._number(path, value, name, PYTHON)
+        elif isinstance(value, self._tensor):
+            if value.numel() == 1 and not _is_captured(value):  # type: ignore[attr-defined]
+                self._number(path, value, name, TENSOR)
+        elif type(value) in PLAIN or depth == DEEP or isinstance(value, NO_HOLDERS) or id(value) in above:
+            return
+        elif isinstance(value, LISTS):
+            self.numbers.append(((path, f"len({name})"), PYTHON, float(len(value))))
+            inside = above | {id(value)}
+            for at in range(max(0, len(value) - LAST), len(value)):
+                self._value(path, value[at], f"{name}[{at}]", depth + 1, inside)
+        elif isinstance(value, np.ndarray):
+            for at, number in enumerate(value.flat[:LAST]):
+                self._number(path, number, f"{name}[{at}]", PYTHON)
+        elif isinstance(value, dict):
+            inside = above | {id(value)}
+            for key in [*islice(reversed(value), LAST)][::-1]:
+                if isinstance(key, str | int):
+                    self._value(path, value[key], f"{name}[{key!r}]", depth + 1, inside)
+        elif _file_of(type(value)):
+            inside = above | {id(value)}
+            for key, part in list(getattr(value, "__dict__", {}).items()):
+                if not key.startswith("_"):
+                    self._value(path, part, f"{name}.{key}", depth + 1, inside)
+
+    def _number(self, path: str, value: Any, name: str, by: int) -> None:
+        with suppress(Exception):  # complex, text, larger than any float, or on no device
+            self.numbers.append(((path, name), by, float(value)))
 
 
-def _in_file(path: str, numbers: Iterator[tuple[str, int, float] | None]) -> Iterator[tuple[Name, int, float] | None]:
-    for seen in numbers:
-        yield seen and ((path, seen[0]), seen[1], seen[2])
-
-
-def _of_value(value: Any, name: str, depth: int, above: frozenset[int]) -> Iterator[tuple[str, int, float] | None]:
-    torch, inside = sys.modules["torch"], above | {id(value)}
-    if isinstance(value, bool | int | float | np.generic):
-        yield from _number(value, name, PYTHON)
-    elif isinstance(value, torch.Tensor):
-        if value.numel() == 1 and not _is_captured(value):
-            yield from _number(value, name, TENSOR)
-    elif depth == DEEP or id(value) in above or isinstance(value, ModuleType | type):
-        yield None
-    elif isinstance(value, list | tuple | deque):
-        yield f"len({name})", PYTHON, float(len(value))
-        for at in range(max(0, len(value) - LAST), len(value)):
-            yield from _of_value(value[at], f"{name}[{at}]", depth + 1, inside)
-    elif isinstance(value, np.ndarray):
-        for at, number in enumerate(value.ravel()[:LAST]):
-            yield from _number(number, f"{name}[{at}]", PYTHON)
-    elif isinstance(value, dict):
-        for key in list(value)[-LAST:]:
-            if isinstance(key, str | int):
-                yield from _of_value(value[key], f"{name}[{key!r}]", depth + 1, inside)
-    elif _file_of(type(value)):
-        for key, part in list(getattr(value, "__dict__", {}).items()):
-            if not key.startswith("_"):
-                yield from _of_value(part, f"{name}.{key}", depth + 1, inside)
-    else:
-        yield None
-
-
-def _number(value: Any, name: str, by: int) -> Iterator[tuple[str, int, float]]:
-    with suppress(Exception):  # complex, text, larger than any float, or on no device
-        yield name, by, float(value)
+@cache
+def _real(path: str) -> str:
+    """The file itself, which stays the same though the program goes elsewhere; to ask the disk takes longer than all else."""
+    return os.path.realpath(path)
 
 
 def _is_captured(tensor: Any) -> bool:
