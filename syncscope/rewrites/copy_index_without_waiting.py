@@ -9,8 +9,9 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.numbers import named
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.fact import Device, Dtype, Site
+from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.project.syntax import each_of
 
 TITLE = "copy the index while the host goes on"
 CHANGES = f"{TAKEN_OVER}; an index in pinned memory must not be written again before the copy is made"
@@ -90,13 +91,24 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None  # of a mask the true elements would be looked for on the device
     if not isinstance(taken, ast.Subscript) or not (named(taken.value) or is_entry(taken.value)):
         return None
-    if isinstance(index, ast.Name) and len(others := uses_of(function, site, index)) > 1:
-        return function.once(f"send {index.id}", others[0], lambda: at_once(function, index, others))
+    sent = [part for part in each_of(taken.slice) if part is index or is_sent_too(site, part)]
+    uses = {part.id: uses_of(function, site, part) for part in sent if isinstance(part, ast.Name)}
+    often = {name: found for name, found in uses.items() if len(found) > 1}
+    if often and len(often) == len(sent):
+        first = min((found[0] for found in often.values()), key=lambda each: function.file.span(each))
+        return function.once(f"send {', '.join(often)}", first, lambda: at_once(function, sorted(often), first))
     draft = Draft(function)
-    draft.replace(index, "{i}.to({x}.device, non_blocking=True)", i=index, x=taken.value)
+    for part in sent:
+        draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=taken.value)
     root = taken.value.value if isinstance(taken.value, ast.Subscript) else taken.value
     of_loader = isinstance(root, ast.Name) and root.id == "batch"  # which most likely is on the host, too
     return draft.fix(TITLE, Safety.SUGGEST if of_loader else Safety.UNSAFE, CHANGES)
+
+
+def is_sent_too(site: Site, part: ast.expr) -> bool:
+    """Whether this is another index of the host in the same subscript: one that is left would be waited for all the same."""
+    fact = site.fact_of(part)
+    return fact.is_tensor and fact.device is Device.HOST and fact.dtype is Dtype.INT and fact.ndim != 0
 
 
 def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscript]:
@@ -108,8 +120,7 @@ def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscri
         for s in function.sites
         if s.op is site.op
         and isinstance(s.node, ast.Subscript)
-        and s.operand is not None
-        and function.same_name(s.operand, index)
+        and any(function.same_name(part, index) for part in each_of(s.node.slice))
     ]
     first = function.statement(found[0]) if found else None
     if (
@@ -127,13 +138,15 @@ def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscri
     return found if len(rest) == len(found) and all(isinstance(n.ctx, ast.Load) for n in rest) else []
 
 
-def at_once(function: Function, index: ast.Name, uses: list[ast.Subscript]) -> Fix | None:
-    """The fix for all that an index is taken from: it is sent once, before the first."""
-    first = function.statement(uses[0])
-    assert first is not None
+def at_once(function: Function, names: list[str], first: ast.Subscript) -> Fix | None:
+    """The fix for all that indices are taken from: each is sent once, before the first."""
+    statement = function.statement(first)
+    assert statement is not None
     draft = Draft(function)
-    draft.insert_before(first, f"{index.id} = {index.id}.to({{x}}.device, non_blocking=True)", x=uses[0].value)
-    one = function.file.text(uses[0].value)
+    for name in names:
+        draft.insert_before(statement, f"{name} = {name}.to({{x}}.device, non_blocking=True)", x=first.value)
+    draft.edits = [Edit(draft.edits[0].span, "".join(edit.text for edit in draft.edits))]
+    one = function.file.text(first.value)
     return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}; {CHANGES}")
 
 

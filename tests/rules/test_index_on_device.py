@@ -131,3 +131,15 @@ def test_an_index_made_on_the_device_does_not_hide_that_the_number_written_there
     assert "number-at-positions" in {f.rule for f in findings(WRITTEN)}
     assert "number-at-positions" in {f.rule for f in findings(fixed(WRITTEN, "host-tensor-as-index"))}
     assert "margin_of.scatter_(1, labels[:, None], self.margin)" in fixed(WRITTEN, "number-at-positions")
+
+
+def test_all_indices_of_the_host_in_a_subscript_are_sent_together() -> None:
+    once = "rows, cols = torch.randperm(n), torch.randperm(n)\n    print(rows, cols)\n    return x[rows, cols]\n"
+    sent = fixed(HEAD + "    " + once, allowed=set(Safety))
+    assert "return x[rows.to(x.device, non_blocking=True), cols.to(x.device, non_blocking=True)]" in sent
+    twice = once.replace(
+        "return x[rows, cols]", "y = x.exp()\n    y[rows, cols] = x[:, 0]\n    return x[rows, cols], y"
+    )
+    sent = fixed(HEAD + "    " + twice, allowed=set(Safety))
+    lines = [f"    {name} = {name}.to(y.device, non_blocking=True)\n" for name in ("cols", "rows")]
+    assert "".join(lines) + "    y[rows, cols] = x[:, 0]\n" in sent
