@@ -13,7 +13,8 @@ from syncscope.kernels import in_c
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"  # libc10's: a guard's address for each type of device
 _HEADER = Path(torch.__file__).parent / "include/c10/core/impl/DeviceGuardImplInterface.h"
 _CLASS = re.compile(r"^struct \w+ DeviceGuardImplInterface \{$(.*?)^\};$", re.MULTILINE | re.DOTALL)
-_VIRTUAL = re.compile(r"^  virtual (?:[\w:*]+\s+)?(~?\w+)\(", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VIRTUAL = re.compile(r"\bvirtual\b[^;{(]*?(~?\b\w+)\(")
 _ANSWERED = ("type", "exchangeDevice", "getDevice", "getStream", "exchangeStream")
 
 
@@ -23,8 +24,10 @@ def functions(header: str) -> tuple[str, ...] | None:
     Compilers for Linux keep that order, and the destructor, which comes last, twice (Itanium C++ ABI, 2.5.2).
     """
     declared = _CLASS.search(header)
-    names = tuple(_VIRTUAL.findall(declared[1])) if declared else ()
+    code = _COMMENT.sub("", declared[1]) if declared else ""
+    names = tuple(_VIRTUAL.findall(code))
     known = names[:1] == ("type",) and names[-1:] == ("~DeviceGuardImplInterface",)
+    known = known and len(names) == len(re.findall(r"\bvirtual\b", code))
     return (*names, names[-1]) if known and all(names.count(name) == 1 for name in _ANSWERED) else None
 
 

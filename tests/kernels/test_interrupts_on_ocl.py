@@ -73,4 +73,9 @@ def test_an_order_of_functions_that_nobody_knows_is_not_guessed():
         )
         is None
     )
+    later = header.replace(
+        "virtual Device getDevice()",
+        "virtual const unsigned int\n    between(int) const = 0;\n  virtual Device getDevice()",
+    )
+    assert guard.functions(later)[2:4] == ("between", "getDevice")
     assert guard.functions("") is None
