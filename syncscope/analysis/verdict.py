@@ -123,7 +123,9 @@ def _settles(report: Report) -> str:
     planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
     lines = [line for line in (*report.lines, *planned) if _tried(line) or line in planned]
     line = next((line for line in lines if not _by_hand(line)), next(iter(lines), None))
-    if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried
+    if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried,
+        return ""
+    if not line.place.path.endswith((".py", ".ipynb")):  # nor of a notebook's cell, or what else is in no file
         return ""
     program = report.trace.meta.get("command", "PROGRAM") if report.trace is not None else "PROGRAM"
     if _by_hand(line):

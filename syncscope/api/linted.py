@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from syncscope.model.report import Report
     from syncscope.model.source import Place
+
+
+CELLS = "cells.ipynb"  # the notebook that they are read as
+# all that is known; the rules of OpenCL C speak of no line of a recording
+WHOLE = {"all": True, "min_confidence": "low", "baseline": "", "ignore": ("kernel", "host-program")}
 
 
 def linted(paths: list[str], libraries: Collection[str] = ()) -> Report:
@@ -21,10 +26,29 @@ def linted(paths: list[str], libraries: Collection[str] = ()) -> Report:
     from syncscope.rules import hazard
 
     own = [path for path in paths if path in libraries or not is_installed(path)]
-    waits_only = ("kernel", "host-program")  # the rules of OpenCL C speak of no line of a recording
-    files = Files(own, {"all": True, "min_confidence": "low", "baseline": "", "ignore": waits_only})
+    files = Files(own, dict(WHOLE))
     rules = rulesets.ruleset(files.config(".").rules)
     return replace(gather(files).report(), hazards=tuple(hazard(name, rule) for name, rule in rules.items()))
+
+
+def of_cells(texts: Mapping[int, str]) -> Report:
+    """What the linter says of the cells that were run in this process, by their numbers; places are in `cell [12]`."""
+    import json
+    from dataclasses import replace
+
+    from syncscope.linter.run import Files
+    from syncscope.linter.session import texts as linted_texts
+    from syncscope.model.source import Place
+
+    kinds = (
+        {"cell_type": "code", "source": texts[n]} if n in texts else {"cell_type": "raw"}
+        for n in range(1, max(texts) + 1)
+    )
+    raw = json.dumps({"cells": list(kinds)}).encode("utf-8", "replace")
+    found = linted_texts([(CELLS, raw)], Files([os.curdir], dict(WHOLE))).report()
+    findings = (replace(f, place=Place(f"cell [{f.cell}]", f.place.line), cell=0) for f in found.findings if f.cell)
+    sources = {f"cell [{number}]": text.encode("utf-8", "replace") for number, text in texts.items()}
+    return replace(found, findings=tuple(findings), sources=sources)
 
 
 def is_installed(path: str) -> bool:

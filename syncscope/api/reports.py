@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from syncscope.api.linted import is_installed, linted
+from syncscope.api.linted import is_installed, linted, of_cells
 
 if TYPE_CHECKING:
     from syncscope.analysis.roofline import Ceilings
@@ -70,6 +70,11 @@ def report(
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
     found = linted(sorted({str(path) for path in here.values()}), waiting_files(trace))
+    if sources and anywhere and (cells := _cells(trace)):
+        of_them = of_cells(cells)
+        found = replace(
+            found, findings=(*found.findings, *of_them.findings), sources={**found.sources, **of_them.sources}
+        )
     waiting = {places[code] for code in set(trace.place[trace.rows(Kind.READ)].tolist()) if code >= 0}
     loops = loops_apart(found.sources, waiting)
     said = summarize(trace, found.findings, found.hazards, prices=prices, pinned=pinned, loops=loops)
@@ -99,6 +104,14 @@ def report(
     return with_measured(said, trace.meta.get("verified"))
 
 
+def _cells(trace: Trace) -> dict[int, str]:
+    """The cells of the notebook in which this was recorded, if that is this process; by their numbers."""
+    from syncscope.tracers import cells
+
+    own = any(lane.process == os.getpid() for lane in trace.lanes)
+    return cells.texts() if own and any(cells.NAME.fullmatch(place.path) for place in trace.places) else {}
+
+
 def _without_unmet(report: Report) -> Report:
     """The report without what the linter says of libraries where nothing waited: it is not the user's to mend."""
     from dataclasses import replace
@@ -113,8 +126,9 @@ def _without_unmet(report: Report) -> Report:
 
 def shown_in_notebook(report: Report) -> bool:
     """Whether the running cell of a notebook shows the page of a report now; as its last line it is not shown once more."""
-    shell = _shell()
-    if getattr(shell, "kernel", None) is None:
+    from syncscope.tracers import cells
+
+    if getattr(shell := cells.shell(), "kernel", None) is None:
         return False
     _shown_in_notebooks()
     sys.modules["IPython"].display.display(report)
@@ -125,23 +139,21 @@ def shown_in_notebook(report: Report) -> bool:
 _shown: list[tuple[int, int]] = []  # which report a cell has shown
 
 
-def _shell() -> Any:
-    """The IPython in which the program runs; None elsewhere."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
-
-
 def _shown_in_notebooks() -> None:
-    """Have IPython, where the program runs in it, show a report as its page: as the last line of a cell, and by `display`."""
-    if (shell := _shell()) is None:
+    """Have a notebook in which the program runs show a report as its page: as the last line of a cell, and by `display`."""
+    from syncscope.tracers import cells
+
+    if getattr(shell := cells.shell(), "kernel", None) is None:
         return
     from syncscope.exporters import html
     from syncscope.model.report import Report
 
-    def page(report: Report) -> str | None:
-        return None if (id(report), shell.execution_count) in _shown else html.notebook(with_work(report))
+    def show(report: Report) -> None:
+        if (id(report), shell.execution_count) not in _shown:
+            page = {"text/html": html.notebook(with_work(report)), "text/plain": repr(report)}
+            sys.modules["IPython"].display.publish_display_data(page)
 
-    shell.display_formatter.formatters["text/html"].for_type(Report, page)
+    shell.display_formatter.ipython_display_formatter.for_type(Report, show)
 
 
 def with_work(report: Report, measure: bool = False) -> Report:

@@ -41,7 +41,7 @@ SHORTLY = {
 
 def export(report: Report) -> str:
     """The report as plain text, 100 columns wide."""
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False)
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False)
     console.print(render(report, WIDTH, whole=True))
     assert isinstance(console.file, io.StringIO)
     return "".join(line.rstrip() + "\n" for line in console.file.getvalue().splitlines())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import linecache
 import os
 from dataclasses import replace
 
 import numpy as np
 
 from syncscope.model.trace import Kind, Trace
+from syncscope.tracers import cells
 
 LARGEST = 1 << 20  # bytes of a file that is looked into
 CHAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # what hangs together: `x.sum().item()`
@@ -61,7 +61,7 @@ def _lines(path: str, began: int) -> list[str]:
             return []
     except (OSError, ValueError):
         pass  # a cell of a notebook is in no file, and yet known
-    return linecache.getlines(path)
+    return cells.lines(path)
 
 
 def _hash(line: str) -> str:

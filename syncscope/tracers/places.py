@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
 import sysconfig
 from functools import cache, lru_cache
@@ -13,6 +12,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from syncscope.model.source import Place
+from syncscope.tracers import cells
 
 HERE = str(Path(__file__).parents[1]) + "/"
 _PATHS = sysconfig.get_paths()
@@ -134,7 +134,7 @@ def resolve(spot: Spot) -> tuple[Place, int]:
     if column is None:
         return Place(path, line), -1
     if column:  # Python counts bytes
-        text = linecache.getline(path, line)
+        text = "".join(cells.lines(path)[line - 1 : line])
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="replace"))
     return Place(path, line), column + 1
@@ -142,7 +142,10 @@ def resolve(spot: Spot) -> tuple[Place, int]:
 
 @lru_cache(maxsize=4096)
 def direct(path: str) -> str:
-    """The path without `..` on the way: a folder in `sys.path` may lead by another one, and the file would have two names."""
+    """The path without `..` on the way: a folder in `sys.path` may lead by another one, and the file would have two names. Of a
+    notebook's cell, which is in no file, its name."""
+    if cell := cells.named(path):
+        return cell
     straight = os.path.normpath(path)
     if straight == path or f"{os.sep}{os.pardir}{os.sep}" not in path:
         return path
