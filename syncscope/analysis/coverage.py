@@ -44,10 +44,14 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
     lines = bool(((trace.place >= 0) & (trace.kind != Kind.PYTHON)).any())
     facts = (
         (f"{steps} step{'s' * (steps > 1)}" if steps else "", "steps", "end each with `prof.step()` or `trace.step()`"),
-        ("device work" if len(launched.row) else "", "device work", "`ProfilerActivity.CUDA`"),
-        ("driver calls" if Kind.CALL in kinds else "", "driver calls", "`ProfilerActivity.CUDA`"),
+        ("device work" if len(launched.row) else "", "device work", "`ProfilerActivity.CUDA`" if not ours else ""),
+        ("driver calls" if Kind.CALL in kinds else "", "driver calls", "`ProfilerActivity.CUDA`" if not ours else ""),
         ("operators" if Kind.OP in kinds else "", "operators", "`ProfilerActivity.CPU`" if not ours else ""),
-        ("lines" if lines else "functions" if Kind.PYTHON in kinds else "", "lines", "`syncscope run`"),
+        (
+            "lines" if lines else "functions" if Kind.PYTHON in kinds else "",
+            "lines",
+            "`syncscope run`" if not ours else "",
+        ),
         (
             "shapes" if any(SHAPES in one for one in trace.details) else "",
             "shapes",
@@ -168,6 +172,13 @@ def _idle(trace: Trace, kinds: set[int]) -> tuple[str, str]:
     if Kind.CALL in kinds:
         why = "no work of a device was recorded, though the driver was called"
         return why, "let the profiler stop before the program ends, and no other profiler run beside it"
+    if trace.meta.get("dry"):
+        why = "it was made on the CPU, for which the lines that would wait are known, and not what that costs"
+        return why, "record with `syncscope run --device ocl`, or on a GPU"
+    if trace.meta.get("recorder") == "syncscope":
+        why = "no work of a device was recorded: all ran on the CPU"
+        here = '`import syncscope.kernels` makes a device of this processor, `device = "ocl"`, which is waited for as a GPU is'
+        return why, f"record on a GPU; without one {here}, as does `syncscope run --device ocl`"
     why = "no work of a device was recorded: all ran on the CPU, or the device was left out"
     return why, "record with `ProfilerActivity.CUDA` or `syncscope run`; without a GPU, `syncscope run --device ocl`"
 

@@ -14,6 +14,7 @@ from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps, of_whole_steps
+from syncscope.analysis.dry import dry_lines, dry_waits
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import UNTOLD, crowded, fidelity_of
 from syncscope.analysis.held_up import held_up
@@ -30,7 +31,7 @@ from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Adds, Finding, Hazard
-from syncscope.model.report import GATE, Line, Read, Report
+from syncscope.model.report import GATE, Line, Read, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -78,6 +79,7 @@ def summarize(
         )
         for key, rows in members.items()
     ]
+    dry = _of_dry(trace, found_steps, join) if trace.meta.get("dry") else ()
     replayed = replayed_steps(trace, event_graph, pinned)
     of_replayed = members if replayed is event_graph else by_line(replayed.reads)
     own = [of_replayed.get(key, []) for key in members]  # the reads of each line in what is replayed
@@ -98,7 +100,7 @@ def summarize(
         findings=tuple(findings),
         steps=found_steps,
         reads=found,
-        lines=tuple(line for _, line in counted),
+        lines=tuple(line for _, line in counted) or dry,
         device_busy=busy_share(trace, launched, found_steps) if coverage.whole else None,
         fidelity=trusted.error,
         unexplained=None if trusted.error is None else trusted.unexplained,
@@ -160,6 +162,16 @@ def summarize(
             report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(of_one_rank(report))
     return replace(report, verdict=verdict(report))
+
+
+def _of_dry(trace: Trace, found_steps: Sequence[Step], join: Join) -> tuple[Line, ...]:
+    """The lines that would wait, of a recording on the CPU."""
+
+    def finding_of(op: str, place: Place | None, column: int) -> tuple[Finding | None, str]:
+        finding = join.finding(op, place, "", column)
+        return finding, join.rule(op, finding)
+
+    return dry_lines(dry_waits(trace, found_steps), finding_of)
 
 
 def _idle_after(
@@ -227,4 +239,5 @@ def _line(key: Key, members: list[Read], steps: int, idle_after: float, join: Jo
         fallback=fallback,
         function=function,
         caller=caller,
+        in_steps=len({r.step for r in members if r.step >= 0}),
     )

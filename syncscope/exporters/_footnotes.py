@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -39,6 +40,8 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
     unknown = sum(not line.rule and not line.fallback for line in report.lines)
     if whole and unknown and report.findings:
         grid.add_row("no rule", f"{unknown} of {len(report.lines)} lines wait in a way that the linter does not know")
+    if said := fixes(report):
+        grid.add_row("fixes", said)
     if cold := figures.unseen(report):
         named = [Text(f"{one.place}  {one.rule}", no_wrap=True, overflow="ellipsis") for one in cold[: NAMED * whole]]
         rest = [Text(f"and {len(cold) - NAMED} more")] if whole and len(cold) > NAMED else []
@@ -52,6 +55,19 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
     if not whole:
         grid.add_row("more", Text(MORE))
     yield grid
+
+
+def fixes(report: Report) -> str:
+    """The commands that show and make the rewrites of these lines: by default `lint` leaves out what waits beside another
+    wait, and a recording may show that just that is dear. "" where no line of a file has a rewrite."""
+    fixable = (line.place.path for line in report.lines if line.place and line.finding and line.finding.fix)
+    files = " ".join(shlex.quote(path) for path in dict.fromkeys(fixable) if path.endswith((".py", ".ipynb")))
+    if not files:
+        return ""
+    file = report.uses is not None and report.name.endswith((".json", ".json.gz")) and "://" not in report.name
+    by = f"--trace {shlex.quote(report.name)}" if file else "--all"
+    shows = f"`syncscope lint --diff {by} {files}` shows what they change"
+    return f"{shows}, `syncscope lint -i --all {files}` makes those you choose"
 
 
 def legend(report: Report, width: int) -> Iterator[tuple[str, str]]:

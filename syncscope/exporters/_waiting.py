@@ -48,7 +48,8 @@ PRICED: tuple[Column, ...] = (
 def columns_of(report: Report, width: int) -> tuple[list[Column], list[Figure]]:
     """The columns that there is room for, and the names of those that a wider terminal would have, too."""
     priced = any(line.price for line in report.lines)
-    wanted = [*MEASURED, *(PRICED if priced else ())]
+    dry = report.trace is not None and bool(report.trace.meta.get("dry"))  # which has no times to tell
+    wanted = [*(MEASURED[:1] if dry else MEASURED), *(PRICED if priced else ())]
     if not any(line.answer and line.answer.low is not None for line in report.lines):
         wanted = [column for column in wanted if column[0] is not Figure.BETWEEN]
     kept = fitting(wanted, width - ROOM)
@@ -75,8 +76,10 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     room = width - sum(size for _, size, _ in columns)
     step = figures.saving_step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
-    title = f"Where the host waits, {unit} {figures.per(report)}"
     drawn_figures = {figure for figure, _, _ in columns}
+    title = f"Where the host waits, {unit} {figures.per(report)}"
+    if Figure.BLOCKED not in drawn_figures and not narrow:
+        title = f"Where the host would wait, {figures.per(report)}"
     over = "saved if fixed" if Figure.ALONE in drawn_figures else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
     heads = ["of it" if f is Figure.OF_STEP and not report.steps else f.value for f, _, _ in columns]
@@ -110,6 +113,8 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         if line.caller:
             yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
         yield from (Text.assemble(margin, part) for part in about(line).wrap(Console(), width - len(margin)))
+        if 0 < line.in_steps < report.steady:
+            yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
         if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
             said = Text(
                 f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"

@@ -210,7 +210,10 @@ class Linted:
                     "and the baseline is from before it held such: where it is written anew, new ones are told and fail"
                 )
             elif not self.files.first.all:
-                told += f"; --all tells {'it' if one else 'them'} whole, with the fixes that are known"
+                told += f"; --all tells {'it' if one else 'them'} whole"
+                if fixes := sum(finding.fix is not None for _, finding in self.also):
+                    told += f", --all --diff with the fix{'es' * (fixes > 1)} of {fixes}"
+                told += "; --trace RECORDING says what each costs"
             yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []

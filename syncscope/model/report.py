@@ -129,6 +129,8 @@ class Advice(StrEnum):
 class Line:
     """All reads of one op at one place. `count`, `blocked` and `idle_after` are per step, times in ns.
 
+    It waits in `in_steps` of the steps that are counted; 0 where no step is marked, or that is not known.
+
     `advice` is the best of what can be done about it, `why` says it in words; both are empty where nobody knows. `answer` is
     whether to do it.
     """
@@ -148,6 +150,7 @@ class Line:
     advice: Advice | None = None
     why: str = ""
     answer: Answer | None = None
+    in_steps: int = 0
 
     @property
     def where(self) -> str:

@@ -3,6 +3,7 @@ import io
 
 import numpy as np
 import pytest
+from analysis.drawn import Device
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -13,6 +14,8 @@ from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE
+
+MS = 1_000_000
 
 
 def printed(report: Report, width: int, **options) -> str:
@@ -195,3 +198,25 @@ def test_the_whole_has_every_row_of_what_would_help_and_a_legend_of_the_lines(re
     assert "more" not in text.split("if row 0")[1].split("if row 8")[0]
     assert ("what backward() launches for it, which is not shown" in text) == apart
     assert "of step: the device's time in what the line launches" in text
+
+
+def test_a_line_that_waits_in_some_steps_alone_is_marked_and_one_that_waits_in_each_is_not():
+    """Once in an epoch, say: its mean a step may be more than that of what waits in each."""
+    step = [("launch", 0, 3 * MS), ("read", 57, 0), ("work", MS)]
+    found = summarize(Device().run([*[step] * 7, [*step, ("launch", 0, 5 * MS), ("read", 80, 0)], *[step] * 4])[0])
+    said = printed_whole(found, 100).partition("Where the host waits")[2].partition("What would help")[0]
+    each, once = (said.partition(f"train.py:{line} ")[2] for line in (57, 80))
+    assert "not in every step: in 1 of the 10 that are counted" in once
+    assert "not in every step" not in each.partition("train.py:80")[0]
+
+
+def test_the_commands_that_show_and_make_the_rewrites_of_these_lines_are_named(report):
+    """A recording may find dear what the linter leaves out by default, for something waits beside it."""
+    file = dataclasses.replace(report, name="runs/a b.json.gz")
+    said = " ".join(printed(file, 100).split())
+    assert "fixes `syncscope lint --diff --trace 'runs/a b.json.gz' train.py` shows what they change" in said
+    assert "`syncscope lint -i --all train.py` makes those you choose" in said
+    kept = dataclasses.replace(report, name="kept in memory")
+    assert "`syncscope lint --diff --all train.py` shows" in " ".join(printed(kept, 100).split())
+    lines = tuple(dataclasses.replace(line, finding=None) for line in report.lines)
+    assert "syncscope lint" not in printed(dataclasses.replace(report, lines=lines), 100)

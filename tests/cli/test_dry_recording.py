@@ -1,0 +1,74 @@
+"""`report` of what `syncscope run --device cpu` wrote, or `trace()` where nothing but the CPU works."""
+
+import json
+
+import pytest
+from cli.recorded import outcome
+
+from syncscope import kineto
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Kind, Lane, Trace
+
+MS = 1_000_000
+SOURCE = """\
+import torch
+
+def train(model, data, device):
+    total = 0.0
+    for batch in data:
+        loss = model(batch.to(device)).mean()
+        total += loss.item()
+    return total
+"""
+
+
+def recording(dry: bool) -> Trace:
+    """Six steps on the CPU, in each of which line 7 reads a number."""
+    host = Lane(1, 1, label="python")
+    events = []
+    for n in range(6):
+        events.append(Event(Kind.STEP, f"ProfilerStep#{n}", host, n * MS, MS))
+        if dry:
+            events.append(Event(Kind.READ, "item", host, n * MS + 500, 1000, place=Place("train.py", 7), column=18))
+    return Trace.of(events, recorder="syncscope", **({"dry": True} if dry else {}))
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SOURCE)
+
+    def write(dry: bool = False) -> str:
+        kineto.save(recording(dry), tmp_path / "run.json.gz")
+        return "run.json.gz"
+
+    return write
+
+
+def test_the_lines_that_run_has_listed_are_in_the_report_of_what_it_wrote(written):
+    _, out, _ = outcome(written(dry=True))
+    said = " ".join(out.split())
+    assert "Where the host would wait, per step syncs train.py:7 item 1 total += loss.item()" in said
+    assert "rewrite: add up on the device, read once after the loop (unsafe)" in said
+    assert (
+        "the lines that would wait are known, and not what that costs; record with `syncscope run --device ocl`" in said
+    )
+    assert "`syncscope lint --diff --all train.py` shows what they change" in said
+    assert "did not wait" not in said
+    (line,) = json.loads(outcome("run.json.gz", "--format", "json")[1])["lines"]
+    assert (line["line"], line["op"], line["count"], line["rule"]) == (7, "item", 1.0, "host-read")
+
+
+def test_no_limit_is_kept_by_a_recording_that_has_no_device(written):
+    code, _, err = outcome(written(dry=True), "--max-syncs-per-step", "9")
+    assert code == 2
+    assert "cannot be judged" in err
+
+
+def test_where_only_the_cpu_works_the_report_says_how_to_have_a_device_without_a_gpu(written):
+    said = " ".join(outcome(written())[1].split())
+    assert (
+        "all ran on the CPU; record on a GPU; without one `import syncscope.kernels` makes a device of this processor"
+        in said
+    )
+    assert "ProfilerActivity" not in said, "which is torch.profiler's"
