@@ -272,7 +272,16 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
             advice=f"{about_ms(spent[number])} between two launches: do it rarely, later, or elsewhere",
         )
-        yield replace(row, between=None if begin is None or begin == place else (begin, place))
+        if begin is not None:
+            own, before = _users(ground, until), _users(ground, since)
+            row = replace(row, between=None if own == before and begin != place else (before, own))
+        yield row
+
+
+def _users(ground: Ground, line: int) -> Place:
+    """The user's own line of a numbered one: of a library's, the one that led there."""
+    place, caller = ground.lines.pairs[line]
+    return ground.trace.places[caller if caller >= 0 else place]
 
 
 def _device(ground: Ground) -> Iterator[WhatIf]:

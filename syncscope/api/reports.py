@@ -81,6 +81,7 @@ def report(
     said = _without_unmet(said)
     shown = {line.place.path for line in said.lines if line.place}
     shown |= {one.place.path for one in (said.by_line.lines if said.by_line else ()) if one.place}
+    shown |= {place.path for one in said.what_if for place in one.between or ()}
     others = {
         path: content
         for path in (shown - set(found.sources)) & set(map(str, here.values()))

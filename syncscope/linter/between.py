@@ -73,12 +73,13 @@ def what_runs(since: Place, until: Place, sources: Mapping[str, bytes]) -> str:
     lines = list(lines_between(text, since.line, until.line))
     if not lines:
         return ""
+    there = "there" if since != until else "from pass to pass"  # between two calls of a line this may run, or nothing
     if len(lines) > NAMED:
-        return f"there {len(lines)} lines with calls run, the first {lines[0]}, the last {lines[-1]}"
+        return f"{there} {len(lines)} lines with calls run, the first {lines[0]}, the last {lines[-1]}"
     if len(lines) > 1:
-        return f"there lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} run"
+        return f"{there} lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} run"
     shown = text.splitlines()[lines[0] - 1].decode("utf-8", "replace").strip()
-    return f"there line {lines[0]} runs, `{shown if len(shown) <= WIDE else shown[: WIDE - 1] + '…'}`"
+    return f"{there} line {lines[0]} runs, `{shown if len(shown) <= WIDE else shown[: WIDE - 1] + '…'}`"
 
 
 def lines_between(source: bytes, since: int, until: int) -> Iterator[int]:

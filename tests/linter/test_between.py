@@ -13,9 +13,12 @@ from syncscope.model.trace import Kind, Trace
 MS, US = 1_000_000, 1_000
 
 
-def told(tmp_path, source: str, monkeypatch) -> str:
+LIBRARY = "/usr/lib/python3/site-packages/networks/block.py"
+
+
+def told(tmp_path, source: str, monkeypatch, by_library: bool = False) -> str:
     """The report of a loop whose host works for 5 ms a step before it launches at the line marked `first`, the other launch
-    being at the line marked `last`."""
+    being at the line marked `last`; `by_library`, for these lines."""
     path = tmp_path / "train.py"
     path.write_text(source)
     monkeypatch.chdir(tmp_path)
@@ -25,10 +28,13 @@ def told(tmp_path, source: str, monkeypatch) -> str:
     step = [("work", 5 * MS), ("launch", 0, 100 * US), ("launch", 0, 100 * US)]
     trace = Device().run([step] * 8)[0]
     calls = iter([first, last] * 8)
+
+    def at(line: int) -> dict[str, Place]:
+        own = Place("train.py", line)
+        return {"place": Place(LIBRARY, 70 + line), "caller": own} if by_library else {"place": own}
+
     lined = Trace.of(
-        dataclasses.replace(event, place=Place("train.py", next(calls)))
-        if event.kind == Kind.CALL and event.correlation >= 0
-        else event
+        dataclasses.replace(event, **at(next(calls))) if event.kind == Kind.CALL and event.correlation >= 0 else event
         for event in trace
     )
     return " ".join(terminal.export(syncscope.report(lined)).split())
@@ -52,6 +58,18 @@ def test_the_line_that_feeds_a_loop_is_named_and_not_the_launch_after_it(tmp_pat
     assert "if the host's own work between lines 9 and 6 of train.py is free" in said
     assert "4.9 ms between two launches, there line 5 runs, `x, y = next(it)`: do it rarely" in said
     assert "of the host's before it, most since train.py:9: there line 5 runs, `x, y = next(it)`" in said
+
+
+def test_what_runs_between_launches_of_a_library_is_found_between_the_lines_that_led_there(tmp_path, monkeypatch):
+    said = told(tmp_path, LOOP, monkeypatch, by_library=True)
+    assert "if the host's own work between lines 79 and 76 of networks/block.py is free" in said
+    assert "between two launches, there line 5 runs, `x, y = next(it)`: do it" in said
+
+
+def test_between_two_launches_of_one_line_runs_what_its_loop_does_from_pass_to_pass(tmp_path, monkeypatch):
+    said = told(tmp_path, "for x in loader:\n    model(x).backward()  # first # last\n", monkeypatch)
+    assert "if the host's own work between two calls of train.py:2 is free" in said
+    assert "between two launches, from pass to pass line 1 runs, `for x in loader:`: do it" in said
 
 
 @pytest.mark.parametrize(
