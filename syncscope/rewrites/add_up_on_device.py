@@ -12,21 +12,20 @@ from syncscope.codemod.patterns.reads import detached, number_of
 from syncscope.codemod.patterns.totals import (
     addition,
     before_end,
-    counted_mask,
     goes_round_devices,
-    is_float,
     is_long,
     is_one_number,
     is_over,
     only_divided,
     seen_half_done,
     starting,
+    summed,
     used_after,
 )
 from syncscope.codemod.proofs import real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
 
 STAYS = Stays.LAST
@@ -358,17 +357,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     inside = [n for n in function.reads(total) if id(n) not in own and loop in function.around(n)]
     if any(not function.sometimes(n, loop, added.statement) for n in inside):
         return None
-    dtype = site.fact.dtype
-    counted = counted_mask(function, tensor) if dtype is Dtype.UNKNOWN else None
-    of_whole = dtype is Dtype.INT or counted is not None
-    whole = of_whole and all(isinstance(s, int) for s in starts) and factor is None
-    if whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float":
+    sum_of = summed(function, site, tensor, added, starts)
+    if sum_of is None or (sum_of.whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float"):
         return None
-    surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
-    surely_float = surely_float or is_float(function, tensor)
-    divided = dtype is Dtype.UNKNOWN and only_divided(function, total, added)  # which makes a float of whatever it is
-    if dtype is Dtype.BOOL or not (whole or surely_float or divided):
-        return None
+    whole, counted = sum_of.whole, sum_of.counted
     long = whole and is_long(function, tensor)
     number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
     if site.fact.ndim != 0 and made_on_host(
@@ -398,7 +390,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
     more = f"; {function.file.quote(counted)} must hold whole numbers" if whole and counted is not None else ""
-    more += "" if whole or surely_float else f"; {function.file.quote(tensor)} must be real"
+    more += "" if whole or sum_of.surely else f"; {function.file.quote(tensor)} must be real"
     more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
     more += "; a power may differ in its last bit" if "**" in added.template else ""
     if factor is not None and not python_number(function, factor):

@@ -6,8 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAME, TYPES, takes_all, target
-from syncscope.codemod.patterns.numbers import as_long, counts, element, filling, of_equals, own_int, special
+from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAID, SAME, TYPES, takes_all, target
+from syncscope.codemod.patterns.numbers import counts, filled_with, filling, of_equals
 from syncscope.codemod.proofs import DTYPES
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
@@ -283,31 +283,6 @@ def filled_there(function: Function, move: ast.expr, made: ast.Call, where: Part
     return draft.fix(TITLE, Safety.UNSAFE, "; ".join(musts) or "a count below 0 is an error")
 
 
-def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.expr, str] | None:
-    """The number that all elements have of `torch.tensor([0.5])` or `torch.FloatTensor([0.5])`, and how many these are.
-
-    `said`: it names a dtype. What a dtype cannot hold is reported in other words.
-    """
-    if len(made.args) != 1:
-        return None
-    value, size = element(function, made.args[0])
-    number = function.constant(value)
-    dtype = TYPES.get(function.dotted(made.func) or "")
-    if dtype is None:
-        known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-        known = known or (number is not None and abs(number) <= 127) or (not said and special(function, value))
-        known = known or (own_int(function, value) and (not said or as_long(function, made)))
-        return (value, size) if known else None
-    if size == "()":  # it is given sizes
-        return None
-    if dtype in ("torch.float", "torch.double"):
-        known = special(function, value) or (number is not None and abs(number) <= 127)
-    else:
-        known = dtype in ("torch.long", "torch.int") and isinstance(number, int) and abs(number) <= 127
-        known = known or (dtype == "torch.long" and own_int(function, value))
-    return (value, size) if known else None
-
-
 def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     """The fix for `torch.arange(n).unsqueeze(0).to(device)`, and for `.to(other)` and `.type_as(other)`, which convert, too."""
     move = site.node
@@ -375,15 +350,7 @@ def number_as_another(site: Site, function: Function) -> Fix | None:
 
 def may_be_moved(function: Function, made: ast.Call) -> bool:
     """Whether a call that makes a tensor says nothing of where."""
-    taken = {k.arg for k in made.keywords}
-    return function.dotted(made.func) is not None and not taken & {
-        "device",
-        "out",
-        "requires_grad",
-        "pin_memory",
-        "generator",
-        None,
-    }
+    return function.dotted(made.func) is not None and SAID.isdisjoint(k.arg for k in made.keywords)
 
 
 def fixed(draft: Draft, name: str | None, exact: bool, dtype: str = "") -> Fix | None:

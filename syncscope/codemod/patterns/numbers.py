@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function, number
 from syncscope.codemod.pattern import alike, seen
+from syncscope.codemod.patterns.made_on_host import TYPES
 from syncscope.codemod.templates import Part
 from syncscope.model.fact import Device, Dtype, Fact, Value
 from syncscope.project import conventions
@@ -62,6 +63,31 @@ def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
         case ast.List(elts=[ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() | ast.BinOp() as only]):
             return only, "(1,)"
     return value, "()"
+
+
+def filled_with(function: Function, made: ast.Call, typed: bool) -> tuple[ast.expr, str] | None:
+    """The number that all elements have of `torch.tensor([0.5])` or `torch.FloatTensor([0.5])`, and how many these are.
+
+    `typed`: it names a dtype. What a dtype cannot hold is reported in other words.
+    """
+    if len(made.args) != 1:
+        return None
+    value, size = element(function, made.args[0])
+    number = function.constant(value)
+    dtype = TYPES.get(function.dotted(made.func) or "")
+    if dtype is None:
+        known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+        known = known or (number is not None and abs(number) <= 127) or (not typed and special(function, value))
+        known = known or (own_int(function, value) and (not typed or as_long(function, made)))
+        return (value, size) if known else None
+    if size == "()":  # it is given sizes
+        return None
+    if dtype in ("torch.float", "torch.double"):
+        known = special(function, value) or (number is not None and abs(number) <= 127)
+    else:
+        known = dtype in ("torch.long", "torch.int") and isinstance(number, int) and abs(number) <= 127
+        known = known or (dtype == "torch.long" and own_int(function, value))
+    return (value, size) if known else None
 
 
 def of_equals(function: Function, value: ast.expr) -> tuple[ast.expr, str] | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import cast, taken_for_mask
-from syncscope.model.fact import Site
+from syncscope.model.fact import Dtype, Site
 from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
@@ -23,6 +24,15 @@ class Addition(NamedTuple):
     total: ast.Name
     template: str  # with {t} for the tensor
     factor: ast.expr | None
+
+
+class Summed(NamedTuple):
+    """What numbers give that are added up: a `whole` one, of a mask that is `counted` if it holds whole numbers, or a float:
+    `surely`, or if they are real."""
+
+    whole: bool
+    counted: ast.expr | None
+    surely: bool
 
 
 def starting(function: Function, name: str) -> list[tuple[ast.Assign, ast.expr]]:
@@ -127,6 +137,21 @@ def goes_round_devices(function: Function, loop: ast.AST) -> bool:
     moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     to = (a for n in moved if getattr(n.func, "attr", "") in ("to", "cuda") for a in n.args)
     return any(map(is_device, names)) or any(isinstance(n, ast.Name) and n.id in names for a in to for n in ast.walk(a))
+
+
+def summed(
+    function: Function, site: Site, tensor: ast.expr, added: Addition, starts: Sequence[float | None]
+) -> Summed | None:
+    """What the total of a tensor's numbers is, which begins with one of `starts`; None where nobody knows."""
+    dtype = site.fact.dtype
+    counted = counted_mask(function, tensor) if dtype is Dtype.UNKNOWN else None
+    of_whole = dtype is Dtype.INT or counted is not None
+    whole = of_whole and all(isinstance(s, int) for s in starts) and added.factor is None
+    surely = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts) or is_float(function, tensor)
+    divided = dtype is Dtype.UNKNOWN and only_divided(
+        function, added.total.id, added
+    )  # which makes a float of whatever it is
+    return Summed(whole, counted, surely) if dtype is not Dtype.BOOL and (whole or surely or divided) else None
 
 
 def is_float(function: Function, tensor: ast.expr) -> bool:
