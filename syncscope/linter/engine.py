@@ -20,30 +20,27 @@ from syncscope.linter.config import LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.identity import identified
-from syncscope.linter.meant import is_meant, sparing
+from syncscope.linter.meant import sparing
 from syncscope.linter.notebooks import Notebook, source_of
+from syncscope.linter.offered import freed, mended_or_idle
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.source import (
     C_SUFFIXES,
-    DEEPEST,
     OPENCL_SUFFIXES,
     CFile,
     SourceFile,
     deep_recursion,
-    disjoint,
-    with_newlines,
 )
-from syncscope.linter.worth import beside_others, cooled, goes_along, is_idle, still_writes, waits_beside
+from syncscope.linter.worth import beside_others, goes_along
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding, Fix, Safety
-from syncscope.model.heat import Reason, Role
+from syncscope.model.finding import Edit, Finding
+from syncscope.model.heat import Role
 from syncscope.model.source import Place, Span
-from syncscope.project.compiled import is_scripted, says_it_is_scripted
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory
-from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
+from syncscope.rules import ASKED, Family, View
 from syncscope.tensors.interpret import Project, facts_of, sites
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
@@ -213,49 +210,6 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     )
 
 
-def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
-    """The finding with its fix, told in a line where nobody gains by reading more."""
-    scaled = (
-        finding.heat.reason is Reason.BY_DESIGN
-    )  # with an optimizer that is in sight there is a form that does not wait
-    if site is None or (finding.short and not config.all and not scaled):
-        return finding
-    finding = with_fix(source, finding, site, view, config)
-    if scaled:
-        return replace(finding, heat=Reason.NOT_FUSED()) if finding.fix is not None else finding
-    function = view.function(site)
-    if not finding.heat.whole or function.depth > DEEPEST or not is_idle(finding, site, function):
-        return finding
-    return cooled(finding, Reason.IDLE(of=finding.heat))
-
-
-def freed(
-    source: SourceFile, finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View, config: Config
-) -> Finding:
-    """The finding without its safe fix, told in a line, where its line waits all the same for something that nothing mends."""
-    if site is None or finding.fix is None or finding.fix.safety is not Safety.SAFE:
-        return finding
-    gone = finding.fix.edits
-    for other in waits_beside(view.function(site), site):
-        said = states.get(id(other))
-        if said is None or said.confidence < LEAST["medium"]:
-            continue
-        words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
-        if isinstance(other.node, ast.Call):  # also with other arguments
-            words = ast.unparse(other.node.func)
-        if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
-            continue
-        mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
-        if mended is None or mended.safety is Safety.SUGGEST:
-            return cooled(replace(finding, fix=None), Reason.STAYS())
-    return finding
-
-
-def _holds(edit: Edit, span: Span) -> bool:
-    """Whether an edit replaces what stands there."""
-    return edit.span.start <= span.start and span.end <= edit.span.end
-
-
 @dataclass(frozen=True)
 class Told:
     """What the inference and the rules say of a file of Python; `sites` has the site of a finding by the finding's `id`."""
@@ -370,32 +324,6 @@ def shown(path: str, found: Iterable[Finding], config: Config) -> Checked:
     return Checked(
         path, tuple(keep), hidden=Hidden(cold, sum(unsure[: LEAST["medium"]]), medium=unsure[LEAST["medium"]])
     )
-
-
-def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:
-    """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
-    function = view.function(site)
-    if function.depth > DEEPEST:
-        return finding
-    rule = ruleset(config.rules)[finding.rule]
-    try:
-        fix = own_rules.of_kind(mended(rule, site, function), Fix, "rewrite")
-        if fix is not None and (
-            is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
-        ):
-            fix = mended(rule, site, function, compiles=True)
-    except CannotRewrite:
-        return finding
-    except Exception as error:
-        own_rules.failed(finding.rule, rule, error, site, source.path)
-        return finding
-    if fix is None or not fix.edits or not disjoint(fix.edits):
-        return finding
-    if fix.safety is not Safety.SUGGEST and is_meant(source, site.span, fix):
-        said = "; ".join(filter(None, ("a comment here says that the wait is meant", fix.changes)))
-        fix = replace(fix, safety=Safety.SUGGEST, changes=said)
-    also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
-    return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
 
 
 def judged(comment: suppressions.Comment, config: Config) -> bool:

@@ -1,0 +1,89 @@
+"""Which fix a finding is shown with: the one that its rule offers, unless nobody gains by it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from syncscope.linter import own_rules
+from syncscope.linter.config import LEAST, Config
+from syncscope.linter.meant import is_meant
+from syncscope.linter.rulesets import ruleset
+from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
+from syncscope.linter.worth import cooled, is_idle, still_writes, waits_beside
+from syncscope.model.fact import Site
+from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.heat import Reason
+from syncscope.model.source import Span
+from syncscope.project.compiled import is_scripted, says_it_is_scripted
+from syncscope.rules import CannotRewrite, View, mended
+
+
+def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
+    """The finding with its fix, told in a line where nobody gains by reading more."""
+    scaled = (
+        finding.heat.reason is Reason.BY_DESIGN
+    )  # with an optimizer that is in sight there is a form that does not wait
+    if site is None or (finding.short and not config.all and not scaled):
+        return finding
+    finding = with_fix(source, finding, site, view, config)
+    if scaled:
+        return replace(finding, heat=Reason.NOT_FUSED()) if finding.fix is not None else finding
+    function = view.function(site)
+    if not finding.heat.whole or function.depth > DEEPEST or not is_idle(finding, site, function):
+        return finding
+    return cooled(finding, Reason.IDLE(of=finding.heat))
+
+
+def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:
+    """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
+    function = view.function(site)
+    if function.depth > DEEPEST:
+        return finding
+    rule = ruleset(config.rules)[finding.rule]
+    try:
+        fix = own_rules.of_kind(mended(rule, site, function), Fix, "rewrite")
+        if fix is not None and (
+            is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
+        ):
+            fix = mended(rule, site, function, compiles=True)
+    except CannotRewrite:
+        return finding
+    except Exception as error:
+        own_rules.failed(finding.rule, rule, error, site, source.path)
+        return finding
+    if fix is None or not fix.edits or not disjoint(fix.edits):
+        return finding
+    if fix.safety is not Safety.SUGGEST and is_meant(source, site.span, fix):
+        said = "; ".join(filter(None, ("a comment here says that the wait is meant", fix.changes)))
+        fix = replace(fix, safety=Safety.SUGGEST, changes=said)
+    also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
+    return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
+
+
+def freed(
+    source: SourceFile, finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View, config: Config
+) -> Finding:
+    """The finding without its safe fix, told in a line, where its line waits all the same for something that nothing mends."""
+    if site is None or finding.fix is None or finding.fix.safety is not Safety.SAFE:
+        return finding
+    gone = finding.fix.edits
+    for other in waits_beside(view.function(site), site):
+        said = states.get(id(other))
+        if said is None or said.confidence < LEAST["medium"]:
+            continue
+        words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
+        if isinstance(other.node, ast.Call):  # also with other arguments
+            words = ast.unparse(other.node.func)
+        if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
+            continue
+        mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
+        if mended is None or mended.safety is Safety.SUGGEST:
+            return cooled(replace(finding, fix=None), Reason.STAYS())
+    return finding
+
+
+def _holds(edit: Edit, span: Span) -> bool:
+    """Whether an edit replaces what stands there."""
+    return edit.span.start <= span.start and span.end <= edit.span.end
