@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ import click
 from syncscope import interpreters
 from syncscope.cli._console import echo, rewrites
 from syncscope.cli._duration import Duration
+from syncscope.cli._run_end import made_of, note, rescued, written
 from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from syncscope.model.trace import Trace
     from syncscope.verify.in_the_run import InTheRun
 
-CRASHES = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL]  # no one else's, as SIGTERM is
 DRY_STEPS = 101  # that are recorded on a CPU, the first and a hundred
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 
@@ -146,7 +145,7 @@ def command(
         status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
             saved = False
-            saved = _recovered(folder, Path(output), quiet, -status, target, _made(target, rest, bool(module), device))
+            saved = rescued(folder, Path(output), quiet, -status, target, made_of(target, rest, bool(module), device))
     finally:
         if saved:
             shutil.rmtree(folder, ignore_errors=True)
@@ -202,17 +201,6 @@ class _Trying(NamedTuple):
     unsafe: bool
 
 
-class _Made(NamedTuple):
-    """How a recording was made: the program with its arguments, as a shell takes them, and on which device."""
-
-    command: str
-    device: str | None
-
-
-def _made(target: str, arguments: Sequence[str], module: bool, device: str | None) -> _Made:
-    return _Made(shlex.join([*["-m"] * module, target, *arguments]), device)
-
-
 def _record(
     target: str,
     arguments: tuple[str, ...],
@@ -229,13 +217,13 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-    made = _made(target, arguments, module, device)
+    made = made_of(target, arguments, module, device)
     shown: list[Callable[[], None]] = []  # what is printed once the program is done
 
     def keep(trace: Trace) -> bool:
         if trial is not None:
             trace.meta["verified"] = as_object(trial.finish())
-        kept, show = _kept(trace, target, output, quiet, made)
+        kept, show = written(trace, target, output, quiet, made)
         shown[:] = [show] if kept else []  # else whoever started this process tries again, and tells
         return kept
 
@@ -244,7 +232,7 @@ def _record(
     def failed(error: UserError) -> None:
         if not begun:
             raise error
-        _note(sys.stderr, f"{error.message}; {error.hint}" if error.hint else error.message)
+        note(sys.stderr, f"{error.message}; {error.hint}" if error.hint else error.message)
 
     def tell(error: BaseException) -> None:
         program.report(error)
@@ -264,7 +252,7 @@ def _record(
         from syncscope.verify.results import as_object
 
         what = Program(target, arguments, module, device)
-        say = (lambda line: None) if quiet else partial(_note, sys.stderr)
+        say = (lambda line: None) if quiet else partial(note, sys.stderr)
         trial = InTheRun(what, trying.budget, trying.unsafe, lambda: session.is_over, session.pause, say)
         tried = trial.installed()
     line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
@@ -280,124 +268,3 @@ def _record(
         why = f": it let {before} pass first, and there were {passed}" if before else ""
         echo(f"syncscope: the program ended before the first recorded step{why}", err=True)
     return code
-
-
-def _note(stream: Any, line: str) -> None:
-    """A line beside what the program prints."""
-    with contextlib.suppress(OSError, ValueError):
-        stream.write(f"syncscope: {line}\n")
-        stream.flush()
-
-
-def _recovered(folder: Path, output: Path, quiet: bool, number: int, target: str, made: _Made) -> bool:
-    """Whether what a program had recorded when it was killed, by the signal of that `number`, could be kept."""
-    from syncscope.tracers import recovery
-
-    try:
-        trace = recovery.recover(folder)
-    except Exception as error:  # cut off anywhere, and the exit code stays the program's
-        _say("what was recorded cannot be read", error, folder)
-        return False
-    if trace is None:
-        return True
-    if number in CRASHES:
-        trace.meta["ended_by"] = signal.Signals(number).name
-    kept, show = _kept(trace, target, output, quiet, made)
-    show()
-    if not kept:
-        held = next(folder.glob("*.records"), folder)
-        _note(sys.stderr, f"what was recorded is kept: `syncscope report {held}` shows it, with -o a page elsewhere")
-    return kept
-
-
-def _say(what: str, error: BaseException, where: Path | None = None) -> None:
-    """One line about what failed, and where the recording lies."""
-    if isinstance(error, UserError):
-        why = f"{error.message}; {error.hint}" if error.hint else error.message
-    else:
-        why = f"{type(error).__name__}: {error}".removesuffix(": ")
-    lies = f"; the recording lies in {where}" if where else ""
-    with contextlib.suppress(OSError):  # nobody reads our standard error any more
-        echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
-
-
-def _kept(trace: Trace, target: str, output: Path, quiet: bool, made: _Made) -> tuple[bool, Callable[[], None]]:
-    """Writes the recording; whether it is, and what prints its table, to stderr, since the program may be part of a pipe.
-
-    Nothing that fails here may change how the program goes on, or its exit code.
-    """
-    from syncscope.exporters import tensorboard
-
-    if not len(trace):
-        said = "syncscope: nothing to record: no step, no sync, no work of a device"
-        return True, partial(echo, said, err=True)
-    if made.device == "ocl":
-        trace.meta["stands_for"] = "cuda"
-    files: list[Path] = []
-    failed: Exception | None = None
-    try:
-        files = tensorboard.save(trace, output, tensorboard.of_rank(Path(target).name.partition(".")[0], trace))
-    except Exception as error:
-        failed = error
-
-    def show() -> None:
-        try:
-            if not quiet:
-                _show(trace, made)
-            for file in files:
-                echo(f"wrote {file}", err=True)
-        except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
-            _say("the report could not be made", error, files[0] if files else None)
-        if failed is not None:
-            _say("the recording could not be written", failed)
-
-    return failed is None, show
-
-
-def _show(trace: Trace, made: _Made) -> None:
-    """The table, or why there is none."""
-    import numpy as np
-
-    import syncscope
-    from syncscope.cli import _dry, _next
-    from syncscope.cli._console import console
-    from syncscope.exporters import _tried, terminal
-    from syncscope.model.trace import DEVICE, Kind
-
-    if trace.meta.get("dry"):
-        _dry.tell(trace, made.command)
-        out = console(stderr=True)
-        for row in _tried.rows(trace.meta.get("verified"), out.width):
-            out.print(row)
-    elif not np.isin(trace.kind, DEVICE).any():
-        echo("syncscope: no device worked, so nothing waited for one", err=True)
-        if made.device:
-            lent = f"syncscope run --device {made.device} {made.command} --device cuda"
-            echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
-        else:
-            echo(
-                f" hint: `syncscope run --device ocl {made.command}` lends it one that runs on the processor;", err=True
-            )
-            echo(
-                f"       `syncscope run --device cpu {made.command}` counts the lines that would wait, at once",
-                err=True,
-            )
-    elif not (trace.kind == Kind.STEP).any() and (ended := _ended_early(trace)):
-        echo(f"syncscope: {ended}", err=True)
-        echo(" `syncscope report` shows what came before, from the file below", err=True)
-    else:
-        command = f"--device {made.device} {made.command}" if made.device else made.command
-        trace.meta["command"] = command  # the file is written already
-        out, report = console(stderr=True), syncscope.report(trace)
-        out.print(terminal.render(report, out.width))
-        if then := _next.settles(report, made.command, made.device):
-            echo(then, err=True)
-
-
-def _ended_early(trace: Trace) -> str:
-    """What ended the recording or the program, in words; "" where nothing did."""
-    unknown = "so nothing is said of what one costs"
-    if why := trace.meta.get("ended_early"):
-        return f"the recording ended before the first step did, {unknown}: {why}"
-    error = trace.meta.get("ended_by")
-    return f"{error} ended the program before its first step, {unknown}" if error else ""

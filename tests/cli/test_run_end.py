@@ -12,13 +12,13 @@ from syncscope.model.trace import Kind
 
 PROGRAM = """
 import atexit, glob, os, signal, sys
-import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.tracers.process_recording
+import syncscope, syncscope.cli._run_end, syncscope.exporters.tensorboard, syncscope.tracers.process_recording
 
 def broken(*args, **kwargs):
     if "interrupt" in sys.argv: raise KeyboardInterrupt
     raise RuntimeError("no such luck")
 
-if "table" in sys.argv: syncscope.cli.run._show = broken
+if "table" in sys.argv: syncscope.cli._run_end._show = broken
 if "files" in sys.argv: syncscope.exporters.tensorboard.save = broken
 if "trace" in sys.argv: syncscope.tracers.process_recording.assemble = broken
 for _ in syncscope.steps(range(3)):
