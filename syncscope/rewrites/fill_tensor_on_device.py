@@ -113,9 +113,7 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return (
-                torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device, dtype=torch.bool)
-            )
+            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device, dtype=torch.bool)
         """,
         Safety.SAFE,
         "x: float[...]",
