@@ -22,9 +22,10 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import place_before, same_lines, same_recorded, waiting
+from syncscope.analysis.same_text import moved, place_before, renamed, same_lines, same_recorded, waiting
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
+from syncscope.analysis.window_rates import StepCounts
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Line, Read, Report, step_lengths
 from syncscope.model.source import Place, installed
@@ -50,19 +51,22 @@ def compare(before: Trace, after: Trace) -> Comparison:
     known = _same_files(one, other)
     copies = _copies(before, after, one, other, known)
     known |= {path: copied for path, (copied, _) in copies.items()}
+    known |= renamed(before, after, known)
     texts = same_recorded(before, after, known) | {path: lines for path, (_, lines) in copies.items()}
+    for path, lines in moved(before, after, texts).items():
+        texts[path] = {**texts.get(path, {}), **lines}
     pairs = _pairs(one.lines, other.lines, known, texts)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
-    renamed = _renamed(pairs, known)
+    lost = _renamed(pairs, known)
     devices, kernels = (device_names(before), device_names(after)), (_kernels(before), _kernels(after))
     others = bool(devices[0] and devices[1] and set(devices[0]) != set(devices[1]))
     strangers = bool(kernels[0] and kernels[1] and kernels[0].isdisjoint(kernels[1])) and not both
     whole = (
         not others and not strangers and not any(report.coverage and report.coverage.refusal for report in (one, other))
     )
-    told = _foretold(event_graphs[0], before, pairs) if whole and fidelities[0].enough and not renamed else None
+    told = _foretold(event_graphs[0], before, pairs) if whole and fidelities[0].enough and not lost else None
     predicted, likely, freed, wide = told or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
     work, pieces, calls = zip(_work(event_graphs[0], freed), _work(event_graphs[1]), strict=True)
@@ -86,8 +90,8 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pace=pace(before, after),
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
-        renamed=renamed,
-        more=new_syncs(pairs, known, texts, (waiting(before), waiting(after))),
+        renamed=lost,
+        more=new_syncs(pairs, known, texts, (waiting(before), waiting(after)), (StepCounts(one), StepCounts(other))),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),
         devices=devices,
@@ -185,7 +189,7 @@ def _pairs(
         at, caller = place_before(line.place, texts), place_before(line.caller, texts)
         number = -1 if line.place is None else at.line if at else None
         there = sorted((a for a in left if _line(a) == number), key=lambda a: a.caller != caller)
-        match = _first(line, there, known)
+        match = _first(line, there, known, texts)
         if match is None:
             rest.append(line)
         else:
@@ -193,24 +197,26 @@ def _pairs(
             found.append((match, line))
     left.sort(key=_line)
     for line in sorted(rest, key=_line):
-        match = _first(line, left, known)
+        match = _first(line, left, known, texts)
         if match is not None:
             left.remove(match)
         found.append((match, line))
     return [*found, *((a, None) for a in left)]
 
 
-def _first(line: Line, others: Sequence[Line], known: Mapping[str, str]) -> Line | None:
+def _first(
+    line: Line, others: Sequence[Line], known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]
+) -> Line | None:
     """The first of the lines of the other recording that may be this one."""
-    return next((other for other in others if _may_be_same(other, line, known)), None)
+    return next((other for other in others if _may_be_same(other, line, known, texts)), None)
 
 
-def _may_be_same(one: Line, other: Line, known: Mapping[str, str]) -> bool:
+def _may_be_same(one: Line, other: Line, known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]) -> bool:
     if one.op != other.op or one.fallback != other.fallback:
         return False
     if one.place is None or other.place is None:
         return one.place is other.place and one.module == other.module
-    return known.get(other.place.path) == one.place.path
+    return known.get(other.place.path) == one.place.path or place_before(other.place, texts) == one.place
 
 
 def _renamed(pairs: Sequence[tuple[Line | None, Line | None]], known: Mapping[str, str]) -> tuple[Place, Place] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from syncscope.analysis.same_text import in_one_gap, place_before
+from syncscope.analysis.summary import key_of_line
+from syncscope.analysis.window_rates import StepCounts, may_be_alike
 from syncscope.model.report import Line
 from syncscope.model.source import Place
 
@@ -32,24 +34,35 @@ class NewSyncs:
     in_place: tuple[tuple[Line, Line], ...] = ()
 
 
-def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits) -> NewSyncs:
+def new_syncs(
+    pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits, counts: tuple[StepCounts, StepCounts]
+) -> NewSyncs:
     """What a step waits for more often, by lines that are the same in both. `known` and `texts` are as in `compare`, `waits`
-    has what is known of the expressions that wait, by the places of either recording.
+    has what is known of the expressions that wait, by the places of either recording, `counts` how often in each step.
 
-    A line of the same text has what it has more. Among the others of one file and op, whose texts are known, what is gone goes
-    against what came if the same expression waits, since one statement may have become two, or stands at the same place among
-    the lines that stayed. Where no texts are known, anything goes against anything. What the device's fallbacks read is no sync
-    of the user's.
+    A line of the same text has what it has more, unless that is what two windows of one program may differ by: it waits in some
+    steps only, or did so before in those that are not counted. Among the others of one file and op, whose texts are known, what
+    is gone goes against what came if the same expression waits, since one statement may have become two, or stands at the same
+    place among the lines that stayed. Where no texts are known, anything goes against anything. What the device's fallbacks
+    read is no sync of the user's.
     """
     firm: Counts = []
     came: dict[tuple[str, str], Counts] = {}
     gone: dict[tuple[str, str], Counts] = {}
     told = {known[path] for path in texts if path in known}
+
+    def is_alike(a: Line, b: Line) -> bool:
+        return may_be_alike(counts[0], key_of_line(a), counts[1], key_of_line(b))
+
     for a, b in pairs:
         line = b or a
         if line is None or line.fallback:
             continue
         more = (b.count if b else 0.0) - (a.count if a else 0.0)
+        if b is not None and more > 0:
+            if a is None and _was_uncounted(b, counts, texts):
+                continue
+            more = 0.0 if a is not None and is_alike(a, b) else more
         if b is not None and _is_firm(a, b, texts):
             firm += [(b, more)] if more > 0 else []
             continue
@@ -67,7 +80,7 @@ def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits
     for key, found in came.items():
         went = gone.get(key, [])
         if key[0] in told:
-            left, instead = _settled(found, went, known, texts, waits)
+            left, instead = _settled(found, went, known, texts, waits, is_alike)
             lines, in_place = lines + left, in_place + instead
             surely += sum(more for _, more in left)
             count += sum(more for _, more in left)
@@ -81,7 +94,12 @@ def new_syncs(pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits
 
 
 def _settled(
-    came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts, waits: Waits
+    came: Counts,
+    gone: Counts,
+    known: Mapping[str, str],
+    texts: Texts,
+    waits: Waits,
+    is_alike: Callable[[Line, Line], bool],
 ) -> tuple[Counts, list[tuple[Line, Line]]]:
     """What is left of what came when what is gone went against it, and the pairs that stand at the same place."""
 
@@ -100,9 +118,20 @@ def _settled(
         for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
             taken = min(left[n], less[m])
             if taken > SLIGHT and alike(a, b):
-                left[n], less[m] = left[n] - taken, less[m] - taken
+                whole = left[n] == b.count and less[m] == a.count and is_alike(a, b)
+                left[n], less[m] = 0.0 if whole else left[n] - taken, less[m] - taken
                 in_place += [(a, b)] if alike is same_gap else []
     return [(b, more) for (b, _), more in zip(came, left, strict=True) if more > SLIGHT], in_place
+
+
+def _was_uncounted(b: Line, counts: tuple[StepCounts, StepCounts], texts: Texts) -> bool:
+    """Whether a line that is in no counted step of the first recording is in others, so that it came no more often."""
+    there = (place_before(b.place, texts), place_before(b.caller, texts)) if b.place else (None, None)
+    return there[0] is not None and any(
+        (op, place, caller) == (b.op, *there) and may_be_alike(counts[0], key, counts[1], key_of_line(b))
+        for key in counts[0].lines()
+        for op, place, _, _, _, caller in [key]
+    )
 
 
 def _is_firm(a: Line | None, b: Line, texts: Texts) -> bool:

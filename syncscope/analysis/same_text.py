@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -48,6 +49,48 @@ def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict
         for path, first in known.items()
         if first in one and path in other
     }
+
+
+def renamed(before: Trace, after: Trace, known: Mapping[str, str]) -> dict[str, str]:
+    """The path in the first recording of files that only the second names, where most lines of both are the same text."""
+    one, other = (
+        {path: Counter(text for text, *_ in lines.values()) for path, lines in recorded_texts(trace).items()}
+        for trace in (before, after)
+    )
+    left = one.keys() - set(known.values())
+    found: dict[str, str] = {}
+    for path in other.keys() - known.keys():
+        common = {old: (one[old] & other[path]).total() for old in sorted(left)}
+        best = max(common, key=lambda old: common[old], default="")
+        if best and common[best] > COMMON * max(one[best].total(), other[path].total()):
+            found[path] = best
+            left.remove(best)
+    return found
+
+
+def moved(before: Trace, after: Trace, texts: Mapping[str, Mapping[Place, Place]]) -> dict[str, dict[Place, Place]]:
+    """Where lines of the second recording stood in another file of the first: of the same text, in a function of the same name,
+    and in neither file any other is."""
+    first, second = _by_text(before), _by_text(after)
+    taken = {place for lines in texts.values() for place in lines.values()}
+    found: dict[str, dict[Place, Place]] = {}
+    for key, places in second.items():
+        came = [place for place in places if place not in texts.get(place.path, {})]
+        gone = [place for place in first.get(key, ()) if place not in taken]
+        for new, old in zip(came, gone, strict=False):
+            if new.path != old.path:
+                found.setdefault(new.path, {})[new] = old
+    return found
+
+
+def _by_text(trace: Trace) -> dict[tuple[str, str], list[Place]]:
+    """The places of which a recording knows the text, by it and by the function around them."""
+    functions = {place: trace.function(code) for code, place in enumerate(trace.places)}
+    found: dict[tuple[str, str], list[Place]] = {}
+    for path, lines in recorded_texts(trace).items():
+        for n, (text, *_) in sorted(lines.items()):
+            found.setdefault((text, functions.get(Place(path, n), "")), []).append(Place(path, n))
+    return found
 
 
 def in_one_gap(
