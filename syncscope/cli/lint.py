@@ -174,7 +174,7 @@ def lint(said: dict[str, Any]) -> int:
     if said["add_allow"]:
         return allow(linted, said["reason"])
     if said["write_baseline"]:
-        written = f"{linted.write_baseline(said['write_baseline'])} written to {said['write_baseline']}"
+        written = linted.write_baseline(said["write_baseline"])
         named = files.configs.of(files.paths[0]).baseline == os.path.abspath(said["write_baseline"])
         echo(written if named else f"{written}; pass it as --baseline", err=True)
         return complain(linted)

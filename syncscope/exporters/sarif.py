@@ -68,7 +68,7 @@ def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[s
         "rank": RANK[confidence],
         "message": {"text": LINK.sub(r"\\[\1\\](", cell + finding.message)},
         "locations": [{"physicalLocation": location(finding)}],
-        "partialFingerprints": {"statement/v1": finding.fingerprint},
+        "partialFingerprints": {"statement/v2": finding.fingerprint},
         "properties": {
             "confidence": confidence,
             "hot": finding.hot,

@@ -5,52 +5,49 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import re
-import tokenize
+from bisect import bisect_right
 from dataclasses import replace
+from typing import Any
 
 from syncscope.codemod.text import Text
 from syncscope.linter.source import SourceFile
-from syncscope.linter.suppressions import tokens
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.source import Span
 from syncscope.rules import View
 
-LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
-BEFORE_A_BRACKET = re.compile(r",(?=[)\]}])")
-PLAIN = re.compile(rb"[\w\s()\[\]{}.,:;=+\-*/%@<>!&|^~]*+\Z")
-FORMATTED = str.maketrans({"'": '"', "(": "", ")": "", **dict.fromkeys(" \t\f\r\n\\", "")})
-"""What a formatter may write otherwise."""
+NO_WORDS = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns", "simple"}
+"""Fields of Python's syntax that say nothing of what is computed."""
+
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def identified(finding: Finding, site: Site, view: View) -> Finding:
-    """The finding with its reasons, and with a hash of its rule and of the statement around its site, or the head of that:
-    without comments and layout."""
+    """The finding with its reasons, and with a hash of its rule and of the statement around its site, or the head of that: of
+    what it says, not of how it is written."""
     function = view.function(site)
     statement = function.statement(site.node)
-    text = b"" if statement is None else function.once("its words", statement, lambda: _words(function.file, statement))
+    text = b"" if statement is None else function.once("its words", statement, lambda: _words(statement))
     return replace(finding, why=site.fact.why, fingerprint=of_words(finding.rule, text))
 
 
 def words_around(file: Text, at: Span) -> bytes | None:
-    """The innermost statement of Python that holds these bytes, or the head of that, without comments and layout; None where
-    none does."""
-    spans = {each: file.span(each) for each in file.statements if isinstance(each, ast.stmt)}
+    """What the innermost statement of Python says that holds these bytes, or the head of that; None where none does."""
+    statement = statement_around(file, at)
+    return None if statement is None else _words(statement)
+
+
+def statement_around(file: Text, at: Span) -> ast.stmt | None:
+    """The innermost statement of Python that holds these bytes."""
+    line = bisect_right(file.starts, at.start)
+    near = (s for s in file.statements if isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or 0))
+    spans = {each: file.span(each) for each in near}
     around = [each for each, its in spans.items() if its.start <= at.start and at.end <= its.end]
-    return _words(file, min(around, key=lambda each: spans[each].end - spans[each].start)) if around else None
+    return min(around, key=lambda each: spans[each].end - spans[each].start, default=None)
 
 
 def of_words(rule: str, words: bytes) -> str:
-    """A hash of the rule and what stays of a statement without comments and layout."""
+    """A hash of the rule and of what a statement says."""
     return _hash(rule, words)
 
 
@@ -66,15 +63,32 @@ def _hash(rule: str, *words: bytes) -> str:
     return hashlib.blake2b(b"\0".join([rule.encode(), *words]), digest_size=8).hexdigest()
 
 
-def _words(file: Text, statement: ast.stmt) -> bytes:
-    """The text of a statement, of a compound one up to its body, as Python's tokens have it: versions of Python cut f-strings
-    into other tokens, so none of these is told from the next."""
-    span = file.span(statement)
-    body = next((b for name in ("body", "cases") if (b := getattr(statement, name, None))), None)
-    end = file.span(body[0].pattern if isinstance(statement, ast.Match) else body[0]).start if body else span.end
-    code = file.code[span.start : end]
-    if PLAIN.match(code):  # all of it is tokens and white space
-        words = "".join(code.decode().split())
-    else:
-        words = "".join(t.string for t in tokens(code) if t.type not in LAYOUT)
-    return BEFORE_A_BRACKET.sub("", words).translate(FORMATTED).replace("{{", "{").replace("}}", "}").encode()
+def _words(statement: ast.stmt) -> bytes:
+    """What a statement says, a compound one up to its body: its syntax, with numbers and strings by their values.
+
+    So nothing that a formatter writes otherwise (`1E5`, quotes, brackets, the commas before them, lines that are joined) is in
+    it, and no annotation: `n: float = loss.item()` waits as before. No version of Python says it in other words.
+    """
+    words: list[str] = []
+    todo: list[Any] = [statement]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            words.append(each)
+            continue
+        words.append("Assign" if isinstance(each, ast.AnnAssign) else type(each).__name__)
+        inner: list[Any] = []
+        for name, value in ast.iter_fields(each):
+            several = value if isinstance(value, list) else [value]
+            if name in NO_WORDS or not several or value is None or isinstance(several[0], BLOCKS):
+                continue
+            targets = isinstance(each, ast.AnnAssign) and name == "target"
+            inner.append(f".targets {len(several)}" if targets else f".{name} {len(several)}")
+            inner += [one if isinstance(one, ast.AST) else _value(one) for one in several]
+        todo += reversed(inner)
+    return "\n".join(words).encode()
+
+
+def _value(value: object) -> str:
+    """A name or a constant, alike in all versions of Python."""
+    return hex(value) if type(value) is int else ascii(value)  # of long integers Python writes no decimals

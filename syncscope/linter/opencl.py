@@ -48,7 +48,7 @@ class Programs:
     around: Unit | Text | None = None  # the C or C++ that holds them, or the Python
 
     def host_words(self, start: int, end: int) -> bytes | None:
-        """The statement of the host around these bytes, without comments and layout."""
+        """What the statement of the host around these bytes says."""
         if isinstance(self.around, Text):
             return words_around(self.around, Span(start, end))
         return None if self.around is None else words(self.around.original, node_at(self.around, start, end))

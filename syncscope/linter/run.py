@@ -199,8 +199,8 @@ def to_mend(source: SourceFile, config: Config, known: str) -> Sequence[Finding]
     found = engine.check_source(source, config).findings
     if not known:
         return found
-    new, _ = baseline.load(known).new([(source, finding) for finding in found])
-    return [finding for _, finding in new]
+    recalled = baseline.load(known).recall([(source, finding) for finding in found], [source.path])
+    return [finding for _, finding in recalled.new]
 
 
 def where(bug: Exception) -> str:

@@ -40,7 +40,8 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     also: list[Found] = field(default_factory=list)  # what waits in a step, too, told in a line each, and is no finding
     known: int = 0  # findings that the baseline holds
-    gone: Counter[baseline.Key] = field(default_factory=Counter)  # what it holds, and is not found any more
+    gone: Counter[baseline.KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
+    moved: Sequence[tuple[baseline.KnownFinding, str]] = ()  # what it holds, and is in another file now, which
     tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
     without_fix: int = 0  # findings that are left out for that
     beside: str = ""  # what is said of files that these import, and that were not named
@@ -52,6 +53,18 @@ class Linted:
         """The bytes of the only file, after its fixes."""
         one = self.done[0]
         return one.mended.raw if one.mended else one.before
+
+    @property
+    def linted(self) -> list[str]:
+        """The files that could be linted."""
+        return [one.checked.path for one in self.done if not one.checked.problem]
+
+    @property
+    def _moved(self) -> str:
+        """` (2 moved from vq.py to seeds.py)`; "" where none has."""
+        pairs = list(dict.fromkeys((entry.path, now) for entry, now in self.moved))
+        more = f", and {plural(len(pairs) - 1, 'such pair')} of files" if len(pairs) > 1 else ""
+        return f" ({len(self.moved)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -138,17 +151,23 @@ class Linted:
         recall(self)
 
     def write_baseline(self, path: str) -> str:
-        """Write the findings as a baseline, with what waits in a step, too; how many they are."""
-        baseline.save(path, (*self.found, *self.also))
+        """Write the findings as a baseline, with what waits in a step, too, and with what it held of files that were not
+        linted; how many they are."""
+        kept = baseline.not_looked_at(path, self.linted, self.files.paths)
+        baseline.save(path, (*self.found, *self.also), kept)
         also = f" and {len(self.also)} more that {'waits' if len(self.also) == 1 else 'wait'} in a step"
-        return plural(len(self.found), "finding") + (also if self.also else "")
+        said = f"{plural(len(self.found), 'finding')}{also if self.also else ''} written to {path}"
+        if kept:
+            held = sum(map(len, kept.values()))
+            said += f", beside {held} that it holds of {plural(len(kept), 'file')} not linted now"
+        return said
 
     def prune_baseline(self) -> int:
-        """Take out of the baseline what is not found any more; how much that was."""
+        """Take out of the baseline what is not found any more, how much that was, and write what moved under its new file."""
         count = self.gone.total()
-        if count:
-            baseline.prune(self.files.first.baseline, self.gone)
-            self.gone = Counter()
+        if count or self.moved:
+            baseline.prune(self.files.first.baseline, self.gone, self.moved)
+            self.gone, self.moved = Counter(), ()
         return count
 
     def add_allow(self, reason: str) -> int:
@@ -232,7 +251,7 @@ class Linted:
             (hidden.medium, "less sure (--min-confidence medium)"),
             (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),
-            (self.known, "known to the baseline"),
+            (self.known, f"known to the baseline{self._moved}"),
             (self.without_fix, "without a fix"),
         ]
         if any(number for number, _ in reasons):
@@ -333,7 +352,8 @@ def recall(linted: Linted) -> None:
     if path := linted.files.first.baseline:
         known = baseline.load(path)
         every = linted.found + linted.also if known.holds_also else linted.found
-        new, left = known.new(every)
+        recalled = known.recall(every, linted.linted)
+        new, linted.moved = recalled.new, recalled.moved
         linted.tells_also = known.holds_also
         linted.known = len(every) - len(new)
         if known.holds_also:
@@ -343,8 +363,11 @@ def recall(linted: Linted) -> None:
         linted.found = new
         linted.gone = Counter()
         if not linted.files.narrowed:
-            read = [one.checked.path for one in linted.done if not one.checked.problem]
-            linted.gone = baseline.missing(path, left, read, linted.files.paths)
+            linted.gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
+        root = linted.files.first.root
+        if new and known.is_of_elsewhere(root):
+            line = f"no file that {path} names is below {root}, so all is new: it is of another folder, or was moved"
+            linted.notices = tuple(dict.fromkeys((*linted.notices, line)))
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]
 
 

@@ -102,7 +102,7 @@ class Finding:
     Lines and columns begin at 1, columns count characters, the end is exclusive; in a notebook they count within `cell` (from
     1; 0 is a plain file). `span` and edits are bytes of the code that was analysed. `confidence` is 0 to 3. A finding that is
     not `hot` lies in code that runs rarely or on the host. `severity` is "error", "warning" or "note". `fingerprint` stays
-    when lines move: a hash of the rule and of the text of the statement.
+    when lines move: a hash of the rule and of what the statement says.
     """
 
     rule: str
