@@ -43,9 +43,8 @@ class Join:
             return same_end(f.place.path, place.path), knows, -abs(f.place.line - place.line), -abs(f.column - column)
 
         best = max(near, key=fits)
-        whole = min(len(PurePath(best.place.path).parts), len(PurePath(place.path).parts))
-        if same_end(best.place.path, place.path) < whole and same_end(best.place.path, place.path) < 2:
-            return None  # two files that share only their name
+        if not is_same_file(best.place.path, place.path):
+            return None
         self._met.add(id(best))
         return best
 
@@ -60,6 +59,11 @@ class Join:
     def unseen(self) -> tuple[Finding, ...]:
         """The findings that `finding` has not given to anyone."""
         return tuple(f for f in self._findings if id(f) not in self._met)
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths may name one file: one is the end of the other, or more of both is alike than the name."""
+    return same_end(one, other) >= min(2, len(PurePath(one).parts), len(PurePath(other).parts))
 
 
 def same_end(one: str, other: str) -> int:

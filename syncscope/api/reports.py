@@ -43,13 +43,14 @@ def report(
     from dataclasses import replace
 
     from syncscope import kineto
+    from syncscope.analysis.edited_since import as_it_is_now
     from syncscope.analysis.measured import with_measured
     from syncscope.analysis.sources import ambiguous, at_hand, elsewhere, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
     from syncscope.linter.between import with_runs, with_what_runs
     from syncscope.linter.passes_apart import loops_apart
-    from syncscope.model.source import Place, installed
+    from syncscope.model.source import installed
     from syncscope.model.trace import Kind, Trace
 
     if isinstance(source, Trace):
@@ -67,8 +68,8 @@ def report(
     anywhere = isinstance(source, Trace)  # recorded by the caller's own program
     named = {place.path for place in trace.places} if sources else set()
     here = at_hand(named, None if code is None else Path(code), anywhere=anywhere)
-    places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
-    trace = replace(trace, places=places)
+    trace, edited = as_it_is_now(trace, here)
+    places = trace.places
     found = linted(sorted({str(path) for path in here.values()}), waiting_files(trace))
     if sources and anywhere and (cells := _cells(trace)):
         of_them = of_cells(cells)
@@ -97,7 +98,7 @@ def report(
             "figure knows them"
         )
         lost = [f"{outside}: `--source {shlex.quote(folder)}`"]
-    notes = (*lost, *said.notes, *found.notes)
+    notes = (*edited, *lost, *said.notes, *found.notes)
     _shown_in_notebooks()
     read = {**others, **found.sources}
     what_if, by_line = with_what_runs(said.what_if, read), with_runs(said.by_line, read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from syncscope.linter.session import Linted
     from syncscope.model.finding import Finding, Hazard
     from syncscope.model.report import Report
+    from syncscope.model.trace import Trace
 
 NOTHING = 0.005  # the part of a step below which a finding is worth nothing
 Key = tuple[str, int, int, str]
@@ -31,6 +33,7 @@ def by_price(linted: Linted, trace: str) -> str:
         UserError: the trace cannot be read, or says nothing of what waits.
     """
     from syncscope import kineto
+    from syncscope.analysis.edited_since import as_it_is_now
     from syncscope.analysis.summary import summarize
     from syncscope.linter import rulesets
     from syncscope.rules import hazard
@@ -38,7 +41,9 @@ def by_price(linted: Linted, trace: str) -> str:
     rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
     hazards = [hazard(name, rule) for name, rule in rules.items()]
-    report = summarize(kineto.read(trace), findings, hazards)
+    recorded = kineto.read(trace)
+    now, edited = as_it_is_now(recorded, _linted_files(linted, recorded))
+    report = summarize(now, findings, hazards)
     if report.uses is None or not report.lines:
         raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
     cost = costs(report, hazards)
@@ -52,7 +57,16 @@ def by_price(linted: Linted, trace: str) -> str:
     ]
     left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
     said = ", ".join(f"{number} {why}" for number, why in left_out if number)
-    return f"{report.verdict}\nnot shown: {said} in this recording" if said else report.verdict
+    return "\n".join([*edited, report.verdict, *([f"not shown: {said} in this recording"] if said else [])])
+
+
+def _linted_files(linted: Linted, recorded: Trace) -> dict[str, Path]:
+    """Which of the files that were linted is the one that a recording names, by its paths."""
+    from syncscope.analysis.join import is_same_file, same_end
+
+    files = [one.checked.path for one in linted.done if not one.checked.problem]
+    best = {p.path: max(files, key=lambda file: same_end(file, p.path), default="") for p in recorded.places}
+    return {path: Path(file) for path, file in best.items() if is_same_file(file, path)}
 
 
 def costs(report: Report, hazards: Sequence[Hazard]) -> dict[Key, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,6 +39,11 @@ class Place:
     def shortly(self) -> str:
         """The same, of a library's file without the folder that it is installed in: `torchvision/ops/boxes.py:40`."""
         return f"{shortly(self.path)}:{self.line}"
+
+
+def text_hash(text: str) -> str:
+    """By what a recording knows the text of a line or an expression again, whatever white space is in it."""
+    return hashlib.blake2b("".join(text.split()).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 from dataclasses import replace
 
 import numpy as np
 
+from syncscope.model.source import text_hash
 from syncscope.model.trace import Kind, Trace
 from syncscope.tracers import cells
 
@@ -32,7 +32,7 @@ def with_texts(trace: Trace) -> Trace:
         if text := _lines(path, trace.meta["origin_ns"]):
             numbers = {n: there for n, there in numbers.items() if 0 < n <= len(text)}
             waits = _expressions(text, numbers)
-            found[path] = {str(n): " ".join([_hash(text[n - 1]), *sorted(waits[n])]) for n in sorted(numbers)}
+            found[path] = {str(n): " ".join([text_hash(text[n - 1]), *sorted(waits[n])]) for n in sorted(numbers)}
     return replace(trace, meta=trace.meta | {"lines": found}) if found else trace
 
 
@@ -50,7 +50,7 @@ def _expressions(text: list[str], columns: dict[int, set[int]]) -> dict[int, set
             row = text[node.lineno - 1].encode("utf-8", "replace")
             widest.setdefault((node.lineno, len(row[: node.col_offset].decode("utf-8", "replace")) + 1), node)
     for n, there in columns.items():
-        found[n] = {_hash(ast.unparse(widest[n, column])) for column in there if (n, column) in widest}
+        found[n] = {text_hash(ast.unparse(widest[n, column])) for column in there if (n, column) in widest}
     return found
 
 
@@ -62,7 +62,3 @@ def _lines(path: str, began: int) -> list[str]:
     except (OSError, ValueError):
         pass  # a cell of a notebook is in no file, and yet known
     return cells.lines(path)
-
-
-def _hash(line: str) -> str:
-    return hashlib.blake2b("".join(line.split()).encode("utf-8", "replace"), digest_size=6).hexdigest()
