@@ -19,6 +19,7 @@ from syncscope.model.finding import CONFIDENCE
 from syncscope.project.folders import folder_around, located
 
 LARGEST = 1 << 20  # bytes of a pyproject.toml
+NEARLY = 0.75  # of what two names have in common, from which one is taken for the other, misspelt
 LEAST = {word: CONFIDENCE.index(word) for word in CONFIDENCE}
 """What `--min-confidence` takes, and the lowest `Finding.confidence` that it lets through."""
 
@@ -159,6 +160,15 @@ def read(path: str, required: bool = False) -> Config | None:
         ) from None
     for key in ("tool", "syncscope", "lint"):
         table = table.get(key) if isinstance(table, Mapping) else None
+        if (
+            key == "syncscope"
+            and isinstance(table, Mapping)
+            and (strange := next((k for k in table if k != "lint"), ""))
+        ):
+            where = f"{shown(path)}:{line_of(strange, raw.decode())}"
+            raise UserError(
+                f"{where}: unknown key {strange!r} in [tool.syncscope]", "the table is [tool.syncscope.lint]"
+            )
     if table is None:
         return Config(root=folder_around(path)) if required else None
     config = parsed(table, path, raw.decode())
@@ -255,19 +265,30 @@ def said_at(name: str, config: Config) -> str:
 
 
 def nowhere(config: Config) -> list[str]:
-    """A line for each pattern of `per-file-ignores` that names a file or folder that is not there: misspelt, or moved since."""
+    """A line for each pattern of `per-file-ignores` and `exclude` that names a file or folder that is not there: misspelt, or
+    moved since. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
     found = []
-    for pattern, _ in config.per_file_ignores:
+    given = [("per-file-ignores", pattern) for pattern, _ in config.per_file_ignores]
+    for key, pattern in (*given, *(("exclude", pattern) for pattern in config.exclude)):
         plain = re.match(r"[^*?\[\\]*", pattern)
         named = plain[0] if plain else ""
         named = named if named == pattern else named.rpartition("/")[0]
-        if (
-            "/" in pattern.rstrip("/")
-            and named.strip("/")
-            and not os.path.lexists(os.path.join(config.root, named.strip("/")))
-        ):
-            found.append(f"{said_at(pattern, config)}per-file-ignores has {pattern!r}, and there is no {named}")
+        name = named.strip("/")
+        if not name or os.path.lexists(os.path.join(config.root, name)):
+            continue
+        if "/" in pattern.rstrip("/"):
+            found.append(f"{said_at(pattern, config)}{key} has {pattern!r}, and there is no {named}")
+        elif near := difflib.get_close_matches(name, _beside(config), 1, NEARLY):
+            found.append(f"{said_at(pattern, config)}{key} has {pattern!r}: did you mean {near[0]!r}?")
     return found
+
+
+def _beside(config: Config) -> list[str]:
+    """What lies in the folder of the table."""
+    try:
+        return sorted(os.listdir(config.root or os.curdir))
+    except OSError:
+        return []
 
 
 def shown(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from collections.abc import Collection
@@ -60,9 +61,17 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
     """A suppression that silences nothing; `known` are the rules that it could name."""
     (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
     named = ", ".join(sorted(comment.rules))
-    strange = sorted(comment.rules - {*known, *BUILT_IN})
-    meant = [did_you_mean(rule, [*known, *BUILT_IN]) for rule in strange]
+    choices = [*known, *BUILT_IN]
+    strange = sorted(comment.rules - {*choices} - suppressions.NO_RULE)
+    meant = [did_you_mean(rule, choices) for rule in strange]
     said = f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing"
+    if comment.rules == suppressions.NO_RULE:
+        said = "`allow[]` names no rule, so it silences none: name it, or leave out the brackets, which allows all"
+    fix = None  # by hand: somebody meant something by it
+    if not strange and comment.rules != suppressions.NO_RULE:
+        fix = suppressions.removal(source.code, comment)
+    elif len(strange) == 1 and (near := difflib.get_close_matches(strange[0], choices, 1)):
+        fix = suppressions.renaming(source.code, comment, strange[0], near[0])
     if strange:
         said += f": no rule is called {', '.join(strange)}; {'; '.join(meant)}"
     return Finding(
@@ -75,7 +84,7 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
         message=said,
         confidence=3,
         severity="note",
-        fix=None if strange else suppressions.removal(source.code, comment),
+        fix=fix,
         fingerprint=of_lines("unused-allow", source, line, line),
     )
 

@@ -181,7 +181,7 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
             first, last = lines(node_at(each, at, at + 1))
             here = source.position(each.start + start)[0]
             shift = source.position(each.start)[0] - 1
-            names = frozenset(re.findall(r"[\w-]+", (match["rules"] or b"").decode()))
+            names = suppressions.named(None if match["rules"] is None else match["rules"].decode())
             span = Span(each.start + start, each.start + start + len(match[0].rstrip()))
             listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True))
     return listed

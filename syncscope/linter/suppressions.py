@@ -29,6 +29,10 @@ LONGEST = len("finally:")
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 
 
+NO_RULE = frozenset({""})
+"""What `allow[]` names: it speaks of no rule, and not of every one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comment:
     """One suppression: the lines of code it speaks of, the rules it names (none: all of them), where it stands."""
@@ -83,7 +87,12 @@ def _silences(text: str, rules: Collection[str] | None) -> bool:
 
 def _named(match: re.Match[str]) -> frozenset[str]:
     """The rules that a suppression names."""
-    return frozenset(re.findall(r"[\w-]+", match["rules"] or ""))
+    return named(match["rules"])
+
+
+def named(listed: str | None) -> frozenset[str]:
+    """The rules that are listed; `NO_RULE` where brackets are there and hold none."""
+    return frozenset(re.findall(r"[\w-]+", listed or "")) or (frozenset() if listed is None else NO_RULE)
 
 
 def logical_lines(code: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, tuple[int, int], int]]]:
@@ -159,6 +168,15 @@ def removal(code: bytes, comment: Comment) -> Fix:
     return Fix("remove the comment", (Edit(Span(start, end), ""),), Safety.SAFE)
 
 
+def renaming(code: bytes, comment: Comment, rule: str, meant: str) -> Fix:
+    """Name the rule that is called nearly so."""
+    text = code[comment.span.start : comment.span.end]
+    found = re.search(rb"(?<![\w-])" + re.escape(rule).encode() + rb"(?![\w-])", text)
+    assert found is not None
+    span = Span(comment.span.start + found.start(), comment.span.start + found.end())
+    return Fix(f"name {meant}", (Edit(span, meant),), Safety.UNSAFE, "the findings of that rule are silent here")
+
+
 def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
     """An `allow` for each of these lines' rules: at the end of the logical line, or in the `allow` that speaks of it."""
     lines, _ = logical_lines(source.code)
@@ -174,7 +192,8 @@ def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: 
             match = ALLOW.match(text)
             assert match is not None
             at = joined.span.start + len(text[: match.end("rules")].encode())
-            edits.append(Edit(Span(at, at), "".join(f", {name}" for name in sorted(missing - joined.rules))))
+            more = ", ".join(sorted(missing - joined.rules))
+            edits.append(Edit(Span(at, at), f", {more}" if more and joined.rules != NO_RULE else more))
         else:
             start = source.starts[line - 1]
             row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")

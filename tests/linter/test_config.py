@@ -49,6 +49,8 @@ def test_a_table_can_be_named(door):
             'selct = ["nonzero"]',
             "pyproject.toml:5: unknown key 'selct' in [tool.syncscope.lint]\n hint: did you mean 'select'",
         ),
+        ('[tool.syncscope]\nselect = ["nonzero"]', "pyproject.toml:6: unknown key 'select' in [tool.syncscope]\n"),
+        ("[tool.syncscope.lnt]\nselect = []", "unknown key 'lnt' in [tool.syncscope]\n hint: the table is [tool.sync"),
         ("select = 3", "pyproject.toml:5: select is a list of strings, not 3"),
         ('all = "yes"', "all is true or false, not 'yes'"),
         ('min-confidence = "hihg"', "did you mean 'high'?"),
@@ -158,3 +160,13 @@ def test_a_pattern_whose_folder_is_not_there_is_named(door):
     assert "note: pyproject.toml:5: per-file-ignores has 'nothere/**', and there is no nothere\n" in ran.err
     assert "per-file-ignores has 'src/gone.py', and there is no src/gone.py\n" in ran.err
     assert ran.err.count("per-file-ignores") == 2
+
+
+def test_a_pattern_to_exclude_that_is_misspelt_is_named_and_one_of_what_may_come_is_not(door):
+    door.write("pyproject.toml", table('exclude = ["tset", "build", "src/gone/", "*_pb2.py", "scripts"]'))
+    for name in ("scripts/a.py", "test/train.py", "src/b.py"):
+        door.write(name, READS)
+    ran = door("lint")
+    assert "note: pyproject.toml:5: exclude has 'tset': did you mean 'test'?\n" in ran.err
+    assert "note: pyproject.toml:5: exclude has 'src/gone/', and there is no src/gone/\n" in ran.err
+    assert ran.err.count("exclude has") == 2

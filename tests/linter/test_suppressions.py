@@ -2,7 +2,7 @@
 
 import pytest
 from calls import grows_at_most
-from linter.conftest import MASKS, READS
+from linter.conftest import LOOP, MASKS, READS
 
 from syncscope.linter import suppressions
 from syncscope.linter.source import SourceFile
@@ -215,3 +215,25 @@ def test_no_command_takes_away_what_a_comment_lets_stand_in_another_statement(do
     assert path.read_text() == code
     assert "fix (suggest, --diff)" in ran.out
     assert "it takes away what a comment lets stand in line 7" in ran.out
+
+
+def test_an_allow_with_empty_brackets_silences_nothing(door):
+    door.write("train.py", commented("# syncscope: allow[] logged"))
+    ran = door("lint", "--ignore", "nonzero")
+    assert [rule for _, _, rule in ran.lines] == ["host-read", "unused-allow"]
+    assert "`allow[]` names no rule" in ran.out
+    door("lint", "--fix")
+    assert "allow[] logged" in (door.folder / "train.py").read_text(), "somebody meant something by it"
+    door("lint", "--add-allow", "--ignore", "unused-allow")
+    assert "# syncscope: allow[host-read] logged" in (door.folder / "train.py").read_text()
+    door.write("a.cl", LOOP.replace("old != assumed);", "old != assumed);  // syncscope: allow[]"))
+    assert "float-compare-and-swap" in door("lint", "--all", "a.cl").out
+
+
+def test_a_misspelt_rule_in_an_allow_has_the_fix_that_names_the_one_that_is_meant(door):
+    path = door.write("train.py", commented("# syncscope: allow[nonzero, host-raed] logged"))
+    ran = door("lint")
+    assert "no rule is called host-raed; did you mean 'host-read'?" in ran.out
+    door("lint", "--fix")
+    assert "host-raed" in path.read_text(), "it silences something: it is asked for"
+    assert "+        print(loss.item())  # syncscope: allow[nonzero, host-read] logged\n" in door("lint", "--diff").out
