@@ -32,9 +32,9 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
 from syncscope.analysis.what_if_ground import Ground
 from syncscope.analysis.what_if_loops import joined, saved_at_once
-from syncscope.model.answer import Decision
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.ops import COPIES, COUNTS, Op
-from syncscope.model.report import Group, Line, Price, Read, Report
+from syncscope.model.report import Advice, Group, Line, Price, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
@@ -127,6 +127,8 @@ def priced(
     lines = tuple(
         replace(line, answer=beside_others(found, others)) for line, found in zip(lines, decided, strict=True)
     )
+    if len(lines) == 1 and lines[0].answer is not None and lines[0].answer.decision is Decision.LEAVE:
+        lines = (_as_all(lines[0], whole),)  # the only wait is all waits
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in going[n]} - left
     of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
@@ -152,6 +154,14 @@ def priced(
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
+
+
+def _as_all(line: Line, whole: Answer) -> Line:
+    """The only line, with the decision of all waits where these are to be fixed or tried."""
+    worth = whole.decision in (Decision.FIX, Decision.TRY) and not whole.along
+    if line.answer is None or not worth or line.advice is Advice.LEAVE:
+        return line
+    return replace(line, answer=replace(line.answer, decision=whole.decision, why=whole.why))
 
 
 def _with_more(

@@ -61,7 +61,7 @@ def _decision(report: Report, per: str) -> str:
         left = " No wait is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
         word = f"Decision: {found.decision}.{left} " if found is not None else ""
         return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
-    word = f"Decision: {found.decision}."
+    word = f"Decision: {found.decision}{', all together, for no line is worth it alone' * report.only_together}."
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     if refused:
         whole = {

@@ -30,7 +30,7 @@ def parts(report: Report) -> Iterator[str]:
     per = "step" if report.steps else "recording"
     if report.answer is not None and report.lines:
         yield f"**{plain(terminal.answer(report.answer, per).plain)}**"
-        if said := terminal.narrowed(report.answer, terminal.beyond(report)):
+        if said := terminal.narrowed(report):
             yield f"{plain(said[0].upper() + said[1:])}."
     if (first := _what_if.first(report)) is not None:
         yield f"{_what_if.word(report).capitalize()}: {': '.join(plain(one.plain) for one in first)}."

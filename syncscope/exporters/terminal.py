@@ -82,7 +82,7 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     of_waits = []
     if (found := report.answer) is not None and report.lines:
         of_waits = [("answer", answer(found, per))]
-        of_waits += [("", Text(said, "dim"))] if (said := narrowed(found, beyond(report))) else []
+        of_waits += [("", Text(said, "dim"))] if (said := narrowed(report)) else []
     yield from first + of_waits if _what_if.helps_more(report) else of_waits + first
     if report.of_a_job:
         yield "rank", Text(report.of_a_job, "yellow")
@@ -160,14 +160,17 @@ def answer(found: Answer, per: str) -> Text:
     return text.append(found.why, "dim")
 
 
-def narrowed(found: Answer, beyond: str = "") -> str:
-    """What narrows the sentence: what goes along, what the interval rests on, and what no fix can pass. To come near that more
-    must go than waits, if there is something `beyond`. "" of an answer without a figure, which says all."""
-    if found.share is None:
+def narrowed(report: Report) -> str:
+    """What narrows the sentence: that no line is worth it alone, what goes along, what the interval rests on, and what no fix
+    can pass. To come near that more must go than waits, if there is something `beyond`. "" of an answer without a figure, which
+    says all."""
+    found, more = report.answer, beyond(report)
+    if found is None or found.share is None:
         return ""
+    together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
-    bound = f"at most {figures.percent(found.bound)} {beyond}".rstrip() if found.bound is not None else ""
-    return "; ".join(filter(None, (along, found.source, bound)))
+    bound = f"at most {figures.percent(found.bound)} {more}".rstrip() if found.bound is not None else ""
+    return "; ".join(filter(None, (together, along, found.source, bound)))
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
-from syncscope.model.answer import Answer
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.bound import SavingBound
 from syncscope.model.coverage import Coverage
 from syncscope.model.finding import Edit, Finding, Hazard
@@ -270,6 +270,13 @@ class Report:
         """Whether a replay gives back the recording so well that savings of single lines are told."""
         off = (self.unexplained or 0.0, self.silent or 0.0)
         return self.fidelity is not None and max(self.fidelity, *off) <= GATE
+
+    @property
+    def only_together(self) -> bool:
+        """Whether the waits are worth a change or a try all together, and none of several lines is alone."""
+        known = [line.answer.decision for line in self.lines if line.answer is not None]
+        worth = self.answer is not None and self.answer.decision in (Decision.FIX, Decision.TRY)
+        return worth and len(known) > 1 and set(known) == {Decision.LEAVE}
 
     @property
     def refused(self) -> bool:

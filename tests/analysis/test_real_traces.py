@@ -1,9 +1,13 @@
 """Recordings of real training on real GPUs: figures that must stay as they are, and controls that must stay silent."""
 
+import json
+
 import pytest
+from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.analysis.summary import summarize
+from syncscope.cli import commands
 from syncscope.model.answer import Decision
 
 pytestmark = pytest.mark.xdist_group("real traces")  # in one worker, which reads each of them once
@@ -83,3 +87,25 @@ def test_every_file_is_reproduced_or_refused(shared, report):
         assert "No savings" in reports[name].verdict
         assert reports[name].unexplained > 0.2
     assert max(report.unexplained for name, report in reports.items() if name not in refused) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "together"),
+    [
+        ("a100_event_sync_cuda_sync_events.json.gz", True),
+        ("multirank_dlrm8/worker7.pt.trace.json.gz", True),
+        ("a100_train_ddp8_rank3_60reads.json.gz", False),
+    ],
+)
+def test_the_answer_says_that_waits_are_worth_it_together_where_each_line_is_left(shared, name, together):
+    done = CliRunner(env={"COLUMNS": "400"}).invoke(commands, ["report", str(shared / "traces" / name)])
+    value = json.loads(
+        CliRunner().invoke(commands, ["report", str(shared / "traces" / name), "--format", "json"]).stdout
+    )
+    assert value["answer"]["decision"] == "try"
+    assert all(line["answer"]["decision"] == "leave" for line in value["lines"]) is together
+    for sentence in (
+        "all together, for no line is worth it alone; of",
+        "Decision: try, all together, for no line",
+    ):
+        assert (sentence in " ".join(done.stdout.split())) is together
