@@ -96,9 +96,9 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         share = line.price.share / step if line.price and step else None
         cells = {
-            Figure.SYNCS: figures.count(line.count),
-            Figure.BLOCKED: figures.fixed(line.blocked / scale),
-            Figure.IDLE_AFTER: figures.fixed(line.idle_after / scale),
+            Figure.SYNCS: figures.count(line.count) if report.counts_hold else "?",
+            Figure.BLOCKED: figures.fixed(line.blocked / scale) if report.counts_hold else "?",
+            Figure.IDLE_AFTER: figures.fixed(line.idle_after / scale) if report.counts_hold else "?",
             Figure.ALONE: figures.fixed(line.price.alone / scale) if line.price else "-",
             Figure.LAST: figures.fixed(line.price.last / scale) if line.price else "-",
             Figure.SHARE: figures.fixed(line.price.share / scale) if line.price else "-",

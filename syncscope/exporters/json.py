@@ -358,7 +358,7 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "op": ", ".join(dict.fromkeys(line.op for line in lines)),
         "module": first.module,
         "function": first.function,
-        "count": round(sum(line.count for line in lines), 6),
+        "count": round(sum(line.count for line in lines), 6) if report.counts_hold else None,
         "blocked_ms": ms(sum(line.blocked for line in lines)) if not report.refused else None,
         "idle_after_ms": ms(sum(line.idle_after for line in lines)) if not report.refused else None,
         "saved_alone_ms": ms(single.alone) if single else None,

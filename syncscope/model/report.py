@@ -284,6 +284,11 @@ class Report:
         return self.coverage is not None and bool(self.coverage.refusal)
 
     @property
+    def counts_hold(self) -> bool:
+        """Whether the syncs of a step are those that it made: not where events of steps are missing."""
+        return self.coverage is None or self.coverage.whole
+
+    @property
     def of_a_job(self) -> str:
         """What a saving in the recording of one rank of several is not, and what tells more; "" of any other recording."""
         if self.exchanged is None or not (self.lines or self.what_if):

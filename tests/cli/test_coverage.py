@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -134,6 +135,17 @@ def test_a_recording_that_is_cut_off_cannot_be_judged(folder):
     assert code == 2
     assert "it is cut off before the end of its events" in err
     assert "it is cut off" in " ".join(outcome(path)[1].split())
+
+
+def test_how_often_a_step_waits_is_not_told_of_a_recording_that_is_cut_off(folder):
+    """Of five steps the last two are gone, with what waited in them."""
+    path = cut(folder, 0.6)
+    told = json.loads(outcome(path, "--format", "json")[1])
+    assert {line["count"] for line in (*told["lines"], *told["reads"])} == {None}
+    row = next(line for line in outcome(path)[1].splitlines() if "train.py:7" in line and "item" in line)
+    assert row.split()[-3:] == ["?", "?", "?"]
+    markdown = outcome(path, "--format", "markdown")[1]
+    assert re.search(r"train\.py:7` \| `item` \| \? \|", markdown)
 
 
 def test_one_that_was_read_only_in_part_neither_also_once_it_was_saved_again(folder):

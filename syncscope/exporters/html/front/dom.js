@@ -28,6 +28,7 @@ export const unitOf = ns => UNITS.find(([, scale]) => Math.abs(ns) < 999.5 * sca
 
 /** A number with three figures, as many decimals as that leaves, and no more than two. */
 export function three(value) {
+  if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
   return value.toFixed(size >= 99.95 || size < .005 ? 0 : size >= 9.995 ? 1 : 2);
 }
