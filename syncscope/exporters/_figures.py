@@ -48,6 +48,11 @@ def told(report: Report) -> list[Finding]:
 
 
 def unseen(report: Report) -> list[Finding]:
+    """Findings in code that runs every step, that did not wait; none where the recording cannot show what waits."""
+    return [] if report.refused else without_wait(report)
+
+
+def without_wait(report: Report) -> list[Finding]:
     """Findings in code that runs every step, at whose lines the recording shows no wait, in no step."""
     waits: list[Line | Read] = [*report.lines, *report.reads]  # reads in steps that are not counted have no line
     waited = {(one.place.path, one.place.line) for one in waits if one.place and not one.function}

@@ -51,7 +51,11 @@ def in_order(report: Report) -> list[Finding]:
 
 def as_object(report: Report) -> dict[str, Any]:
     """The report as JSON values. `reads` has an entry for each op at each place, `lines` one for each place."""
-    unseen = {id(found) for found in figures.unseen(report)}
+    without_wait = {id(found) for found in figures.without_wait(report)}
+
+    def ran(found: Finding) -> bool | None:
+        return True if id(found) not in without_wait else None if report.refused else False
+
     parts = report.uses.steps if report.uses else ()
     lengths, first = figures.durations(report), first_of(report.what_if)
     return {
@@ -112,7 +116,7 @@ def as_object(report: Report) -> dict[str, Any]:
             }
             for group in report.groups
         ],
-        "findings": [{**finding(f), "fix": with_diff(f, report), "ran": id(f) not in unseen} for f in report.findings],
+        "findings": [{**finding(f), "fix": with_diff(f, report), "ran": ran(f)} for f in report.findings],
         "coverage": coverage(report.coverage),
         "notes": list(report.notes),
         "verified": None if report.verified is None else dict(report.verified),

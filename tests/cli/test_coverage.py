@@ -264,3 +264,19 @@ def test_a_pipe_is_waited_for_with_a_word(folder):
     assert code == 0
     assert "train.py:7" in out
     assert err == "pipe.json is a pipe: waiting for what another program writes to it\n"
+
+
+def test_of_findings_it_is_not_told_that_they_did_not_wait_where_nobody_can_know(folder, lacking):
+    source = folder / "project" / "train.py"
+    source.write_text(source.read_text().replace("    return total", "        print(loss.item())\n    return total"))
+
+    def told(name):
+        kept = json.loads(outcome(name, "--source", "project", "--format", "json")[1])
+        return outcome(name, "--source", "project")[1], [finding["ran"] for finding in kept["findings"]]
+
+    out, ran = told("run.pt.trace.json.gz")
+    assert "1 of 2 findings of the linter did not wait here" in out
+    assert ran == [True, False]
+    out, ran = told("bad.json")
+    assert "did not wait here" not in out
+    assert False not in ran

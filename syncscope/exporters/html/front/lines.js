@@ -149,7 +149,7 @@ function legend(priced, planned) {
 }
 
 function unseen(model) {
-  const cold = model.findings.filter(finding => !finding.ran), unknown = model.lines.filter(line => !line.rule && !line.fallback).length;
+  const cold = model.findings.filter(finding => finding.ran === false), unknown = model.lines.filter(line => !line.rule && !line.fallback).length;
   const parts = [];
   if (unknown && model.findings.length) parts.push(make("p", {class: "faint"}, `${unknown} of ${model.lines.length} lines wait in a way that the linter does not know.`));
   if (cold.length) parts.push(make("details", {}, make("summary", {}, `${cold.length} of ${model.findings.length} findings of the linter did not wait here`),
