@@ -84,9 +84,9 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
     for name in kept:
         table.add_column(name, justify="left" if name == "answer" else "right", no_wrap=True)
     table.add_column("waits most at", no_wrap=True)
-    for name, one, own in zip(names, rows, cells, strict=True):
+    for name, one, own in zip(told_apart(names, name_room), rows, cells, strict=True):
         shown = [cell for column, cell in zip(columns, own, strict=True) if column in kept]
-        table.add_row(figures.shortened(name, name_room), *shown, _worst(one, room - name_room))
+        table.add_row(name, *shown, _worst(one, room - name_room))
     out.print(table)
     said = (
         "answer, saves: of waits, what a step is shorter if nothing waits; do first: what it is by what the report of one says "
@@ -105,6 +105,22 @@ def _names(rows: Sequence[AtAGlance]) -> list[str]:
     above = os.path.commonpath(folders)
     inside = [os.path.relpath(folder, above) for folder in folders]
     return [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
+
+
+def told_apart(names: Sequence[str], room: int) -> list[str]:
+    """Each name in so many columns, without what most of them share: its begin where that leaves them apart, else its middle or
+    its end. What stands in the end is mostly what tells names of paths apart, so that is tried first."""
+    ways = [[figures.shortened(name, room) for name in names]]
+    if len(set(ways[0])) < len(set(names)):
+        same = next((n for n, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), 0)
+        ways += [[_cut(name, head, room) for name in names] for head in range(1, room)]
+        ways.append([name if len(name) <= room else f"…{name[same:][: room - 2]}…" for name in names])
+    return max(ways, key=lambda shown: len(set(shown)))
+
+
+def _cut(name: str, head: int, room: int) -> str:
+    tail = room - 1 - head
+    return name if len(name) <= room else f"{name[:head]}…{name[len(name) - tail :]}"
 
 
 def _worst(one: AtAGlance, room: int) -> str:

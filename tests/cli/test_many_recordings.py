@@ -147,3 +147,23 @@ def test_other_json_in_the_folder_breaks_no_gate(many: Path) -> None:
     code, _, err = outcome("two", "--max-syncs-per-step", "100")
     assert code == 0
     assert "not read in two, for no list of events is in it: log.json, package.json, report.json and 1 more" in err
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a100_alexnet_cuda_sync_events", "a100_alexnet_simple_cuda_sync_events", "a100_event_sync_cuda_sync_events"],
+        [f"resnet_of_the_whole_team_on_node_{n}_with_all_that_there_is_to_record" for n in range(4)],
+        [f"{n}_a_run_of_the_nightly_benchmark_of_the_whole_team" for n in range(4)],
+        [f"a_run_of_the_nightly_benchmark_of_the_whole_team_{n}" for n in range(4)],
+    ],
+    ids=["in the middle of the begin", "between two long parts", "first", "last"],
+)
+def test_rows_of_long_names_keep_what_tells_them_apart(
+    many: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in names:
+        kineto.save(recording("train.py"), many / "long" / f"{name}.json.gz")
+    found = list(rows(outcome("long")[1]))[1:]
+    assert len(set(found)) == len(names), found
