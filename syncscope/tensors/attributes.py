@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
@@ -27,7 +30,10 @@ from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
-_REGISTERS = re.compile(rb"register_buffer\(|Parameter\(")
+_REGISTERS = (
+    re.compile(rb"register_buffer\("),
+    re.compile(rb"Parameter\("),
+)  # apart, for each is then looked for as a word
 _PROPERTIES = frozenset(("property", "cached_property"))
 
 
@@ -75,10 +81,19 @@ def _registered(cls: Class, name: str) -> Fact | None:
     return Fact(TENSOR, device=SOMEWHERE, shape=FIXED, confidence=3, why=made) if made is not None else None
 
 
+@lru_cache(maxsize=64)  # the classes of a file are asked one after the other, with those that they are derived from
+def _registering(source: bytes) -> list[int]:
+    """The lines of a file that may register something."""
+    found = [match.start() for each in _REGISTERS for match in each.finditer(source)]
+    return sorted(bisect_right(line_starts(source), start) for start in found) if found else []
+
+
 def _registrations(cls: Class) -> Iterator[tuple[str, ast.expr]]:
-    if not _REGISTERS.search(cls.module.source):
-        return
-    for method in cls.methods.values():
+    lines = _registering(cls.module.source)
+    for method in cls.methods.values() if lines else ():
+        at = bisect_left(lines, method.node.lineno)
+        if at == len(lines) or lines[at] > (method.node.end_lineno or 0):
+            continue
         for node in walk(method.node):
             match node:
                 case ast.Call(
