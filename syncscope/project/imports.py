@@ -18,6 +18,7 @@ class Imports:
     def __init__(self, roots: tuple[Path, ...]) -> None:
         self.roots = roots
         self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}
+        self._above: dict[tuple[str, str], str | None] = {}
         self._files: dict[str, str | None] = {}
         self._packages: dict[str, tuple[str, ...]] = {}
 
@@ -43,18 +44,20 @@ class Imports:
 
     def _resolve(self, package: tuple[str, ...], name: str, level: int) -> str | None:
         above, *packages = package  # of which the first is "" where it is the current folder
-        if level:
-            kept = packages[: len(packages) - (level - 1)]
-            if len(kept) + level - 1 != len(packages):
-                return None
-            file = self._file(os.path.join(above, *kept), name)
-        else:
-            file = self._file(above, name)
-            if file is None:
-                around = self._around(above)
-                for root in (*map(_text, self.roots), around, os.path.join(around, "src")):
-                    file = file or self._file(root, name)
-        return file
+        if not level:
+            return self._absolute(above, name)
+        kept = packages[: len(packages) - (level - 1)]
+        if len(kept) + level - 1 != len(packages):
+            return None
+        return self._file(os.path.join(above, *kept), name)
+
+    def _absolute(self, above: str, name: str) -> str | None:
+        key = above, name  # the same in all packages below
+        if key not in self._above:
+            around = self._around(above)
+            folders = (above, *map(_text, self.roots), around, os.path.join(around, "src"))
+            self._above[key] = next(filter(None, (self._file(folder, name) for folder in folders)), None)
+        return self._above[key]
 
     @staticmethod
     def _around(folder: str) -> str:
