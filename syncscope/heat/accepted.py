@@ -237,13 +237,13 @@ def _of_an_environment(case: Waiting) -> bool:
     """Whether this uploads what an environment on the host has given."""
     text = _text(case.function)
     if case.wait.op in _UPLOADS and case.function.name in ("step", "reset"):
-        return conventions.ENVIRONMENT.search(text) is not None
+        return conventions.asks_environment(text)
     return _after_environment(case.wait, case.function.node, text)
 
 
 def _after_environment(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     """Whether this uploads what an environment gave in the same block, in the names that it was given there."""
-    if wait.op not in _UPLOADS or conventions.ENVIRONMENT.search(text) is None:
+    if wait.op not in _UPLOADS or not conventions.asks_environment(text):
         return False
     above = _above(root, wait.node)
     statement = _statement(above)
@@ -254,7 +254,7 @@ def _after_environment(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     given: set[str] = set()
     for before in block[: block.index(statement)] if statement in block else []:
         steps = any(
-            isinstance(n, ast.Call) and conventions.ENVIRONMENT.search(f"{ast.unparse(n.func)}(".encode())
+            isinstance(n, ast.Call) and conventions.asks_environment(f"{ast.unparse(n.func)}(".encode())
             for n in walk(before)
         )
         names = {n.id for n in walk(before) if isinstance(n, ast.Name)}
@@ -332,12 +332,12 @@ def _an_action(case: Waiting) -> bool:
 
 def _is_action(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     """Whether a copy is what an environment in the same code is told to do: by its name, or by where it goes."""
-    if wait.op not in COPIES or conventions.ENVIRONMENT.search(text) is None:
+    if wait.op not in COPIES or not conventions.asks_environment(text):
         return False
     if conventions.is_action(last_word(_owner(wait.operand))):
         return True
     for outer in _above(root, wait.node):
-        if isinstance(outer, ast.Call) and conventions.ENVIRONMENT.search(f"{ast.unparse(outer.func)}(".encode()):
+        if isinstance(outer, ast.Call) and conventions.asks_environment(f"{ast.unparse(outer.func)}(".encode()):
             return True
         if isinstance(outer, ast.stmt):
             targets = outer.targets if isinstance(outer, ast.Assign) else []

@@ -14,7 +14,9 @@ from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
 from syncscope.project.syntax import name_of, walk
 
-_READS_WEIGHTS = re.compile(rb"\b(?:torch\.load|load_file|safe_open)\(")
+_READS_WEIGHTS = tuple(  # apart, for each is then looked for as a word
+    re.compile(rb"%b(?<!\w%b)\(" % (word, word)) for word in (rb"torch\.load", b"load_file", b"safe_open")
+)
 
 
 @lru_cache(maxsize=8)
@@ -82,7 +84,8 @@ def uses_pipeline(function: ProjectFunction) -> bool:
 
 def reads_weights(function: ProjectFunction) -> bool:
     """Whether it reads weights from a file: `torch.load(path)`, `load_file(path)`."""
-    return _READS_WEIGHTS.search(_text_of(function)) is not None
+    text = _text_of(function)
+    return any(each.search(text) for each in _READS_WEIGHTS)
 
 
 def gives(function: ProjectFunction) -> bool:

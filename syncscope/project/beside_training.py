@@ -43,7 +43,9 @@ RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 ASIDE_CLASS = re.compile(
     r"TritonPython|BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
-DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+DATA = re.compile(
+    r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"
+)
 
 
 _METRICS = re.compile(r"(^|_|torch)metrics?$")

@@ -38,7 +38,7 @@ def is_scripted(name: str, path: str, code: bytes) -> bool:
     return False
 
 
-_SAID = re.compile(rb"#[^\n]*\b(?:jit|torchscript|scriptable)\b", re.IGNORECASE)
+_SAID = re.compile(rb"#[^\n]*\b(?:jit|torchscript|scriptable)\b")
 
 
 def says_it_is_scripted(function: ast.AST | None, code: bytes) -> bool:
@@ -46,7 +46,8 @@ def says_it_is_scripted(function: ast.AST | None, code: bytes) -> bool:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or b"#" not in code:
         return False
     starts, end = line_starts(code), function.end_lineno or 0
-    return _SAID.search(code, starts[function.lineno - 1], starts[end] if end < len(starts) else len(code)) is not None
+    text = code[starts[function.lineno - 1] : starts[end] if end < len(starts) else len(code)].lower()
+    return (b"jit" in text or b"script" in text) and _SAID.search(text) is not None
 
 
 @lru_cache(maxsize=4)

@@ -78,9 +78,9 @@ EXAMPLES = (
 )
 
 
-PINS = re.compile(
-    rb"""pin_memory(?:_device)?["']?\s*[=:]\s*(?!False)|\.pin_memory\("""
-)  # of a loader beside it, or of its settings
+PINS = re.compile(  # of a loader beside it, or of its settings
+    rb"""pin_memory(?:(?:_device)?["']?\s*[=:]\s*(?!False)|(?<=\.pin_memory)\()"""
+)
 CHANGES = "the tensor on the host must not be written before the copy is done"
 BESIDE = "what is copied beside it is waited for all the same"
 NOT_PINNED = (

@@ -15,8 +15,9 @@ from syncscope.tensors.torch.signatures import ARRAY_LIKE, TAKE_OTHERS, TOLD_BY_
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
-# `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods. No repetition gives back what it
-# took: most brackets hold no comparison.
+# `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods. It is looked for by its end: most
+# brackets hold no comparison.
+_ASKED_OF_ALL = re.compile(r"\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\(")
 _COMPARED = re.compile(
     r"\(\s*+([A-Za-z_][\w.]*+)\s*+(?:\[[^\[\]()]*+\]\s*+)?(?:[<>]=?|[=!]=)[^()]*+\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
 )
@@ -92,11 +93,17 @@ class Usage:
                 seen = at
                 arraylike.append((line, name))
         line, seen = 1, 0
-        for match in _COMPARED.finditer(text):
-            name = _before(text, match.end(1))
+        behind = 0
+        for end in _ASKED_OF_ALL.finditer(text):
+            start = text.rfind("(", behind, end.start())
+            found = _COMPARED.match(text, start) if start >= 0 and text.find(")", start) == end.start() else None
+            if found is None:
+                continue
+            behind = found.end()
+            name = _before(text, found.end(1))
             if name and name not in conventions.NOT_TENSORS:
-                line += text.count("\n", seen, match.start())
-                seen = match.start()
+                line += text.count("\n", seen, found.start())
+                seen = found.start()
                 arraylike.append((line, name))
         strong.sort()
         self._rows: tuple[tuple[int, list[tuple[int, str]]], ...] = ((2, strong),)

@@ -355,4 +355,4 @@ _COMPILED = re.compile(rb"^(?:@torch\.compile\b|\w+ = torch\.compile\()(?![^\n]*
 
 @lru_cache(maxsize=8)
 def _compiles(parsed: Parsed) -> bool:
-    return _COMPILED.search(parsed.source) is not None
+    return b"torch.compile" in parsed.source and _COMPILED.search(parsed.source) is not None
