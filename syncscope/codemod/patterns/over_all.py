@@ -18,16 +18,20 @@ from syncscope.model.finding import Fix, Safety
 
 FINITE = "what is left out must be finite or its gradient is NaN"
 OTHER_WORDS = "a mask that does not fit, or a division by zero that is left out, is reported in other words"
+SPREAD = "{m}.reshape({m}.shape + (1,) * ({x}.dim() - {m}.dim())).expand_as({x})"
 EXACT = (
     ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
     ast.USub, ast.cmpop, ast.expr_context,
 )  # fmt: skip  # what raises nothing, whatever the values are
 
 
-def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
+def reduced(
+    site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False, spread: bool = False
+) -> Fix | None:
     """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection.
 
-    Where the selection has a name, all that is done with it. `fits`: that both have one shape is said elsewhere.
+    Where the selection has a name, all that is done with it. `fits`: that both have one shape is said elsewhere. `spread`: or
+    the mask is given that of base first, for it may select rows.
     """
     taken = site.node
     fact = site.fact_of(mask)
@@ -54,6 +58,13 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
         draft.replace(definition, f"{keeps} = {{m}}", m=mask)
     elif definition is not None:
         draft.remove(definition)
+    if spread:
+        if definition is not None or len(found) > 1 or not may_be_spread(function, found[0], taken, base, mask):
+            return None
+        keeps = function.fresh(f"{ast.unparse(mask).rpartition('.')[2]}_of_all")
+        statement = function.statement(taken)
+        assert statement is not None
+        draft.insert_before(statement, f"{keeps} = {SPREAD}", m=mask, x=base)
     opposite = keeps is mask and isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
     out: Part = mask.operand if isinstance(mask, ast.UnaryOp) and opposite else ""
     selected = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
@@ -93,6 +104,15 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
         changes = f"{function.file.text(mask)} must be a mask, no positions; {changes}"
     tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
     return draft.fix("reduce all, with what is left out neutral", tier, changes)
+
+
+def may_be_spread(function: Function, r: Reduction, taken: ast.expr, base: ast.expr, mask: ast.expr) -> bool:
+    """Whether a statement before that of a reduction may give the mask the shape of what it selects from."""
+    statement = function.statement(taken)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)):
+        return False
+    named = all(isinstance(each, (ast.Name, ast.Attribute)) for each in (base, mask))
+    return named and r.whole is taken and (r.guard is not None or function.runs_first(statement, taken))
 
 
 def divided_by_count(function: Function, taken: ast.expr, mask: ast.expr) -> bool:
