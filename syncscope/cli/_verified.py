@@ -301,7 +301,8 @@ def verdict(found: Verification) -> str:
     by = " in processor time, of which waiting takes none" * found.by_processors
     most = f"{max(SLIGHT, 1 - ratio.low):.1%}"
     if not found.is_given:
-        said = f"No fix gains more than {most}{by}: the program stays as it is."
+        likely = f"; with all of them it is likely longer: {interval(ratio)}" * (ratio.ratio > 1 + SLIGHT)
+        said = f"No fix gains more than {most}{by}{likely}: the program stays as it is."
         return "No fix is left." if found.refused else said
     if found.gains:
         same = {
@@ -313,4 +314,8 @@ def verdict(found: Verification) -> str:
         return f"The step {shorter}, and {words}."
     if found.loses:
         return f"The step {'takes more processor time' if found.by_processors else 'is longer'}: {interval(ratio)}."
+    if ratio.ratio > 1 + SLIGHT:
+        return (
+            f"No gain; the step {'likely takes more processor time' if by else 'is likely longer'}: {interval(ratio)}."
+        )
     return f"No gain of more than {most}{by}: {interval(ratio)}."

@@ -126,8 +126,8 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     the program's; but a .py file as first argument of SCRIPT is another version of it if they share a fifth of their lines (not
     behind `--`). Ctrl-C ends it and shows what is known.
 
-    Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run, 3 the budget
-    was spent before that was decided.
+    Exit code: 0 there is a gain and no value changed, 1 nothing gains, or a fix was refused, also where of the others nothing
+    is decided (`decided` in JSON), 2 it cannot be run, 3 none was refused, and the budget was spent before that was decided.
     """
     ranks = os.environ.get("WORLD_SIZE") or "1"
     if ranks != "1":

@@ -46,27 +46,39 @@ class Budget:
             return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer{last}"
         if self.runs.in_one and found.ratio is not None and found.ratio.turns >= timing.FEWEST:
             turns = found.spent.get(TURNS, 0.0)
-            return f"{turns:.0f} s of it went to turns; {self._halves()}"
+            return f"{turns:.0f} s of it went to turns; {self._more()}"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
         if runs >= self.least:
-            return f"{spent} and a run {each:.1f} s; {self._halves()}"
+            return f"{spent} and a run {each:.1f} s; {self._more()}"
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
             f"least that decides: --budget {self.enough()}m may hold them"
         )
 
-    def _halves(self) -> str:
-        minutes = math.ceil(4 * self.runs.settings.budget / 60)
-        return f"four times the time, `--budget {minutes}m`, makes the interval about half as wide"
+    def _more(self) -> str:
+        """The budget that decides, by the turns there were."""
+        found, budget = self.runs.found, self.runs.settings.budget
+        made = found.ratio.turns if found.ratio is not None else 0
+        needed = timing.turns_that_decide(found.ratio, self.runs.in_one)
+        if made < timing.FEWEST or not made < needed < math.inf:
+            return (
+                f"four times the time, `--budget {math.ceil(4 * budget / 60)}m`, makes the interval about half as wide"
+            )
+        seconds = budget + (needed - made) * found.spent.get(TURNS, budget) / made
+        return (
+            f"some {needed:.0f} turns in place of {made} decide, if they vary as these did: "
+            f"`--budget {self.enough(seconds)}m`; fewer do where nothing else runs"
+        )
 
     def forewarning(self) -> str:
         """That what is left after the first run will hardly decide, and what would; "" where it may."""
         left, first = self.runs.processes.left(), time.monotonic() - self.runs.began - self.runs.processes.importing
         if left >= ENOUGH * first:
             return ""
+        enough = self.enough(time.monotonic() - self.runs.began + ENOUGH * first)
         return (
             f"the first run took {first:.0f} s, and {max(0.0, left):.0f} s are left: too few, likely, to decide whether a "
-            f"step is shorter. --budget {self.enough()}m may do; Ctrl-C ends this and shows what is known"
+            f"step is shorter. --budget {enough}m may do; Ctrl-C ends this and shows what is known"
         )
 
     def forewarning_of_turns(self) -> str:
@@ -74,14 +86,18 @@ class Budget:
         holds, needed = max(0, int(self.runs_left(1.0))), 3 * timing.FEWEST
         if holds >= needed:
             return ""
+        spent = time.monotonic() - self.runs.began
+        enough = self.enough(spent + needed * spent / max(1, self.runs.processes.count))
         return (
             f"each version has a process of its own here: {needed} runs more are the least that decides, and what is left "
-            f"holds about {holds}. --budget {self.enough()}m may do"
+            f"holds about {holds}. --budget {enough}m may do"
         )
 
-    def enough(self) -> int:
-        """The budget that may hold the least number of runs, in minutes: never less than was said before."""
-        self._named = max(self._named, self.minutes(self.least))
+    def enough(self, seconds: float = 0.0) -> int:
+        """The budget that may hold the least number of runs, and these seconds, in minutes: never less than was said before,
+        and more than was given."""
+        given = math.floor(self.runs.settings.budget / 60)
+        self._named = max(self._named, self.minutes(self.least), math.ceil(seconds / 60), given + 1)
         return self._named
 
     def minutes(self, runs: int) -> int:

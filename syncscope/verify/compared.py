@@ -253,10 +253,14 @@ class Compared:
             if self._over_steps_of_one_bit():
                 return self.judge(chosen, rounds, safe)
             bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT, held=LAST_BIT)
-            if apart.within(bit, BITS * max(1, self.runs.fewer or self.found.steps)):
+            rounding = BITS * max(1, self.runs.fewer or self.found.steps)
+            if apart.within(bit, rounding):
                 return WITHIN, f"values differ by {largest}{where}, no farther than one last bit carries", apart
-            least = self._one_last_bit().largest
-            return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart
+            kind, by, one = apart.beyond(bit, rounding)
+            own = f"{kind} by {by:.1e}" if by < float("inf") else kind
+            carried = f"one last bit of each parameter carries {one:.1e} far in these"
+            most = f"up to {rounding * one:.1e} passes for rounding"
+            return CHANGED, f"values differ by {largest}{where}; {own}, where {most}: {carried}", apart
         said = "it is said to be safe" if safe else "its text does not say so"
         return CHANGED, f"values differ by {largest}{where}, and {said}", apart
 

@@ -9,7 +9,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
-from syncscope.analysis.errors import centre
+from syncscope.analysis.errors import centre, student
 from syncscope.turns import sequential
 
 LONG = 1.5  # times the usual step: one that is still warming up
@@ -113,6 +113,22 @@ def turns_to_come(found: Ratio | None, part: float = 1.0) -> float:
         return math.inf
     apart = 1 - found.ratio if found.ratio < 1 - SLIGHT / 2 else found.ratio - (1 - SLIGHT)
     return found.turns * max(0.0, (part * found.half / apart) ** 2 - 1)
+
+
+def turns_that_decide(found: Ratio | None, at_all_times: bool) -> float:
+    """About how many turns decide, if the ratio and its spread stay what they are; inf where that is not known. `at_all_times`:
+    of an interval that is looked at after every turn, else Student's, which is wide where turns are few."""
+    if found is None or found.turns < 2 or not 0.0 < found.low <= found.high < math.inf:
+        return math.inf
+    if at_all_times:
+        return found.turns + turns_to_come(found, AT_LAST)
+    apart = 1 - found.ratio if found.ratio < 1 - SLIGHT / 2 else found.ratio - (1 - SLIGHT)
+    freedom = found.turns - 1
+    spread = math.log(found.high / found.low) / 2 * found.turns**0.5 / student(freedom)
+    turns = float(found.turns)
+    for _ in range(8):  # which few turns make, as the quantile depends on them
+        turns = max(float(FEWEST), (student(turns - 1) * spread / apart) ** 2)
+    return turns
 
 
 def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:

@@ -146,6 +146,12 @@ class Difference:
         kinds = zip(self._kinds(), other._kinds(), strict=True)
         return all(mine <= times * theirs or theirs >= APART for mine, theirs in kinds)
 
+    def beyond(self, other: Difference, times: float) -> tuple[str, float, float]:
+        """The kind of values that keeps it from being `within`, the one that is farthest off: how far it is, and the other."""
+        kinds = zip(KINDS, self._kinds(), other._kinds(), strict=True)
+        far = [(kind, mine, theirs) for kind, mine, theirs in kinds if mine > times * theirs and theirs < APART]
+        return max(far, key=lambda of: of[1] / of[2] if of[2] else math.inf)
+
     def _kinds(self) -> tuple[float, ...]:
         return self.parameters, self.losses, self.reads, self.state, self.held
 

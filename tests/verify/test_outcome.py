@@ -19,6 +19,7 @@ SURE, SLIGHT, OPEN, LONGER = (
     Ratio(0.9, 0.88, 0.92, 5), Ratio(0.99, 0.97, 1.01, 5), Ratio(0.96, 0.88, 1.05, 5), Ratio(1.1, 1.05, 1.15, 5)
 )  # fmt: skip
 FEW = Ratio(0.9, 0.85, 0.95, 2)
+WORSE = Ratio(1.379, 0.992, 1.917, 5)
 LIKELY = Ratio(0.98, 0.955, 1.005, 40)  # a gain of 2 %, of which more time would tell
 
 
@@ -32,6 +33,7 @@ LIKELY = Ratio(0.98, 0.955, 1.005, 40)  # a gain of 2 %, of which more time woul
         (SLIGHT, EQUAL, False, 1, "No gain of more than 3.0%: "),
         (LIKELY, EQUAL, False, 3, "Nothing is decided: rewritten the step is 0.980 (0.955 to 1.005) times as long."),
         (LONGER, EQUAL, False, 1, "The step is longer"),
+        (WORSE, EQUAL, False, 1, "No gain; the step is likely longer: 1.379 (0.992 to 1.917)."),
         (OPEN, EQUAL, False, 3, "Nothing is decided: rewritten the step is 0.960 (0.880 to 1.050) times as long."),
         (OPEN, EQUAL, True, 1, "A fix was refused, and of the others nothing is decided"),
         (FEW, EQUAL, False, 3, "Nothing is decided: the budget was spent after 2 turns of 3 at least."),

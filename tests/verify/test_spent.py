@@ -11,6 +11,7 @@ from syncscope.cli._verified import summary
 from syncscope.verify.budget import Budget
 from syncscope.verify.results import Verification, as_object
 from syncscope.verify.spent import IMPORTS, OTHER, READING, TURNS, Seconds
+from syncscope.verify.timing import Ratio
 
 
 def test_each_second_goes_to_one_thing() -> None:
@@ -46,3 +47,39 @@ def test_turns_that_the_budget_does_not_hold_are_told_as_they_begin(left: float,
     told = Budget(runs).forewarning_of_turns()
     assert said in told
     assert bool(told) is bool(said)
+
+
+def begun(budget: float, spent: float, runs: int, found: Verification | None = None) -> Budget:
+    """What is known once so many runs have taken so many seconds of a budget."""
+    processes = SimpleNamespace(left=lambda: budget - spent, importing=8.0, count=runs)
+    settings = SimpleNamespace(budget=budget)
+    given: Any = SimpleNamespace(
+        processes=processes, began=time.monotonic() - spent, settings=settings, found=found, in_one=False
+    )
+    return Budget(given)
+
+
+@pytest.mark.parametrize(("budget", "spent", "runs"), [(240, 132, 8), (30, 12, 6), (60, 59, 3), (240, 200, 40)])
+def test_what_a_warning_names_is_more_than_was_given(budget: float, spent: float, runs: int) -> None:
+    """`--budget 4m may do` was said to who had given four minutes."""
+    told = begun(budget, spent, runs)
+    for said in (told.forewarning_of_turns(), told.forewarning()):
+        minutes = int(said.partition("--budget ")[2].partition("m")[0])
+        assert 60 * minutes > budget
+        assert 60 * minutes >= spent
+    assert "--budget 5m may do" in begun(240, 132, 8).forewarning_of_turns()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (
+            Ratio(1.379, 0.992, 1.917, 5),
+            "some 9 turns in place of 5 decide, if they vary as these did: `--budget 6m`; fewer",
+        ),
+        (Ratio(1.083, 0.09, 7.739, 2), "four times the time, `--budget 16m`, makes the interval about half as wide"),
+    ],
+)
+def test_in_the_end_it_is_said_what_would_decide(ratio: Ratio, said: str) -> None:
+    found = Verification("train.py", steps=12, ratio=ratio, spent={TURNS: 100.0}, starting=10.0)
+    assert said in begun(240, 239, 24, found).shortage()

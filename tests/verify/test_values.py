@@ -13,7 +13,7 @@ from syncscope.verify.counted import of_same_steps
 from syncscope.verify.held import PYTHON, HeldNumber
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
-from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces, values_of
+from syncscope.verify.values import LAST_BIT, Difference, NotedValue, Values, difference, pieces, values_of
 
 LINE = Place("train.py", 3)
 
@@ -170,3 +170,11 @@ def test_a_sum_that_is_read_later_is_known_by_the_name_that_holds_it_as_written(
     assert not difference(one, noted({2: sums[3], 5: sums[6]}, sums), *itself).largest
     assert difference(one, noted({2: 1.01 * sums[3], 5: sums[6]}, sums), *itself).largest > 0.3
     assert difference(one, noted({step: sums[step + 1] for step in range(6)}, sums), *itself).largest > 0.3
+
+
+def test_a_refusal_names_the_values_that_are_beyond_rounding_and_how_far_that_carries_in_them() -> None:
+    """What differs most may be far within: a loss of 9e-05 was refused beside reads, in which one bit carried 2."""
+    apart = Difference(parameters=1e-3, losses=8.9e-5, reads=0.5, where="train.py:82")
+    bit = Difference(parameters=1e-2, losses=1e-7, reads=2.3)
+    assert not apart.within(bit, 48)
+    assert apart.beyond(bit, 48) == ("losses", 8.9e-5, 1e-7)
