@@ -80,6 +80,9 @@ class Percent(click.ParamType[Any]):
 @click.option(
     "--stale", is_flag=True, help="No rewrite: answer syncs with the value of the step before. Values are wrong then."
 )
+@click.option(
+    "--before", metavar="COMMIT", help="No rewrite: the program as it is, beside its files as this commit has them."
+)
 @click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all of it: 90s, 10m, 1h.")
 @click.option(
     "--precision", type=Percent(), default="1%", show_default=True, help="Stop when the ratio is known so well."
@@ -112,6 +115,7 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     syncscope verify train.py --epochs 1           every fix that the linter offers for lines that wait here
     syncscope verify --line train.py:95 --rule host-read -m pkg.train
     syncscope verify before.py after.py            two versions of one's own
+    syncscope verify --before main train.py        what a branch does to a program, or to a library that it imports
     syncscope verify --device ocl train.py         without a GPU
     syncscope verify --budget 2m train.py          two minutes: enough where a run takes seconds
     syncscope verify --stale train.py              no rewrite: what if the syncs did not wait?
@@ -144,6 +148,11 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
         raise UserError("two versions have no fixes to choose from", "leave out --line, --rule, --write and --stale")
     read = [run.target for run in (program, other) if run is not None and not run.module]
     _outputs.spare([said["output"]], [*read, *(place.path for place in said["lines"]), *filter(None, [said["trace"]])])
+    if said["before"] and (other or said["lines"] or said["rules"] or said["write"] or said["stale"]):
+        raise UserError(
+            "--before compares with a commit, and tries no fixes",
+            "leave out --line, --rule, --write, --stale and the second script",
+        )
     if said["stale"] and (said["write"] or said["rules"]):
         raise UserError("--stale makes no fixes", "leave out --write and --rule")
     if said["write"]:
@@ -207,6 +216,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     from syncscope import kineto
     from syncscope.cli._verified import Bar
     from syncscope.verify.beforehand import NothingToTryError, must_offer
+    from syncscope.verify.commits import texts_of
     from syncscope.verify.failing import CannotRunError
     from syncscope.verify.processes import Processes, TimeIsUpError
     from syncscope.verify.results import Verification
@@ -227,7 +237,10 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
         said["apart"],
         int(said["copies"]),
     )
+    texts = texts_of(said["before"]) if said["before"] else None
     named = f"{program} and {other.target}" if other else str(program)
+    named = f"{named} as in {texts.commit} and as it is" if texts else named
+    other = program if texts else other
     found = Verification(named)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -236,7 +249,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             with spent.on(READING):
                 must_offer(program, found, settings.only, settings.rules, recording, budget)
         with Bar(found, budget, said["quiet"]) as tell, Processes(until, tell.warn, spent) as processes:
-            search = Search(Runs(program, settings, processes, tell, found, other=other))
+            search = Search(Runs(program, settings, processes, tell, found, other=other, texts=texts))
             try:
                 _try(search, recording, said["stale"])
                 if search.is_short and not found.decided:

@@ -269,7 +269,7 @@ class Compared:
         as_written, rewritten = self.runs.pieces(chosen)
         if chosen in self.values:
             return self.values[AS_WRITTEN], self.values[chosen], as_written, rewritten
-        path = self.runs.other.target if self.runs.other else ""
+        path = self.runs.other.target if self.runs.other and not self.runs.texts else ""
         return *self.alongside[chosen], *pieces_of_woven(as_written, rewritten, path)
 
     def apart(self, chosen: Set) -> Difference:

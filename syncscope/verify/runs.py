@@ -18,6 +18,7 @@ from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.turns.weaving import CannotTakeTurnsError
+from syncscope.verify.commits import Texts
 from syncscope.verify.one_process import ENDLESS, OneProcess
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
@@ -59,6 +60,7 @@ class Runs:
     tell: Tell
     found: Verification
     other: Program | None = None  # instead of fixes: another version of the program
+    texts: Texts | None = None  # where that is the same program with other texts of its files
     plan: Plan | None = None
     fewer: int = 0  # steps over which values are compared in whole runs, where these drift apart
     ends_by_itself: bool = False  # whether the program does, after the steps of a run
@@ -130,6 +132,8 @@ class Runs:
 
     def pieces(self, chosen: Set) -> tuple[PieceOf, PieceOf]:
         """To which piece of text a line as written belongs, and one of this version."""
+        if self.texts is not None:
+            return pieces(self.texts.before, self.texts.after if min(chosen, default=-1) >= 0 else {})
         if self.other is not None and min(chosen, default=-1) >= 0:
             return pieces_of_two(self.program.target, self.other.target)
         version = self.plan.version(chosen) if self.plan is not None and min(chosen, default=-1) >= 0 else {}
@@ -138,9 +142,9 @@ class Runs:
     def words(self, chosen: Set) -> str:
         """A version, as it is called beside the others."""
         if chosen in (AS_WRITTEN, AGAIN):
-            return "as written"
+            return "as written" if self.texts is None else f"as in {self.texts.commit}"
         if self.plan is None:
-            return "the other version"
+            return "the other version" if self.texts is None else "as it is now"
         if len(chosen) == 1:
             (one,) = chosen
             return f"with {self.plan.candidates[one].finding.rule} of line {self.plan.candidates[one].line}"
@@ -179,6 +183,8 @@ class Runs:
             if note not in self.found.notes:
                 self.found.notes.append(note)
         program = self.program
+        if self.texts is not None:
+            files = self.texts.after if min(chosen, default=-1) >= 0 else self.texts.before
         if chosen not in (AS_WRITTEN, AGAIN):
             if self.other is not None:
                 program = self.other
@@ -197,11 +203,15 @@ class Runs:
         """The files of which there are versions."""
         if self.plan is not None:
             return self.plan.before
+        if self.texts is not None:
+            return self.texts.before
         return {(path := os.path.realpath(self.program.target)): Path(path).read_bytes()}
 
     def _rewritten(self, chosen: Set) -> dict[str, bytes]:
         """Those of them that change in a version."""
         if self.plan is not None:
             return self.plan.version(chosen)
+        if self.texts is not None:
+            return self.texts.after
         assert self.other is not None
         return {os.path.realpath(self.program.target): Path(self.other.target).read_bytes()}

@@ -7,7 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -305,15 +305,32 @@ def pieces(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Pie
 
 
 def pieces_of_two(before: str, after: str) -> tuple[PieceOf, PieceOf]:
-    """The same for two scripts that are versions of one another."""
+    """The same for two scripts that are versions of one another, and for what lies beside each, where in two folders."""
     one, other = os.path.realpath(before), os.path.realpath(after)
-    lines = LineMap(Path(one).read_bytes(), Path(other).read_bytes())
+
+    @cache
+    def lines(own: str, its: str) -> LineMap | None:
+        """How lines meet of two files; None where one is missing."""
+        if not (os.path.isfile(own) and os.path.isfile(its)):
+            return None
+        return LineMap(Path(own).read_bytes(), Path(its).read_bytes())
+
+    def met(path: str, script: str, its: str) -> str:
+        """The counterpart of a file; "" where it has none."""
+        if path == script:
+            return its
+        here, there = os.path.dirname(script), os.path.dirname(its)
+        return there + path.removeprefix(here) if here != there and path.startswith(here + os.sep) else ""
 
     def of_one(place: Place) -> Piece:
-        return place.path, lines.piece_before(place.line) if place.path == one else place.line
+        its = met(place.path, one, other)
+        known = lines(place.path, its) if its else None
+        return place.path, place.line if known is None else known.piece_before(place.line)
 
     def of_other(place: Place) -> Piece:
-        return (one, lines.piece_after(place.line)) if place.path == other else (place.path, place.line)
+        own = met(place.path, other, one)
+        known = lines(own, place.path) if own else None
+        return (place.path, place.line) if known is None else (own, known.piece_after(place.line))
 
     return of_one, of_other
 
