@@ -19,6 +19,7 @@ from syncscope.errors import UserError
 LOSSES = 3  # of the first steps, compared between devices
 FEWEST, MOST = 3, 200  # iterations that are timed
 WARM = 3
+PARTS = 5  # iterations that are timed part by part
 HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 Call = Callable[[], Any]
@@ -49,10 +50,11 @@ def prepare(device: str, tf32: bool = True) -> tuple[Call, dict[str, Any]]:
     raise UserError(f"{device!r} cannot be measured", "--device takes ocl, cuda and cpu")
 
 
-def timed(ready: Ready, synchronize: Call, seconds: float) -> tuple[list[float], list[float]]:
-    """Milliseconds of iterations, each waited for, and those until the last of the work is enqueued."""
+def timed(ready: Ready, synchronize: Call, seconds: float, took: float = 0.0) -> tuple[list[float], list[float]]:
+    """Milliseconds of iterations, each waited for, and those until the last of the work is enqueued. The last one before
+    them `took` so many seconds: where that is all the time there is, it has warmed up enough."""
     start = time.perf_counter()
-    for _ in range(WARM):
+    for _ in range(WARM if took < seconds else 0):
         ready()()
         synchronize()
         if time.perf_counter() - start > 2 * seconds:
@@ -81,10 +83,11 @@ def host_ms(ready: Ready, synchronize: Call, enqueued: list[float]) -> float:
     return min(float(np.median(enqueued)), *(work.enqueueing(ready(), synchronize) for _ in range(FEWEST)))
 
 
-def _parts(task: networks.Task, synchronize: Call) -> dict[str, float]:
-    """Median milliseconds of forward, backward and optimizer, with a wait after each."""
+def _parts(task: networks.Task, synchronize: Call, seconds: float) -> dict[str, float]:
+    """Median milliseconds of forward, backward and optimizer, with a wait after each; of so many iterations as fit."""
     found: dict[str, list[float]] = {"forward": [], "backward": [], "optimizer": []}
-    for _ in range(5):
+    end = time.perf_counter() + seconds
+    while not found["forward"] or (len(found["forward"]) < PARTS and time.perf_counter() < end):
         task.optimizer.zero_grad()
         synchronize()
         marks = [time.perf_counter()]
@@ -112,11 +115,15 @@ def row(device: str, synchronize: Call, request: dict[str, Any], name: str, batc
         made["loss"] = made["losses"][-1]
     made["flops"], made["bytes"] = work.work(ready())
     iteration, counts = ready(), _counts(device)
+    synchronize()
+    begun = time.perf_counter()
     iteration()
     made |= {key: after - before for (key, before), after in zip(counts.items(), _counts(device).values(), strict=True)}
-    whole, enqueued = timed(ready, synchronize, request["seconds"])
+    synchronize()
+    took = time.perf_counter() - begun
+    whole, enqueued = timed(ready, synchronize, request["seconds"], took)
     if task and which == "train":
-        made |= _parts(task, synchronize)
+        made |= _parts(task, synchronize, request["seconds"])
     low, middle, high = (round(float(x), 4) for x in np.quantile(whole, (0.25, 0.5, 0.75)))
     made |= {
         "ms": middle,

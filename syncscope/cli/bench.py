@@ -41,7 +41,12 @@ PASSES = ("train", "forward", "backward")
 @click.option("--no-dropout", is_flag=True, help="Without dropout and dropped paths.")
 @click.option("--pixels", default=224, show_default=True, metavar="N", help="Side of the images.")
 @click.option(
-    "--seconds", default=3.0, show_default=True, metavar="S", help="Time for each row, at least three iterations."
+    "--seconds",
+    default=3.0,
+    show_default=True,
+    metavar="S",
+    help="Time for what is timed of each row, at least three iterations. One of "
+    "long iterations takes that of nine: three whose losses are compared, two that count, three, and one by its parts.",
 )
 @click.option("--operators", is_flag=True, help="Also time each operator alone, and list where most is lost.")
 @click.option(

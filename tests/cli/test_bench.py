@@ -138,6 +138,23 @@ def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
     assert "no function" in str(failed)
 
 
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
+def test_an_iteration_that_takes_all_the_time_is_made_no_oftener_than_it_must(tmp_path):
+    """One of counting, one of timing each operator's work, and the three that are timed."""
+    (tmp_path / "train.py").write_text(
+        "import pathlib, time\n"
+        "def step():\n"
+        "    time.sleep(0.02)\n"
+        f"    with open({str(tmp_path / 'made')!r}, 'a') as file:\n"
+        "        file.write('.')\n"
+    )
+    made = bench(
+        f"{tmp_path}/train.py:step", "--device", "cpu", "--batch", "1", "--seconds", "0.01", "--format", "json"
+    )
+    assert json.loads(made.stdout)["rows"][0]["iterations"] == 3
+    assert len((tmp_path / "made").read_text()) <= 6
+
+
 def test_the_page_draws_batches_and_ratios(saved):
     curves = [
         row(device, ms * batch, batch, low=ms * batch * 0.9, high=ms * batch * 1.2)
