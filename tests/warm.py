@@ -28,14 +28,18 @@ from typing import Any, BinaryIO
 ROOT = Path(__file__).parents[1]
 FREE = 100  # descriptors from here on are none that anybody has named
 LARGEST = 1 << 17  # bytes of an environment
+told: dict[int, int] = {}  # where it is said how a fork has ended, by its number
 
 
 Python = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def in_a_process(*arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+def in_a_process(
+    *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
     """`python ARGUMENTS`."""
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=500, env=env)
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, env=env, cwd=folder)
 
 
 class Served:
@@ -78,12 +82,14 @@ def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int
     return Served(int(warm.recv(64)), open(ask, "wb", 0), open(answer, "rb", 0))
 
 
-def ran(warm: socket.socket, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`."""
+def ran(
+    warm: socket.socket, *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`, in this folder or ours."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
-        answer, answered = os.pipe()
-        numbers, environment = [0, 1, 2, answered], dict(os.environ if env is None else env)
-        said = {"environment": environment, "folder": os.getcwd(), "numbers": numbers, "ran": arguments}
+        answer, answered = os.pipe()  # of which the fork knows nothing: what it starts may live on
+        numbers, environment = [0, 1, 2], dict(os.environ if env is None else env)
+        said = {"environment": environment, "folder": str(folder or os.getcwd()), "numbers": numbers, "ran": arguments}
         socket.send_fds(warm, [json.dumps(said).encode()], [nothing.fileno(), out.fileno(), err.fileno(), answered])
         os.close(answered)
         warm.recv(64)
@@ -94,7 +100,7 @@ def ran(warm: socket.socket, *arguments: str, env: Mapping[str, str] | None = No
         return subprocess.CompletedProcess(arguments, int(code or 70), out.read(), err.read())
 
 
-def _run(arguments: Sequence[str], answered: int) -> None:
+def _run(arguments: Sequence[str]) -> int:
     """As Python does with its command line, up to the exit code."""
     code: Any = 0
     try:
@@ -114,7 +120,7 @@ def _run(arguments: Sequence[str], answered: int) -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os.write(answered, str(code).encode())
+    return int(code)
 
 
 def _take_over(said: dict[str, Any], given: Sequence[int]) -> None:
@@ -137,23 +143,27 @@ def _take_over(said: dict[str, Any], given: Sequence[int]) -> None:
 
 def _become(said: dict[str, Any], given: Sequence[int]) -> None:
     """In the fork: does not come back. Runs compare what names hold here and below, and numbers of descriptors differ."""
+    code = 70
     try:
         _take_over(said, given)
         given = ()
         if "ran" in said:
-            _run(said["ran"], said["numbers"][-1])
-            return
-        from syncscope.verify.trial import serve
+            code = _run(said["ran"])
+        else:
+            from syncscope.verify.trial import serve
 
-        serve()
+            serve()
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def _bury(number: int, frame: object) -> None:
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] in told:
+                end = told.pop(ended[0])
+                os.write(end, str(os.waitstatus_to_exitcode(ended[1])).encode())
+                os.close(end)
 
 
 def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
@@ -172,10 +182,18 @@ def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
         said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
         if not said:
             sys.exit()
+        what = json.loads(said)
+        ends = [given.pop()] if "ran" in what else []
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         child = os.fork()
+        for end in ends:
+            told[child] = end
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         if child == 0:
             there.close()
-            return json.loads(said), given
+            for end in told.values():
+                os.close(end)
+            return what, given
         for one in given:
             os.close(one)
         there.send(str(child).encode())

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tracers.programs import recorded, run, steps
+from tracers.programs import recorded, run, run_in, steps
+from warm import Python
 
 import syncscope
 from syncscope import kineto
@@ -265,10 +266,10 @@ for step in range(14):
 """
 
 
-def test_without_a_device_syncs_are_counted_over_whole_rounds_of_all_steps(tmp_path: Path) -> None:
+def test_without_a_device_syncs_are_counted_over_whole_rounds_of_all_steps(tmp_path: Path, forked: Python) -> None:
     """A rollout before every fourth step was told as 6.4 or 7.11 a step, and what comes once in each as 1.11."""
     (tmp_path / "rollout.py").write_text(ROLLOUT)
-    said = run("--device", "cpu", "rollout.py", folder=tmp_path).stderr
+    said = run_in(forked, "--device", "cpu", "rollout.py", folder=tmp_path).stderr
     assert "108 syncs in 12 steps (3 to 14) would make the host wait" in said
     assert "rollout.py:8:29  item  8 per step" in said
     assert "rollout.py:11:5  item  1 per step" in said
@@ -332,10 +333,10 @@ torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), torch.ones(2), (2, 2)).c
 """
 
 
-def test_a_program_that_fails_before_its_first_step(tmp_path: Path) -> None:
+def test_a_program_that_fails_before_its_first_step(tmp_path: Path, forked: Python) -> None:
     pytest.importorskip("pyopencl")
     (tmp_path / "train.py").write_text(SPARSE)
-    done = run("--device", "ocl", "train.py", "--lr=1", folder=tmp_path)
+    done = run_in(forked, "--device", "ocl", "train.py", "--lr=1", folder=tmp_path)
     assert done.returncode == 1
     frames = done.stderr.partition("Traceback")[2]
     assert frames.count('File "') == 1  # the user's alone
@@ -385,10 +386,10 @@ for step in range(20):
 """
 
 
-def test_what_is_open_names_the_command_that_settles_it(tmp_path: Path) -> None:
+def test_what_is_open_names_the_command_that_settles_it(tmp_path: Path, forked: Python) -> None:
     pytest.importorskip("pyopencl")
     (tmp_path / "train.py").write_text(WAITING)
-    done = run("--device", "ocl", "train.py", "--name", "a b", folder=tmp_path)
+    done = run_in(forked, "--device", "ocl", "train.py", "--name", "a b", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     word = done.stderr.partition("answer")[2].split()[0]
     named = " --device ocl train.py --name 'a b'` times steps" in done.stderr

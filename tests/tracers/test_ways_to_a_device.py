@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tracers.programs import recorded, run
+from tracers.programs import recorded, run_in
+from warm import Python
 
 from syncscope.model.trace import Kind
 
@@ -37,19 +38,19 @@ torch.zeros(4, device="cpu").sum().item()
 """
 
 
-def test_each_way_to_the_device_is_followed_in_a_dry_run(tmp_path: Path) -> None:
+def test_each_way_to_the_device_is_followed_in_a_dry_run(tmp_path: Path, forked: Python) -> None:
     (tmp_path / "train.py").write_text(WAYS_TO_A_DEVICE)
-    done = run("--whole", "--device", "cpu", "train.py", folder=tmp_path)
+    done = run_in(forked, "--whole", "--device", "cpu", "train.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = [e.place.line for e in recorded(tmp_path) if e.kind == Kind.READ and e.place]
     assert lines == [*range(10, 20)] * 4 + [24], done.stderr
 
 
-def test_a_program_that_was_told_to_use_the_cpu_is_followed_in_a_dry_run(tmp_path: Path) -> None:
+def test_a_program_that_was_told_to_use_the_cpu_is_followed_in_a_dry_run(tmp_path: Path, forked: Python) -> None:
     """It asks for no device by name: which of its tensors would be on one is what it says of the CPU."""
     (tmp_path / "train.py").write_text(
         "import sys, torch\ndevice = torch.device(sys.argv[1])\nfor step in range(3):\n"
         "    x = torch.rand(4).to(device)\n    x.sum().item()\n"
     )
-    done = run("--whole", "--device", "cpu", "train.py", "cpu", folder=tmp_path)
+    done = run_in(forked, "--whole", "--device", "cpu", "train.py", "cpu", folder=tmp_path)
     assert "3 syncs" in done.stderr

@@ -1,6 +1,5 @@
 """`syncscope run --try`, through the command line: fixes are tried in the run, and the run is what it would have been."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tracers.programs import run_in
 from verify.slow_device import DEVICE
 from warm import Python, in_a_process
 
 from syncscope import kineto
-from syncscope.cli.run import INSIDE
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.xdist_group("runs of a program"), pytest.mark.usefixtures("project", "library")]
@@ -133,9 +132,7 @@ def run(*options: str, code: int = 0) -> tuple[str, str]:
 def ran(forked: Python, *options: str, code: int = 0) -> tuple[str, str]:
     """The same of a fork that is the process in which `syncscope run` has the program run."""
     Path("log.txt").unlink(missing_ok=True)
-    Path("recording").mkdir(exist_ok=True)
-    command = ("-c", "from syncscope.cli import main; main()", "run", "--device=cpu", *options, "train.py")
-    done = forked(*command, env=os.environ | {INSIDE: "recording"})
+    done = run_in(forked, "--device=cpu", "--output=runs", *options, "train.py", folder=Path.cwd())
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
 
