@@ -35,11 +35,11 @@ def test_a_misspelt_rule_is_told_the_nearest(door):
     assert "did you mean 'nonzero'?" in ran.err
 
 
-def test_the_reference_has_every_rule_once_and_every_link_a_place(door):
-    out = door("explain", "--all").out
+def test_the_reference_has_every_rule_once_and_every_link_a_place():
+    reference = (DOCS / "rules.md").read_text()  # which is what the command says: below
     for name in rules.builtin():
-        assert out.count(f"\n### {name}\n") == 1
-        assert out.count(f"(#{name})") == 1
+        assert reference.count(f"\n### {name}\n") == 1
+        assert reference.count(f"(#{name})") == 1
 
 
 def test_the_reference_in_the_docs_is_up_to_date(door):
