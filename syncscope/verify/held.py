@@ -23,7 +23,7 @@ import numpy as np
 from syncscope.tracers import places
 from syncscope.verify.accumulating import adds_up
 
-MOST = 1000  # values that are looked at in one moment: some milliseconds
+MOST = 2000  # values that are looked at in one moment, tensors and what holds others among them: some milliseconds
 LAST = 32  # of a list, so many at its end
 DEEP = 4  # lists in objects in lists
 PYTHON, TENSOR = 0, 1  # what holds a number
