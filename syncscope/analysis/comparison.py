@@ -70,6 +70,7 @@ class Comparison:
     )  # whether the step of either is as timed without a recording, for no replay fits
     more: NewSyncs = field(default_factory=NewSyncs)  # what a step waits for more often
     as_recorded: str = ""  # why a step is another here than in the report of one of them
+    one_recording: bool = False  # the same events at the same times: nothing is by chance
 
     @property
     def of_others(self) -> str:

@@ -61,6 +61,8 @@ def totals(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
 
 def remarks(found: Comparison) -> Iterator[str]:
     """What has to be known of the steps that are compared."""
+    if found.one_recording:
+        yield "Both are one recording: the same events at the same times."
     if found.as_recorded:
         yield found.as_recorded
     replayed = [report.saving is not None for report in (found.before, found.after)]
@@ -89,7 +91,15 @@ def _change(found: Comparison) -> str:
     if bool(found.before.steps) != bool(found.after.steps):
         return ""
     within = ", not surely" if found.every_step else ", within noise"
-    apart = ", not comparable" if found.incomparable else within if found.within_noise else ""
+    apart = (
+        ""
+        if found.one_recording
+        else ", not comparable"
+        if found.incomparable
+        else within
+        if found.within_noise
+        else ""
+    )
     return (f"{(after - before) / before:+.1%}" if before and after else "") + apart
 
 

@@ -412,3 +412,15 @@ def test_copies_that_take_longer_are_no_slower_host(tmp_path):
 
     told = json.loads(compared(tmp_path, copying(200_000), copying(400_000), "--format", "json")[1])
     assert told["host_pace"] == 1.0
+
+
+def test_a_recording_beside_its_copy_differs_by_nothing(tmp_path):
+    """However much its steps vary: these are of 5 to 9 ms."""
+    steps = [[("launch", 0, 5_000_000 + n * 4_000_000 // 5), ("read", 57, 0)] for n in range(6)]
+    before, other = Device().run(steps)[0], Device().run(steps[::-1])[0]
+    _, said = compared(tmp_path, before, before)
+    assert "Both are one recording: the same events at the same times." in said
+    assert "+0.0 to +0.0 %" in said
+    assert "within noise" not in said
+    assert json.loads(compared(tmp_path, before, before, "--format", "json")[1])["change_range"] == [0.0, 0.0]
+    assert "one recording" not in compared(tmp_path, before, other)[1]
