@@ -233,6 +233,8 @@ def _verdict(
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
             f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
+        if slow.on_time >= WORTH * step:
+            told += f" Had it come with the one before it, a step would be up to {in_ms(slow.on_time)} shorter."
     if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
         told += "record from an earlier step."

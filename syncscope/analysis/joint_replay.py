@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.replay import Meeting, Times, walk
 
+TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
+
 
 class LateBy(StrEnum):
     """What a rank that comes last to a collective spent its extra time on, as its value in words."""
@@ -34,7 +36,8 @@ class LateBy(StrEnum):
 class Meet:
     """One collective of the job, ns of the job's clock: who came last, how long after the first, and why.
 
-    `imposed` is the sum of what the others waited for it. `cause` is what the last one spent most of its extra time on.
+    `imposed` is the sum of what the others waited for it, `behind` how long it came after the one before it. `cause` is what
+    the last one spent most of its extra time on.
     """
 
     key: str
@@ -43,6 +46,12 @@ class Meet:
     imposed: float
     cause: LateBy
     transfer: float
+    behind: float = 0.0
+
+    @property
+    def together(self) -> bool:
+        """Whether all came at one moment, as far as clocks can tell."""
+        return self.skew < TOGETHER
 
     @property
     def step(self) -> int:
@@ -53,7 +62,8 @@ class Meet:
 @dataclass(frozen=True, slots=True)
 class RankLine:
     """A rank's part in the job. Times are ns: a step's are `blocked` and `symptom`, what its reads waited because other ranks
-    were late; of the whole recording are how often it was `late`, and what others waited for it then (`imposed`)."""
+    were late, and `on_time`, by how much the job's would be shorter if it had come to collectives with the one before it. Of
+    the whole recording are how often it was `late`, and what others waited for it then (`imposed`)."""
 
     number: int
     name: str
@@ -65,6 +75,7 @@ class RankLine:
     cause: LateBy | None  # None where it is never late
     saved_alone: float | None  # what the job gains if only this rank made no read
     offset: float  # of its clock
+    on_time: float = 0.0
 
 
 class JointReplay:
@@ -147,8 +158,9 @@ class JointReplay:
             last = int(np.argmax(arrivals))
             imposed = sum(arrivals[last] - a for a in arrivals)
             late = self.ranks[who[last][0]].number
-            skew = arrivals[last] - min(arrivals)
-            found.append((arrivals[last], Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key])))
+            skew, behind = arrivals[last] - min(arrivals), arrivals[last] - sorted(arrivals)[-2]
+            meet = Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key], behind)
+            found.append((arrivals[last], meet))
         return tuple(meet for _, meet in sorted(found, key=lambda pair: pair[0]))
 
     def _cause(self, who: list[tuple[int, int]], last: int) -> LateBy:
@@ -167,7 +179,9 @@ class JointReplay:
         """What each rank did to the others, and what they did to it."""
         late: dict[int, list[Meet]] = defaultdict(list)
         for meet in meets:
-            late[meet.late].append(meet)
+            if not meet.together:
+                late[meet.late].append(meet)
+        shared = frozenset.intersection(*(rank.counted_steps() for rank in self.ranks))
         arrivals = {
             key: max(self.begins[r] + self.ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()
@@ -191,6 +205,8 @@ class JointReplay:
                     cause=causes.most_common(1)[0][0] if causes else None,
                     saved_alone=alone[r],
                     offset=float(self.offsets[r]),
+                    on_time=sum(m.behind for m in own if m.step in shared and m.cause is not LateBy.START)
+                    / max(1, len(shared)),
                 )
             )
         return tuple(found)

@@ -217,7 +217,15 @@ def show(found: JobReport) -> None:
     console.print(_table(columns, rows))
     _rest(console, len(found.ranks), "ranks")
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
-    meets = [(*_named(m.key), in_ms(m.skew, ""), str(m.late), m.cause, in_ms(m.transfer, "")) for m in worst]
+    meets = [
+        (
+            *_named(m.key),
+            in_ms(m.skew, ""),
+            *(("-", "-") if m.together else (str(m.late), m.cause)),
+            in_ms(m.transfer, ""),
+        )
+        for m in worst
+    ]
     if meets:
         console.print(
             _table(("step", Words("collective"), "last after first", "last is", Words("by"), "transfer"), meets)

@@ -165,20 +165,42 @@ def test_a_gate_of_a_job_limits_what_its_syncs_cost(folder):
 
 
 def test_a_gate_of_a_job_names_the_rank_for_which_the_others_wait(folder):
-    """The second comes to its collective 2 ms after the first one, in each step of 10 ms."""
-    for rank, late in enumerate((0, 2 * MS)):
-        events = [
-            e if e.kind is not Kind.COPY else
-            replace(e, kind=Kind.KERNEL, name="ncclDevKernel_AllReduce", start=e.start + late, duration=3 * MS - late, bytes=-1)
-            for e in recording("train.py")
-        ]  # fmt: skip
-        kineto.save(moved(Trace.of(events), rank=rank, world_size=2), folder / "job" / f"{rank}.json")
+    late_job(folder, (0, 2 * MS))
     done = run("job", "--max-wait-for-rank", "15%")
     assert done.return_value == 1
     assert re.match(r"the other ranks wait 20\.\d % of a step for rank 1, more than the 15 % allowed", done.stderr), (
         done.stderr
     )
     assert run("job", "--max-wait-for-rank", "25%").return_value == 0
+
+
+def test_the_job_is_told_what_it_gains_if_the_last_rank_is_on_time(folder):
+    """As if it came with the one before it: the third comes 2 ms after the second, which comes 1 ms after the first."""
+    late_job(folder, (0, MS, 3 * MS))
+    told = " ".join(run("job").stdout.split())
+    assert "Rank 2 comes last to 5 of 5 collectives" in told
+    assert "Had it come with the one before it, a step would be up to 2.00 ms shorter." in told
+    ranks = {rank["number"]: rank for rank in json.loads(run("job", "--format", "json").stdout)["ranks"]}
+    assert ranks[2]["on_time"] == pytest.approx(2 * MS, rel=0.01)
+    assert ranks[0]["on_time"] == ranks[1]["on_time"] == 0
+
+
+def test_of_ranks_that_come_at_one_moment_none_comes_last(folder):
+    late_job(folder, (0, 0, 0))
+    told = run("job").stdout
+    assert "times" not in told
+    assert "comes last to" not in told
+
+
+def late_job(folder, lates):
+    """Each rank comes to its collective so many ns after the first one, in each step of 10 ms."""
+    for rank, late in enumerate(lates):
+        events = [
+            e if e.kind is not Kind.COPY else
+            replace(e, kind=Kind.KERNEL, name="ncclDevKernel_AllReduce", start=e.start + late, duration=3 * MS - late, bytes=-1)
+            for e in recording("train.py")
+        ]  # fmt: skip
+        kineto.save(moved(Trace.of(events), rank=rank, world_size=len(lates)), folder / "job" / f"{rank}.json")
 
 
 def test_a_gate_of_a_job_does_not_pass_what_it_cannot_judge(folder):
