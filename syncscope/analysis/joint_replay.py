@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.replay import Meeting, Times, walk
+from syncscope.model.durations import about_ms
 
+UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
@@ -98,6 +100,8 @@ class JointReplay:
         }
         partial = sum(len(who) < len(ranks) for who in self._who.values())
         said = [f"{partial:,} collectives of some ranks only; they wait for those that have them"] if partial else []
+        if apart := self._apart():
+            said.append(apart)
         world = max((rank.world for rank in ranks), default=0)
         if world > len(ranks):
             are = "is" if len(ranks) == 1 else "are"
@@ -113,6 +117,16 @@ class JointReplay:
         if not common:
             return [0] * len(self.ranks)
         return [int(statistics.median(ends[0][key] - own[key] for key in common)) for own in ends]
+
+    def _apart(self) -> str:
+        """Whose clock is furthest from that of the first rank, where that is more than clocks that are kept alike differ by."""
+        furthest = max(range(len(self.ranks)), key=lambda r: abs(self.offsets[r]))
+        offset = self.offsets[furthest]
+        if abs(offset) < UNLIKE:
+            return ""
+        one, first = self.ranks[furthest].number, self.ranks[0].number
+        where = f"{about_ms(abs(offset))} {'behind' if offset > 0 else 'ahead of'}"
+        return f"the clock of rank {one} is {where} that of rank {first}; all are set by the ends of common collectives"
 
     def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
         """The job's end in each scenario, and the ends of its steps; `freed[r][s, i]` takes read i of rank r out."""

@@ -16,7 +16,8 @@ from syncscope.model.report import Advice, Line, Report
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES, IN_SHORT, ALWAYS = 30, 8, 3
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
-NO_LINE = "no line known"
+NO_LINE, BRIEFLY = "no line known", "no line"
+LEAST = 12  # columns of a place, however long the op is
 COSTS = "between: below 0, to fix it may cost a step as much"
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
@@ -177,10 +178,11 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
 def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool]], room: int) -> Text:
     """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
-    op = f"  {line.op}"
-    space = room - len(turn) - len(op) - 1
     place = line.place.shortly if line.place else f"in {line.module}" if line.module else ""
-    unknown = NO_LINE if len(NO_LINE) <= space else "no line"
+    most = room - len(turn) - min(len(place) or len(BRIEFLY), LEAST) - len("   ")
+    op = f"  {line.op if len(line.op) <= most else f'{line.op[: max(1, most - 1)]}…'}"  # a longer one would cut the figures
+    space = room - len(turn) - len(op) - 1
+    unknown = NO_LINE if len(NO_LINE) <= space else BRIEFLY
     place = figures.shortened(place, space) if place else unknown
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)

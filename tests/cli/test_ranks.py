@@ -259,3 +259,16 @@ def test_an_empty_file_of_a_rank_lets_no_gate_pass(folder):
     asked = run("job", "--max-syncs-per-step", "5")
     assert asked.return_value == 2
     assert "rank-1.json" in asked.stderr
+
+
+def test_a_clock_that_is_set_otherwise_is_told(folder):
+    late_job(folder, (0, 0, 0))
+    assert "clock" not in run("job").stdout
+    path = folder / "job" / "2.json"
+    trace = kineto.read(path)
+    kineto.save(replace(trace, meta=trace.meta | {"origin_ns": trace.meta.get("origin_ns", 0) + 3_000 * MS}), path)
+    told = " ".join(run("job").stdout.split())
+    assert (
+        "the clock of rank 2 is 3000.0 ms ahead of that of rank 0; all are set by the ends of common collectives"
+        in told
+    )

@@ -35,6 +35,20 @@ def test_no_line_is_wider_than_the_terminal(report, width):
     assert any("1.10" in line and "12.2 %" in line for line in lines), "the price of the first line is always shown"
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize(
+    "place", [None, Place("train.py", 57), Place("a/long/way/down/to/the/file/of/a/network.py", 1057)]
+)
+def test_the_name_of_a_wait_that_is_long_cuts_no_figure_off(report, width, place):
+    def figures_of(op):
+        first = dataclasses.replace(report.lines[0], op=op, place=place)
+        lines = printed(dataclasses.replace(report, lines=(first, *report.lines[1:])), width).splitlines()
+        (row,) = (line for line in lines if op[:6] in line and "12.2 %" in line)
+        return row[row.index("12.2 %") :].strip()
+
+    assert figures_of("cudaDeviceSynchronizeOfSome") == figures_of("item")
+
+
 def test_colour_is_for_terminals_and_goes_with_no_color(report):
     assert "\x1b[" not in printed(report, 100)
     assert "\x1b[1;31m" in printed(report, 100, force_terminal=True, color_system="standard")
