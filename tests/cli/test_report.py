@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -313,3 +314,19 @@ def test_a_program_in_the_place_of_its_recording_is_told_how_that_is_made(folder
         in err
     )
     assert "5 of 10.0 ms" in out, "and hides no other"
+
+
+def test_what_the_page_says_of_a_report_in_python_is_so(folder, capsys):
+    """Its example runs, its JSON is the command's, and each name of its table is one of a report."""
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+    part = page[page.index("## In Python") : page.index("## A gate for CI")]
+    kept = {}
+    exec(part.split("```python\n")[1].split("```")[0].replace("run.json.gz", "run.pt.trace.json.gz"), kept)
+    assert "train.py:7 item 1.0" in capsys.readouterr().out
+    printed = json.loads(report("run.pt.trace.json.gz", "--format", "json").stdout)
+    assert kept["values"] == printed | {"work": None}
+    named = [
+        name for row in part.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    ]
+    assert len(named) > 20
+    assert [name for name in named if not hasattr(kept["report"], name)] == []
