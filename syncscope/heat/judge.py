@@ -99,6 +99,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     owner, module = function.cls.name if function.cls is not None else "", function.module
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
     never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
+    never = never or _takes_data_set(function)
     soft = said.reason in conventions.SOFT and function.closure is None and not never
     if not soft:
         return said
@@ -196,16 +197,22 @@ def _within(case: Judged) -> Heat | None:
     return outer if outer is not None and not outer.hot and outer.reason is not Reason.OUTSIDE else None
 
 
+def _takes_data_set(function: ProjectFunction) -> bool:
+    """Whether it is given all of a data set, or shows how far it has come."""
+    arguments = function.node.args
+    return not conventions.DATA_SETS.isdisjoint(each.arg for each in (*arguments.args, *arguments.kwonlyargs))
+
+
 def _by_code(case: Judged) -> Heat | None:
     """Cold by what it does, where no name says more than that it may run in every step."""
-    function, name, arguments = case.function, case.name, case.function.node.args
+    function, name = case.function, case.name
     if case.said.reason not in conventions.PARTLY:
         return None
     if by_code.holds_all_steps(function):
         return Reason.OUTSIDE(name)
     if conventions.STATISTICS.match(name) and not by_code.gives(function):
         return Reason.LOG(name)
-    if conventions.DATA_SETS.intersection(each.arg for each in (*arguments.args, *arguments.kwonlyargs)):
+    if _takes_data_set(function):
         return Reason.DATA_SET(name)
     if by_code.makes_weights(function):
         return Reason.NEW_WEIGHTS(name)

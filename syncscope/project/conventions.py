@@ -270,11 +270,12 @@ NEVER = re.compile(
 
 def never(name: str, owner: str) -> bool:
     """Whether a function, or a method, is no part of a step whoever calls it; a metric's function may compute in each."""
-    if hooks.around_steps(name):
+    if hooks.around_steps(name) or _DECODERS.search(owner):
         return True
     return NEVER.match(name) is not None and (owner != "" or not name.endswith("_compute"))
 
 
+_DECODERS = re.compile(r"Viterbi\w*Decoder|BeamSearch")
 PARTLY = frozenset((Reason.MAYBE, Reason.OF_LOSS))
 """What a name says of what may run in every step: what speaks of it says more."""
 OPEN = PARTLY | {Reason.LOSS}
@@ -373,7 +374,9 @@ TO_HOST = re.compile(
 )
 """Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.
-DATA_SETS = frozenset("dataset datasets data_set train_dataset eval_dataset show_progress_bar show_progress".split())
+DATA_SETS = frozenset(
+    "dataset datasets data_set train_dataset eval_dataset adata mdata show_progress_bar show_progress".split()
+)
 
 
 _INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")

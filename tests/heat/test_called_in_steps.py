@@ -12,6 +12,10 @@ import torch
 from .parts import build_targets, build_grid, match, set_scale, average
 from .parts import compute_norm as norm
 
+class ViterbiTagDecoder:
+    def decode_tags(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -25,6 +29,8 @@ class Net(torch.nn.Module):
             set_scale(x)
         self._validate(x)
         self._validate_all(x)
+        self.all_latents(x)
+        found = ViterbiTagDecoder().decode_tags(found)
         if not self.training:
             return self._evaluated(x)
         return self.losses["boxes"](found) / self.checked(x)
@@ -33,6 +39,10 @@ class Net(torch.nn.Module):
         return x.sum().item()  # hot
 
     def _validate_all(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    @torch.no_grad()
+    def all_latents(self, x: torch.Tensor, adata=None):
         return x.sum().item()  # cold
 
     def check_sizes(self, x: torch.Tensor):
