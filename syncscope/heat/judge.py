@@ -99,7 +99,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     owner, module = function.cls.name if function.cls is not None else "", function.module
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
     never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
-    never = never or _takes_data_set(function)
+    never = never or _takes_data_set(function) or "inference_mode" in function.decorators()
     soft = said.reason in conventions.SOFT and function.closure is None and not never
     if not soft:
         return said
