@@ -17,6 +17,8 @@ the step at which gradients blow up.
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.rules import Op, Severity, View
@@ -47,4 +49,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    return "error_if_nonfinite=True reads the norm of all gradients, and waits for it"
+    default = ""
+    match site.node:
+        case ast.Call(func=ast.Attribute(attr="clip_gradients"), keywords=keywords):
+            default = "" if any(k.arg == "error_if_nonfinite" for k in keywords) else ", Fabric's default,"
+    return f"error_if_nonfinite=True{default} reads the norm of all gradients, and waits for it"

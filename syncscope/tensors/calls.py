@@ -351,7 +351,7 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 _TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "type_as", "clone"),
+    ("backward", "step", "type_as", "clone", "clip_gradients"),
 )  # fmt: skip
 
 

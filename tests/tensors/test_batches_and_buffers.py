@@ -99,6 +99,13 @@ CASES = {
             other[0, 1] = 0.0
             return scores
     """,
+    "gradients that Fabric clips": """
+        def step(fabric, model, optimizer):
+            fabric.clip_gradients(model, optimizer, max_norm=1.0)  # waits: clip_grad_norm
+            fabric.clip_gradients(model, optimizer, clip_val=1.0)
+            fabric.clip_gradients(model, optimizer, max_norm=1.0, error_if_nonfinite=False)
+            model.clip_gradients(optimizer, max_norm=1.0)
+    """,
     "made on the host and handed on as it is": """
         def times(x, device="cpu"):
             return x * torch.arange(0, 4).detach().to(device)  # waits: created_on_host
