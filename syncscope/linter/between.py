@@ -36,6 +36,12 @@ SHORT = {  # calls that take no time to speak of
     "monotonic",
     "time",
 }
+MARKS = {
+    "trace.step",
+    "prof.step",
+    "profiler.step",
+    "p.step",
+}  # which end a step of the recording, and do no work of the loop
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Body = ast.Module | ast.stmt
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -144,7 +150,11 @@ def _own(statement: ast.stmt) -> list[ast.AST]:
 def _takes_time(statement: ast.stmt) -> bool:
     """Whether a statement calls something, or goes through something, that may take long."""
     called = [node.func for one in _own(statement) for node in ast.walk(one) if isinstance(node, ast.Call)]
-    names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called}
+    names = {
+        one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")
+        for one in called
+        if ast.unparse(one) not in MARKS
+    }
     if isinstance(statement, (ast.For, ast.AsyncFor)) and not names & {"range"}:
         return not isinstance(statement.iter, (ast.Tuple, ast.List))
     return bool(names - SHORT)

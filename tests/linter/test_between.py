@@ -50,6 +50,7 @@ for step in range(60):
         y = prepared(y)
     loss(x, y).backward()  # last
     seen += 1
+    trace.step()
 """
 
 
