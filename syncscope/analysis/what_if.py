@@ -272,6 +272,9 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
             advice=f"{about_ms(spent[number])} between two launches: do it rarely, later, or elsewhere",
         )
+        took = float(np.where(inside & ground.timed, gaps - ground.loading, 0.0).sum()) / ground.window.steps
+        ceiling = took * (2 if ground.event_graph.on_processor else 1)  # which the device has then, too
+        row = replace(row, high=min(row.high, ceiling), bound=min(row.bound, ceiling))
         if begin is not None:
             own, before = _users(ground, until), _users(ground, since)
             row = replace(row, between=None if own == before and begin != place else (before, own))
