@@ -28,11 +28,11 @@ from syncscope.tensors.facts import (
     Either,
     Tag,
     items,
-    join,
     sequence,
     tensor,
 )
 from syncscope.tensors.instances import instance
+from syncscope.tensors.joins import join
 from syncscope.tensors.libraries import jaxtyping
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 

@@ -17,11 +17,11 @@ from syncscope.tensors.facts import (
     TENSOR,
     Hashed,
     items,
-    join,
     listed,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import is_tensor
+from syncscope.tensors.joins import join
 
 _TYPE = Fact(OTHER, confidence=3, ref="type")  # `type(y)`: nobody knows which, and of a tensor people say its name
 _SET = Fact(SEQUENCE, ref=Hashed())

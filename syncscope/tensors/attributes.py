@@ -23,10 +23,10 @@ from syncscope.tensors.facts import (
     OTHER,
     SOMEWHERE,
     TENSOR,
-    join,
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance
+from syncscope.tensors.joins import join
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind

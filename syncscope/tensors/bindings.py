@@ -24,15 +24,14 @@ from syncscope.tensors.facts import (
     TENSOR,
     TRUTH,
     Items,
-    element,
     items,
-    join,
     on_host,
     sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import Instance
+from syncscope.tensors.joins import element, join
 from syncscope.tensors.operators import binary
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch.host_values import copied_in, number_written

@@ -9,8 +9,17 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.tensors.asked import named, of_rest, of_test
 from syncscope.tensors.conditions import condition
-from syncscope.tensors.facts import FLOATING, INTEGER, NUMBER, SCALAR, TENSOR, TRUTH, Tag, join
+from syncscope.tensors.facts import (
+    FLOATING,
+    INTEGER,
+    NUMBER,
+    SCALAR,
+    TENSOR,
+    TRUTH,
+    Tag,
+)
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
+from syncscope.tensors.joins import join
 from syncscope.tensors.narrowing import Env, constant, learnt
 from syncscope.tensors.rare import rare_arms
 

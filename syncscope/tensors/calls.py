@@ -38,7 +38,6 @@ from syncscope.tensors.facts import (
     TEXT,
     Tag,
     TupleType,
-    element,
     items,
     on_host,
     sequence,
@@ -47,6 +46,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
+from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch import modules

@@ -16,14 +16,12 @@ from syncscope.tensors.facts import (
     TENSOR,
     Items,
     Tag,
-    any_value,
-    element,
     items,
-    join,
     sequence,
 )
 from syncscope.tensors.frame import evaluate
 from syncscope.tensors.instances import Instance
+from syncscope.tensors.joins import any_value, element, join
 
 NOTHING_KNOWN = UNKNOWN.kind
 

@@ -43,15 +43,14 @@ from syncscope.tensors.facts import (
     Hashed,
     Items,
     Tag,
-    element,
     items,
-    join,
     like,
     listed,
     sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.joins import element, join
 from syncscope.tensors.libraries import numpy, torch_geometric, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt

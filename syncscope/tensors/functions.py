@@ -25,7 +25,6 @@ from syncscope.tensors.facts import (
     SPREAD,
     TENSOR,
     is_distribution,
-    join,
     like,
     on_host,
     sequence,
@@ -33,6 +32,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.instances import Instance
+from syncscope.tensors.joins import join
 from syncscope.tensors.parameters import ON_HOST, bind_parameters
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch import modules

@@ -25,9 +25,9 @@ from syncscope.tensors.facts import (
     TENSOR,
     Either,
     Tag,
-    join,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.joins import join
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 Env = dict[str, Fact]

@@ -34,14 +34,13 @@ from syncscope.tensors.facts import (
     Items,
     Listed,
     device_of,
-    element,
     items,
-    join,
     like,
     listed,
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.joins import element, join
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.torch.indexing import picked_from_host
 

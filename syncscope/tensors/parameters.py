@@ -27,7 +27,6 @@ from syncscope.tensors.facts import (
     STRING,
     TENSOR,
     Tag,
-    element,
     items,
     on_host,
     sequence,
@@ -35,6 +34,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import instance
+from syncscope.tensors.joins import element
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)

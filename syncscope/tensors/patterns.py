@@ -6,8 +6,9 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.bindings import bind
-from syncscope.tensors.facts import element, items
+from syncscope.tensors.facts import items
 from syncscope.tensors.frame import Frame
+from syncscope.tensors.joins import element
 
 
 def asked(subject: ast.expr, pattern: ast.pattern) -> ast.expr | None:

@@ -26,12 +26,11 @@ from syncscope.tensors.facts import (
     OTHER,
     SOMEWHERE,
     TENSOR,
-    element,
-    iterated_over,
     sequence,
 )
 from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, heat_of
 from syncscope.tensors.instances import Instance
+from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
 
 _UNBOUND = (None,)

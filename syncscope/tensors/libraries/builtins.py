@@ -31,16 +31,15 @@ from syncscope.tensors.facts import (
     THING,
     TRUTH,
     Items,
-    element,
     holds_tensor,
     items,
-    iterated_over,
     listed,
     sequence,
 )
 from syncscope.tensors.frame import evaluate
 from syncscope.tensors.functions import call_function
 from syncscope.tensors.instances import Instance, instance
+from syncscope.tensors.joins import element, iterated_over
 
 NOTHING_KNOWN = UNKNOWN.kind
 Builtin = Callable[[Call], Fact]

@@ -29,10 +29,10 @@ from syncscope.tensors.facts import (
     TENSOR,
     TYPES_ON_DEVICE,
     Tag,
-    element,
     holds_tensor,
     tensor,
 )
+from syncscope.tensors.joins import element
 from syncscope.tensors.torch.results import scalar_slots
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 

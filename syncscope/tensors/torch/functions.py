@@ -35,12 +35,12 @@ from syncscope.tensors.facts import (
     Items,
     Tag,
     device_of,
-    element,
     holds_tensor,
     items,
     sequence,
     tensor,
 )
+from syncscope.tensors.joins import element
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
 from syncscope.tensors.torch.ranks import dimensions, parts

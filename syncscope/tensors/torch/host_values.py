@@ -25,10 +25,10 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     TENSOR,
-    element,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.joins import element
 from syncscope.tensors.torch.indexing import mask_like
 
 

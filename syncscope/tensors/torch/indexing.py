@@ -30,8 +30,6 @@ from syncscope.tensors.facts import (
     Items,
     Listed,
     Tag,
-    any_value,
-    element,
     items,
     like,
     sequence,
@@ -39,6 +37,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import instance
+from syncscope.tensors.joins import any_value, element
 
 NOTHING_KNOWN = UNKNOWN.kind
 

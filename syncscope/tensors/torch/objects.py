@@ -34,12 +34,12 @@ from syncscope.tensors.facts import (
     TENSOR,
     THING,
     device_of,
-    element,
     holds_tensor,
     items,
     sequence,
     tensor,
 )
+from syncscope.tensors.joins import element
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.host_values import numbers_broadcast
 from syncscope.tensors.torch.results import operand_of, subject

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import INTEGER, SCALAR, SEQUENCE, TENSOR, element
+from syncscope.tensors.facts import INTEGER, SCALAR, SEQUENCE, TENSOR
+from syncscope.tensors.joins import element
 from syncscope.tensors.torch.signatures import LOSSES, REDUCTIONS
 
 NOTHING_KNOWN = UNKNOWN.kind
