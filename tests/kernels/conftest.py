@@ -16,6 +16,18 @@ def optimised():
     return {name: value for name, value in os.environ.items() if name != "PYOPENCL_BUILD_OPTIONS"}
 
 
+@pytest.fixture
+def no_plans(monkeypatch):
+    """No plan is kept, and the next are made once the kernels are there."""
+    import torch
+
+    from syncscope.kernels import coming, plans
+
+    monkeypatch.setattr(coming, "ahead", False)
+    torch.ocl.synchronize()
+    plans.forget()
+
+
 @pytest.fixture(scope="module")
 def gpu_shape():
     """The kernels of GPUs, which any device can run, if slowly."""

@@ -8,16 +8,13 @@ import pytest
 import torch
 
 from syncscope import native
-from syncscope.kernels import coming, generator, in_c, memory, plans, queue
+from syncscope.kernels import generator, in_c, memory, queue
 
 pytestmark = pytest.mark.skipif(in_c.module is None, reason="no compiler")
 
 
 @pytest.fixture(autouse=True)
-def aside(monkeypatch):
-    monkeypatch.setattr(coming, "ahead", False)  # plans are made once the kernels are there
-    torch.ocl.synchronize()
-    plans.forget()
+def aside(no_plans):
     in_c.module.submit(True)
     yield
     in_c.module.submit(False)

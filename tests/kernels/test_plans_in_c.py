@@ -9,16 +9,12 @@ import weakref
 import pytest
 import torch
 
-from syncscope.kernels import coming, comprehension, in_c, memory, operators, plans, queue
+from syncscope.kernels import comprehension, in_c, memory, operators, plans, queue
 
-pytestmark = pytest.mark.skipif(in_c.module is None, reason="no compiler")
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
-    monkeypatch.setattr(coming, "ahead", False)  # plans are made once the kernels are there
-    torch.ocl.synchronize()
-    plans.forget()
+pytestmark = [
+    pytest.mark.skipif(in_c.module is None, reason="no compiler"),
+    pytest.mark.usefixtures("no_plans"),
+]
 
 
 def runs_in_python(call):
