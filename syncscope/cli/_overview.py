@@ -77,8 +77,9 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
         if out.width - sum(widths[one] for one in kept) < ROOM:
             kept.remove(name)
     room = max(24, out.width - sum(widths[one] for one in kept)) - 4  # between columns
-    names = [visible(name) for name in _names(rows)]
-    name_room = min(NAME, room * 3 // 5, max(len("recording"), *map(len, names)))
+    most = min(NAME, room * 3 // 5)
+    names = [visible(name) for name in _names(rows, most)]
+    name_room = min(most, max(len("recording"), *map(len, names)))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("recording", no_wrap=True)
     for name in kept:
@@ -97,14 +98,17 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
 
 
-def _names(rows: Sequence[AtAGlance]) -> list[str]:
-    """What the recordings are called below the folder that holds all of them."""
+def _names(rows: Sequence[AtAGlance], most: int) -> list[str]:
+    """What the recordings are called below the folder that holds all of them: where that is longer than `most`, and one lies
+    alone in a folder, by that folder, as its own name mostly is a machine, a process and a time."""
     if any("://" in one.path for one in rows):
         return [stem(one.path) for one in rows]
     folders = [os.path.dirname(os.path.abspath(one.path)) for one in rows]
     above = os.path.commonpath(folders)
     inside = [os.path.relpath(folder, above) for folder in folders]
-    return [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
+    whole = [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
+    alone = [at != os.curdir and inside.count(at) == 1 for at in inside]
+    return [at if len(name) > most and is_ else name for at, name, is_ in zip(inside, whole, alone, strict=True)]
 
 
 def told_apart(names: Sequence[str], room: int) -> list[str]:

@@ -46,6 +46,15 @@ def test_many_are_a_table_with_a_row_each(many: Path) -> None:
     assert "one of them: syncscope report runs/a/run.json.gz; each of them: --all" in out
 
 
+def test_a_name_that_does_not_fit_is_that_of_the_folder_of_its_own(many: Path) -> None:
+    for name in ("finetune_lm/vm_2.1795931760163", "digits/vm_5.1795931871028", "digits/vm_7.1795931885203"):
+        kineto.save(recording("train.py"), many / "runs" / f"{name}.pt.trace.json.gz")
+    found = [name for name in rows(outcome("runs")[1]) if name != "recording"]
+    assert "finetune_lm" in found
+    assert "a/run" in found
+    assert len(found) == len(set(found)) == 8, "of two in one folder each keeps its own name"
+
+
 def test_all_prints_each_of_them_above_the_table(many: Path) -> None:
     _, out, _ = outcome("runs", "--all")
     assert out.count("Where the host waits") >= 3
