@@ -23,8 +23,9 @@ def export(report: Report) -> str:
 
 def command(finding: Finding) -> str:
     """A finding as a command. A column range must not reach over lines, so it is given for one line only."""
-    place = {"file": finding.place.path, "line": finding.place.line, "endLine": finding.end_line}
-    if finding.end_line == finding.place.line:
+    first, last = finding.file_lines
+    place = {"file": finding.place.path, "line": first, "endLine": last}
+    if finding.end_line == finding.place.line and not finding.cell:  # columns of a cell are none of its JSON
         place |= {"col": finding.column, "endColumn": finding.end_column}
     place["title"] = f"syncscope ({finding.rule})"
     said = ",".join(f"{key}={escaped(str(value), ',:')}" for key, value in place.items())

@@ -26,6 +26,7 @@ def export(report: Report) -> str:
 
 def issue(finding: Finding, seen: Counter[tuple[str, str]]) -> dict[str, Any]:
     """A finding. Its fingerprint is the same as long as its statement is, and never that of another finding."""
+    first, last = finding.file_lines
     same = (finding.source_name, finding.fingerprint)
     seen[same] += 1
     unique = hashlib.sha256("\0".join([*same, str(seen[same])]).encode()).hexdigest()
@@ -37,8 +38,8 @@ def issue(finding: Finding, seen: Counter[tuple[str, str]]) -> dict[str, Any]:
         "location": {
             "path": finding.place.path,
             "positions": {
-                "begin": {"line": finding.place.line, "column": finding.column},
-                "end": {"line": finding.end_line, "column": finding.end_column},
+                "begin": {"line": first} | ({} if finding.cell else {"column": finding.column}),
+                "end": {"line": last} | ({} if finding.cell else {"column": finding.end_column}),
             },
         },
     }

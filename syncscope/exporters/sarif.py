@@ -86,12 +86,10 @@ def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[s
 
 def location(finding: Finding) -> dict[str, Any]:
     """File and region; the end is exclusive there too."""
-    region = {
-        "startLine": finding.place.line,
-        "startColumn": finding.column,
-        "endLine": finding.end_line,
-        "endColumn": finding.end_column,
-    }
+    first, last = finding.file_lines
+    region = {"startLine": first, "startColumn": finding.column, "endLine": last, "endColumn": finding.end_column}
+    if finding.cell:  # whose columns are none of its JSON
+        region = {"startLine": first, "endLine": last}
     return {"artifactLocation": artifact(finding), "region": region}
 
 

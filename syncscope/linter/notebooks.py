@@ -104,6 +104,21 @@ class Notebook(SourceFile):
         parts = words.split("`")
         return "`".join(part if number % 2 else LINE.sub(told, part) for number, part in enumerate(parts))
 
+    @cached_property
+    def _whole(self) -> str:
+        return self.raw.decode("utf-8-sig")
+
+    def in_file(self, cell: Cell, line: int) -> int:
+        """The line of the notebook's own text that has a line of a cell (from 1): its string of the list, or of all of it."""
+        value = self._whole[cell.value.start : cell.value.end]
+        above, before = self._whole.count("\n", 0, cell.value.start) + 1, 0
+        for _, span in members(value, 0) if value.startswith("[") else ():
+            text = str(SCAN.raw_decode(value, span.start)[0])
+            before += text.count("\n")
+            if line <= before + (not text.endswith("\n")):
+                return above + value.count("\n", 0, span.start)
+        return above
+
     def label(self, offset: int) -> str:
         """The name of the cell there."""
         return self.name(self.cell(offset)) if self.cells else self.path
@@ -281,6 +296,7 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
         finding,
         place=Place(finding.place.path, finding.place.line - shift),
         end_line=finding.end_line - shift,
+        in_file=(source.in_file(cell, finding.place.line - shift), source.in_file(cell, finding.end_line - shift)),
         span=local(finding.span),
         cell=cell.number,
         heat=_in_cells(source, finding.heat),

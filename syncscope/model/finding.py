@@ -100,8 +100,9 @@ class Finding:
     """A hazard seen in source.
 
     Lines and columns begin at 1, columns count characters, the end is exclusive; in a notebook they count within `cell` (from
-    1; 0 is a plain file). `span` and edits are bytes of the code that was analysed. `confidence` is 0 to 3. A finding that is
-    not `hot` lies in code that runs rarely or on the host. `severity` is "error", "warning" or "note". `fingerprint` stays
+    1; 0 is a plain file), and `in_file` has the first and the last line in the notebook's own text. `span` and edits are bytes
+    of the code that was analysed. `confidence` is 0 to 3. A finding that is not `hot` lies in code that runs rarely or on the
+    host. `severity` is "error", "warning" or "note". `fingerprint` stays
     when lines move: a hash of the rule and of what the statement says.
     """
 
@@ -120,6 +121,12 @@ class Finding:
     severity: str = "warning"
     cell: int = 0
     fingerprint: str = ""
+    in_file: tuple[int, int] | None = None
+
+    @property
+    def file_lines(self) -> tuple[int, int]:
+        """The first and the last line in the text of the file, for whoever shows that: of a notebook it is JSON."""
+        return self.in_file or (self.place.line, self.end_line)
 
     @property
     def hot(self) -> bool:

@@ -51,6 +51,9 @@ def finding(rule: str, path: str, line: int, text: str, source: str, **more) -> 
     )
 
 
+ODD_WORDS = "two\nlines & <tags> \x07 100 %"
+
+
 @pytest.fixture
 def report() -> Report:
     fix = Fix(
@@ -63,7 +66,7 @@ def report() -> Report:
         finding("boolean-mask-read", "train.py", 5, "logits[keep]", SOURCE, fix=fix, function="loss"),
         finding("boolean-mask-read", "train.py", 5, "target[keep]", SOURCE, confidence=2, function="loss"),
         finding("host-read", ODD, 2, "x.item()", CELL, severity="note", heat=Reason.SET_UP("build"), confidence=1),
-        finding("host-read", "x.ipynb", 2, "x.item()", CELL, cell=3, message="two\nlines & <tags> \x07 100 %"),
+        finding("host-read", "x.ipynb", 2, "x.item()", CELL, cell=3, in_file=(12, 12), message=ODD_WORDS),
         finding(
             "syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), heat=Reason.SURE(), message="not linted"
         ),
@@ -282,7 +285,7 @@ def test_github_commands_are_read_back_as_they_were_meant(report):
         read = dict(p.split("=", 1) for p in properties.split(","))
         assert level == {"error": "error", "warning": "warning", "note": "notice"}[found.severity]
         assert back(read["file"]) == found.place.path
-        assert int(read["line"]) == found.place.line
+        assert int(read["line"]) == found.file_lines[0]
         assert found.message in back(message)
 
 

@@ -1,6 +1,7 @@
 """Notebooks: findings name cell and line, fixes go back into the cell, and the rest of the JSON stays as it is."""
 
 import json
+import re
 
 import pytest
 from linter.conftest import MASKS, READS
@@ -33,6 +34,30 @@ def test_findings_name_cell_and_line(door):
     assert "  8 |         print(loss.item())\n" in ran.out
     (found,) = json.loads(door("lint", "--format", "json").out)
     assert (found["path"], found["cell"], found["line"], found["column"]) == ("x.ipynb", 3, 8, 15)
+
+
+def of_github(out):
+    return [int(line) for line in re.findall(r"file=x\.ipynb,line=(\d+)", out)]
+
+
+def of_gitlab(out):
+    return [issue["location"]["positions"]["begin"]["line"] for issue in json.loads(out)]
+
+
+def of_sarif(out):
+    places = [one["locations"][0]["physicalLocation"] for one in json.loads(out)["runs"][0]["results"]]
+    return [place["region"]["startLine"] for place in places]
+
+
+@pytest.mark.parametrize("indent", [None, 1, "\t"])
+@pytest.mark.parametrize("lines_of", [of_github, of_gitlab, of_sarif])
+def test_what_shows_the_file_is_told_the_line_of_the_file(door, lines_of, indent):
+    """A cell's lines are strings of a list in JSON, or all of them one string."""
+    one = {"cell_type": "code", "metadata": {}, "outputs": [], "source": READS}
+    for cells in ([cell("# Training", "markdown"), cell(MAGICS), cell(READS)], [cell(MAGICS), one]):
+        path = door.write("x.ipynb", text(*cells, indent=indent))
+        (line,) = lines_of(door("lint", "--format", lines_of.__name__.removeprefix("of_")).out)
+        assert "print(loss.item())" in path.read_text().split("\n")[line - 1]
 
 
 @pytest.mark.parametrize("indent", [None, 1, 4, "\t"])
