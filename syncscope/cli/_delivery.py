@@ -99,7 +99,7 @@ class Delivery:
     def _keep(self, report: Report, out: Path) -> None:
         """Write it, so that there is the old file or the whole new one, and say what was written."""
         if not self._writes:
-            _written(self._exporter.export(report), out)
+            _written(self._exporter.export(report), out, in_new=self._each)
             return
         try:
             written = self._exporter.write(report, out)
@@ -109,8 +109,9 @@ class Delivery:
         echo("".join(f"wrote {file}\n" for file in written) + self._exporter.how_to_open(out), err=True)
 
 
-def _written(text: str | bytes, out: Path) -> None:
-    if not out.parent.is_dir() and not out.parent.parent.is_dir():
+def _written(text: str | bytes, out: Path, *, in_new: bool = False) -> None:
+    """Write a file; a folder is made for it where one was asked for (`in_new`), for else its name may be misspelt."""
+    if not out.parent.exists() and not (in_new and out.parent.parent.is_dir()):
         raise UserError(f"there is no folder {os.fspath(out.parent)}", "make it, or choose another place with -o")
     files.write(out, text.encode() if isinstance(text, str) else text)
     echo(f"wrote {out}", err=True)

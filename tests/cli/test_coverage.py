@@ -251,6 +251,10 @@ def test_no_tree_of_folders_is_made_for_a_file(folder):
     code, _, err = outcome("run.pt.trace.json.gz", "-o", "no/such/place.html")
     assert code == 2
     assert "there is no folder no/such" in err
+    code, _, err = outcome("run.pt.trace.json.gz", "-o", "reprots/page.html")
+    assert code == 2
+    assert "there is no folder reprots" in err
+    assert not os.path.exists("reprots"), "a misspelt folder is not made"
     assert not (folder / "no").exists()
 
 
