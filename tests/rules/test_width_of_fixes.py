@@ -174,7 +174,7 @@ BROAD = {
             torch.arange(height, device=image.device)[:, None, None],
             torch.arange(width, device=image.device)[None, :, None],
             other,
-        ] = -torch.inf  # this leaves it out  # NoQA
+        ] = image.new_full((), -torch.inf)  # this leaves it out  # NoQA
         return image
         """,
     ),
