@@ -230,11 +230,21 @@ def of_first(node: ast.If) -> Heat | None:
             kept = dotted(left)
         elif isinstance(op, ast.NotIn):
             kept = _path(right)
+        elif isinstance(op, ast.Eq) and _is_step_of_optimizer(left) and isinstance(right, ast.Constant):
+            return Reason.FIRST(ast.unparse(part))
         elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
             kept = dotted(left.args[0])
-        if (state and kept.endswith("state")) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
+        if (state and conventions.OF_OPTIMIZER.search(kept)) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def _is_step_of_optimizer(node: ast.expr) -> bool:
+    """Whether something is how many steps an optimizer has made: `state["step"]`, `group["step"]`."""
+    match node:
+        case ast.Subscript(value=holder, slice=ast.Constant(value="step")):
+            return bool(conventions.OF_OPTIMIZER.search(_path(holder)))
+    return False
 
 
 def _asked_for_attribute(node: ast.expr | None) -> str:
