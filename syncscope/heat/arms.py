@@ -234,7 +234,9 @@ def of_first(node: ast.If) -> Heat | None:
             return Reason.FIRST(ast.unparse(part))
         elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
             kept = dotted(left.args[0])
-        if (state and conventions.OF_OPTIMIZER.search(kept)) or (kept and any(_keeps(each, kept) for each in _straight(node.body))):
+        if state and conventions.OF_OPTIMIZER.search(kept):
+            return Reason.FIRST(ast.unparse(part))
+        if kept and any(_keeps(each, kept) for each in _straight(node.body)):
             return Reason.FIRST(ast.unparse(part))
     return None
 

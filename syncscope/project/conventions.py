@@ -40,7 +40,7 @@ MODELS = frozenset(
     """model net network criterion loss_fn loss_func loss_fct backbone encoder decoder netD netG discriminator
     generator""".split()
 )
-OF_OPTIMIZER = re.compile(r"state$|(^|_)group$")  # what it keeps from step to step: for each parameter, and for some together
+OF_OPTIMIZER = re.compile(r"state$|(^|_)group$")  # what it keeps, for each parameter and for some together
 GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
 LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
 _SELDOM = re.compile(
