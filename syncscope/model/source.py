@@ -65,7 +65,7 @@ def installed(path: str) -> bool:
 
 def shortly(path: str) -> str:
     """A file as it is named in a sentence: a library's without the folder that it is installed in,
-    `torchvision/models/resnet.py`; one far from here by the end of its path, `…/work/project/train.py`; any other as it is."""
+    `torchvision/models/resnet.py`; one far from here by the end of its path, `…/code/project/train.py`; any other as it is."""
     found = INSTALLED.search(path)
     if found:
         return path[found.end() :] if found.end() < len(path) else path

@@ -54,3 +54,11 @@ _METRICS = re.compile(r"(^|_|torch)metrics?$")
 def is_metric(folder: str) -> bool:
     """Whether people call a folder of metrics, or a file of them, so; `torch_geometric` is none."""
     return bool(_METRICS.search(folder))
+
+
+_TEACHES = re.compile(r"tutorial|example|demo|^docs?$|getting|intro|walkthrough|lesson|exercise|guide|quickstart")
+
+
+def teaches(name: str) -> bool:
+    """Whether people call a notebook, or a folder of them, that shows how something is used."""
+    return bool(_TEACHES.search(name.lower()))

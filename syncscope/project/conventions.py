@@ -82,14 +82,6 @@ def is_number(name: str) -> bool:
     return bool(_COUNTS.search(name))
 
 
-_TEACHES = re.compile(r"tutorial|example|demo|^docs?$|getting|intro|walkthrough|lesson|exercise|guide|quickstart")
-
-
-def teaches(name: str) -> bool:
-    """Whether people call a notebook, or a folder of them, that shows how something is used."""
-    return bool(_TEACHES.search(name.lower()))
-
-
 _MODES = frozenset("mode split phase stage".split())
 _OF_EVALUATION = frozenset("test dev val valid validation eval evaluate evaluation predict inference infer".split())
 

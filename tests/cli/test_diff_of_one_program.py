@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli.test_diff import STEP, gated
+from cli.compared import STEP, gated
 
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace

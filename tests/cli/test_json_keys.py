@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
+from cli.compared import recorded as two_recordings
 from cli.recorded import ranks
 from cli.test_bench import row
-from cli.test_diff import recorded as two_recordings
 from cli.test_roofline_command import recorded as with_shapes
 from click.testing import CliRunner
 

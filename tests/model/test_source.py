@@ -12,8 +12,8 @@ from syncscope.model.source import installed, shortly
         (r"C:\env\Lib\site-packages\timm\ema.py", True, r"timm\ema.py"),
         ("train.py", False, "train.py"),
         ("/project/lib/train.py", False, "/project/lib/train.py"),
-        ("/home/someone/work/lib/train.py", False, "…/work/lib/train.py"),
-        (r"C:\Users\someone\work\lib\train.py", False, "…/work/lib/train.py"),
+        ("/home/someone/code/lib/train.py", False, "…/code/lib/train.py"),
+        (r"C:\Users\someone\code\lib\train.py", False, "…/code/lib/train.py"),
         ("deep/down/in/the/project/train.py", False, "deep/down/in/the/project/train.py"),
     ],
 )

@@ -1,0 +1,139 @@
+"""The limits of `syncscope diff`: a gate fails what is surely longer or waits more often, and no more."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from cli.compared import FIXED, STEP, compared, gated, on
+
+from syncscope.model.trace import Flag, Kind, Trace
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+from drawn import Device
+
+
+def test_a_gate_fails_where_a_step_is_surely_longer_and_names_the_lines(tmp_path):
+    slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    code, said = gated(tmp_path, fast, slow, "--max-slowdown", "5%")
+    assert code == 1
+    assert re.match(r"a step is 8\d\.\d % longer \(\d+\.\d to \d+\.\d %\), more than the 5 % allowed:\n", said), said
+    assert "  train.py:57: item: +1 per step" in said
+    assert gated(tmp_path, fast, slow, "--max-slowdown", "95%") == (0, "")
+    assert gated(tmp_path, slow, fast, "--max-slowdown", "0%") == (0, "")
+    assert gated(tmp_path, slow, slow, "--max-slowdown", "0%", "--max-new-syncs", "0") == (0, "")
+
+
+def test_a_gate_says_where_no_line_made_a_step_longer(tmp_path):
+    larger = [("launch", 0, 10_000_000), *STEP[1:]]
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, larger))
+    code, said = gated(tmp_path, before, after, "--max-slowdown", "5%", "--max-new-syncs", "0")
+    assert code == 1
+    assert "no line has more syncs: it is other work" in said
+
+
+def test_a_gate_counts_the_syncs_that_came(tmp_path):
+    twice = [*STEP, ("read", 57, 0), ("read", 60, 0)]
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, twice))
+    code, said = gated(tmp_path, before, after, "--max-new-syncs", "1")
+    assert code == 1
+    assert said.startswith("2 syncs per step are new, more than the 1 allowed:\n")
+    assert "  train.py:57: item: +1 per step" in said
+    assert "  train.py:60: item: +1 per step" in said
+    assert gated(tmp_path, before, after, "--max-new-syncs", "2") == (0, "")
+    assert gated(tmp_path, after, before, "--max-new-syncs", "0") == (0, "")
+
+
+def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
+    slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    code, said = gated(tmp_path, on("Tesla V100", fast), on("NVIDIA A100", slow), "--max-slowdown", "5%")
+    assert code == 2
+    assert "--max-slowdown 5% cannot be judged: two different machines" in said
+    short = [Device().run([step] * 3)[0] for step in (FIXED, STEP)]
+    code, said = gated(tmp_path, *short, "--max-slowdown", "5%")
+    assert code == 2
+    assert "how far steps vary is not known of fewer than four" in said
+    unmarked = fast.take(fast.kind != Kind.STEP)
+    code, said = gated(tmp_path, unmarked, slow, "--max-slowdown", "5%")
+    assert code == 2
+    assert "no limit can be judged: no step is marked in the first recording" in said
+    assert gated(tmp_path, unmarked, slow) == (2, ""), "no limit, and the sentence stands in the output"
+
+
+def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
+    """Steps of 5 to 15 ms, and of 7 to 17: the lower end of what they are longer by is below 0, the upper far above 1 %."""
+    uneven = [[("launch", 0, (5 + n * 7 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
+    longer = [[("launch", 0, (7 + n * 5 % 11) * 1_000_000), ("read", 57, 0)] for n in range(9)]
+    before, after = Device().run(uneven)[0], Device().run(longer)[0]
+    code, told = gated(tmp_path, before, after, "--max-slowdown", "1%")
+    assert code == 2
+    wide = "above the 1 % allowed by more than 10 % of a step, and within it"
+    assert re.search(rf"cannot be judged: .* {wide}, for .* recording's steps is known to \d+% only\n", told), told
+    assert "--active 24`" in told, "of nine steps"
+    code, told = gated(tmp_path, Device().run(uneven * 2)[0], Device().run(longer * 2)[0], "--max-slowdown", "1%")
+    assert code == 2
+    assert "--active 36`" in told, "more than the 18 that there are"
+    more = [[*step, ("read", 60, 0)] for step in longer]
+    code, told = gated(tmp_path, before, Device().run(more)[0], "--max-slowdown", "1%", "--max-new-syncs", "0")
+    assert code == 1, "what is surely broken outranks what nobody can judge"
+    assert "1 sync per step is new" in told
+    assert "--max-slowdown 1% cannot be judged" in told
+    _, said = compared(tmp_path, before, after)
+    assert re.search(
+        r"\+\d+\.\d%, within noise give or take, ms \(95 %\) [\d.]+ [\d.]+ -\d+\.\d to \+\d+\.\d %", said
+    ), said
+
+
+def test_steps_that_vary_a_little_pass_a_gate(tmp_path):
+    """By 2 % of a step, without being longer: that is no reason not to judge."""
+    steps = [[("launch", 0, 10_000_000 + n * 7 % 11 * 20_000), ("read", 57, 0)] for n in range(9)]
+    others = [[("launch", 0, 10_000_000 + n * 5 % 11 * 20_000), ("read", 57, 0)] for n in range(9)]
+    assert gated(tmp_path, Device().run(steps)[0], Device().run(others)[0], "--max-slowdown", "5%") == (0, "")
+
+
+def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_another(tmp_path):
+    """Calls of the driver take 0.4 times as long, and each step is longer all the same."""
+    lengths = [9_200_000, 9_200_000, 9_400_000, 9_300_000, 12_200_000, 9_000_000]
+    steps = [[("launch", 0, 1_000), ("launch", 0, length), ("read", 57, 0)] for length in lengths]
+    longer = [[("launch", 0, 1_000), ("launch", 0, 13_000_000), ("read", 57, 0)] for _ in range(6)]
+    before, after = Device().run(steps)[0], Device().run(longer)[0]
+    before, after = (
+        Trace.of(
+            replace(e, duration=length) if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING else e for e in trace
+        )
+        for trace, length in ((before, 10_000), (after, 4_000))
+    )
+    _, said = compared(tmp_path, before, after)
+    assert "within noise" not in said
+    assert "not surely" in said, said
+    assert re.search(r"Every counted step of the second is longer, 13\.\d to 13\.\d ms beside 9\.\d to 12\.\d", said), (
+        said
+    )
+    code, told = gated(tmp_path, before, after, "--max-slowdown", "5%")
+    assert code == 2
+    assert "every counted step is longer" in told
+    assert "times as long in the second, so the machine was not as fast in both" in told
+
+
+def test_calls_shorter_than_the_clock_can_tell_hide_no_step_that_is_longer(tmp_path):
+    """Of a clock of whole microseconds: 0 in one recording and 1 in the other, once for seven launches of 9."""
+
+    def recorded_with(step, question):
+        steps = [[*[("launch", 0, 1_000)] * 13, ("launch", 0, step), ("read", 57, 0)] for _ in range(8)]
+        trace = Device(launch=9_000).run(steps)[0]
+        launches = [e for e in trace if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING]
+        asked = [
+            replace(e, name="cudaOccupancyMaxActiveBlocks", duration=question, correlation=-1) for e in launches[::7]
+        ]
+        return Trace.of(sorted([*trace, *asked], key=lambda e: (e.start, -e.duration)))
+
+    before, as_long, longer = (
+        recorded_with(10_000_000, 0),
+        recorded_with(10_000_000, 1_000),
+        recorded_with(13_000_000, 1_000),
+    )
+    assert gated(tmp_path, before, as_long, "--max-slowdown", "5%") == (0, "")
+    for first in (before, as_long):
+        code, told = gated(tmp_path, first, longer, "--max-slowdown", "5%")
+        assert code == 1
+        assert "more than the 5 % allowed" in told
