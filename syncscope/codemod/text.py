@@ -32,8 +32,8 @@ class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no
 class Text:
     """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it.
 
-    Its project says how long lines may be, whether a class of its own has a `to` that takes no `non_blocking`, and whether
-    loaders pin their memory.
+    Its project says how long lines may be, whether a class of its own has a `to` that takes no `non_blocking`, whether
+    loaders pin their memory, and whether anything is sent by `non_blocking=True`.
     """
 
     def __init__(
@@ -43,12 +43,14 @@ class Text:
         width: int = 0,
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
+        sends: Callable[[], bool] = bool,
     ) -> None:
         self.code = code
         self._tree = tree
         self._width = width
         self.own_moves = own_moves
         self.pins = pins
+        self.sends = sends
 
     @cached_property
     def width(self) -> int:

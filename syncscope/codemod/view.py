@@ -23,9 +23,10 @@ class View(Text):
         width: int = 0,
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
+        sends: Callable[[], bool] = bool,
         facts_of: Callable[[ast.AST], Facts] = nothing_known,
     ) -> None:
-        super().__init__(code, tree, width, own_moves, pins)
+        super().__init__(code, tree, width, own_moves, pins, sends)
         self._facts_of = facts_of
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}

@@ -39,7 +39,7 @@ from syncscope.model.source import Place, Span
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
-from syncscope.project.pinned import pins_memory
+from syncscope.project.pinned import pins_memory, sends_without_waiting
 from syncscope.rules import ASKED, Family, View
 from syncscope.tensors.interpret import Project, facts_of, sites
 
@@ -237,6 +237,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             wide,
             own_moves=lambda: has_own_move(tree) or moves_its_own(path),
             pins=lambda: pins_memory(path),
+            sends=lambda: sends_without_waiting(path),
             facts_of=facts_of(tracked),
         )
         for site, finding in asked(source, found, view, config):

@@ -1,4 +1,4 @@
-"""Whether loaders of a project pin the memory of what they give."""
+"""Whether loaders of a project pin the memory of what they give, and whether it sends anything without waiting."""
 
 from __future__ import annotations
 
@@ -9,15 +9,25 @@ from functools import lru_cache
 from syncscope.project.folders import content, located, root_of, sources
 
 PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_available|(?:\w+\.)*use_cuda)""")
+SENDS = re.compile(rb"""non_blocking["']?\s*[=:]\s*True""")
 
 
 def pins_memory(path: str) -> bool:
     """Whether a file of the project around this one has a loader pin its memory."""
+    return in_project(path, PINS)
+
+
+def sends_without_waiting(path: str) -> bool:
+    """Whether a file of the project around this one says `non_blocking=True`: its readers know the word."""
+    return in_project(path, SENDS)
+
+
+def in_project(path: str, said: re.Pattern[bytes]) -> bool:
+    """Whether a file of the project around this one holds what is looked for."""
     path = located(path)
-    return in_project(root_of(os.path.dirname(path))) if os.path.exists(path) else False
+    return _holds(root_of(os.path.dirname(path)), said) if os.path.exists(path) else False
 
 
-@lru_cache(maxsize=8)
-def in_project(root: str) -> bool:
-    """Whether a file of a project says so."""
-    return any(PINS.search(code) for code in map(content, sources(root)))
+@lru_cache(maxsize=16)
+def _holds(root: str, said: re.Pattern[bytes]) -> bool:
+    return any(said.search(code) for code in map(content, sources(root)))

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER
+from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, says_so
 from syncscope.codemod.patterns.numbers import named
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
@@ -35,7 +35,7 @@ EXAMPLES = (
             print(order)
             return x[order.to(x.device, non_blocking=True)]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -56,7 +56,7 @@ EXAMPLES = (
             show(order)
             return box["label"][order.to(box["label"].device, non_blocking=True)]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -102,7 +102,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=taken.value)
     root = taken.value.value if isinstance(taken.value, ast.Subscript) else taken.value
     of_loader = isinstance(root, ast.Name) and root.id == "batch"  # which most likely is on the host, too
-    return draft.fix(TITLE, Safety.SUGGEST if of_loader else Safety.UNSAFE, CHANGES)
+    known = says_so(function)
+    return draft.fix(
+        TITLE,
+        Safety.UNSAFE if known and not of_loader else Safety.SUGGEST,
+        CHANGES if known else f"{NO_LINE_SAYS}; {CHANGES}",
+    )
 
 
 def is_sent_too(site: Site, part: ast.expr) -> bool:

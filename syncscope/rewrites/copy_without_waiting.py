@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, made_of_list, of_few, waits_around
+from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, made_of_list, of_few, says_so, waits_around
 from syncscope.codemod.patterns.pinning import loader_around, loader_of_file, loaders_of_callers, of_tensors, pin
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
@@ -148,6 +148,8 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
         )
     if not pinned and all(of_few(function, each) and not waits_around(function, each) for each in moved):
         changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
+        if not says_so(function):
+            changes, safety = f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST
     elif not pinned:
         changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
     if any(guessed(function, call) for call in calls):

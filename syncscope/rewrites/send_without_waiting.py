@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import TAKEN_OVER, called_few, is_list, made_of_list, shaped, waits_around
+from syncscope.codemod.patterns.listed import (
+    CHAIN,
+    NO_LINE_SAYS,
+    TAKEN_OVER,
+    called_few,
+    is_list,
+    made_of_list,
+    says_so,
+    shaped,
+    waits_around,
+)
 from syncscope.codemod.templates import Part
 from syncscope.codemod.together import together
 from syncscope.model.example import Example
@@ -38,7 +48,7 @@ EXAMPLES = (
             lengths = torch.tensor([len(s) for s in sentences]).to(x.device, non_blocking=True)
             return x / lengths[:, None]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         rule="tensor-literal-on-device",
     ),
     Example(
@@ -46,6 +56,7 @@ EXAMPLES = (
         import torch
 
         def begins(x: torch.Tensor, sentences):
+            x = x.to("cuda", non_blocking=True)
             places = [s.begin for s in sentences]
             return x[torch.LongTensor(places).to(x.device)]  # !
         """,
@@ -53,6 +64,7 @@ EXAMPLES = (
         import torch
 
         def begins(x: torch.Tensor, sentences):
+            x = x.to("cuda", non_blocking=True)
             places = [s.begin for s in sentences]
             return x[torch.LongTensor(places).to(x.device, non_blocking=True)]
         """,
@@ -72,7 +84,7 @@ EXAMPLES = (
         def weighted(x: torch.Tensor, weights: list[float]):
             return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         rule="tensor-literal-on-device",
     ),
     Example(
@@ -104,7 +116,7 @@ EXAMPLES = (
         def weighted(x: torch.Tensor, weights: list[float]):
             return x * torch.tensor(weights, dtype=x.dtype).to(x.device, non_blocking=True)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         rule="tensor-literal-on-device",
     ),
     Example(
@@ -131,6 +143,7 @@ EXAMPLES = (
         import torch
 
         def kept(x: torch.Tensor, keep_mask: np.ndarray, labels: np.ndarray):
+            x = x.to("cuda", non_blocking=True)
             shown = torch.from_numpy(keep_mask).float().to(x.device)  # !
             return x * shown, torch.from_numpy(labels[:8]).long().cuda()  # !
         """,
@@ -139,6 +152,7 @@ EXAMPLES = (
         import torch
 
         def kept(x: torch.Tensor, keep_mask: np.ndarray, labels: np.ndarray):
+            x = x.to("cuda", non_blocking=True)
             shown = torch.from_numpy(keep_mask).float().to(x.device, non_blocking=True)
             return x * shown, torch.from_numpy(labels[:8]).long().cuda(non_blocking=True)
         """,
@@ -150,7 +164,7 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     fix, statement = of_call(site, function), function.statement(site.node)
-    if fix is None or statement is None or fix.safety is Safety.SUGGEST:
+    if fix is None or statement is None:
         return fix
     run = beside(function, statement)
     found = [
@@ -160,7 +174,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if s.op is site.op and isinstance(s.node, ast.Call) and (other := of_call(s, function)) is not None
     ]
     fixes = [each for each in found if each.safety is fix.safety]
-    return function.once(f"sent, {site.op}", run[0], lambda: together(fixes)) if len(fixes) > 1 else fix
+    key = f"sent, {site.op}, {fix.safety.value}"
+    return function.once(key, run[0], lambda: together(fixes)) if len(fixes) > 1 else fix
 
 
 def beside(function: Function, statement: ast.stmt) -> list[ast.stmt]:
@@ -251,7 +266,9 @@ def sent_of(draft: Draft, function: Function, call: ast.AST) -> Sent | None:
         case _:
             return None
     if few and not waits_around(function, call):
-        return Sent(template, parts, Safety.UNSAFE, TAKEN_OVER, is_moved)
+        doubts = [CHAIN] * (not is_moved) or [NO_LINE_SAYS] * (not says_so(function))
+        safety = Safety.SUGGEST if doubts else Safety.UNSAFE
+        return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), is_moved)
     return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {told}", is_moved)
 
 

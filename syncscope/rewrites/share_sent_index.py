@@ -8,7 +8,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.masks import before_all, bound_by, index_of
-from syncscope.codemod.patterns.listed import shaped
+from syncscope.codemod.patterns.listed import TAKEN_OVER, shaped
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -103,10 +103,12 @@ def shared(site: Site, held: ast.Name, function: Function) -> Fix | None:
     draft.insert_before(first, f"{name} = {sent.template}", **sent.parts)
     for use in uses:
         draft.replace(use, name)
-    changes, devices = sent.changes, [goes_to(function, use) for use in uses]
+    few = TAKEN_OVER in sent.changes  # one copy in place of several is worth it, however it is written
+    changes, devices = TAKEN_OVER if few else sent.changes, [goes_to(function, use) for use in uses]
     if len({each and ast.unparse(each) for each in devices}) > 1 or any(moves(function, use, first) for use in uses):
         changes = f"all that it selects from must live on one device; {changes}"
-    return draft.fix(f"send {held.id} once, without waiting, not {len(uses)} times", sent.safety, changes)
+    safety = Safety.UNSAFE if few else sent.safety
+    return draft.fix(f"send {held.id} once, without waiting, not {len(uses)} times", safety, changes)
 
 
 def is_alike(function: Function, site: Site, made: str, definition: ast.AST | None) -> bool:

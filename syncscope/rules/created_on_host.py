@@ -14,7 +14,7 @@ Fix safety
 Safe for zeros, ones and numbers of one value: the same tensor. Unsafe for random numbers, because the device's generator
 draws other ones for the same seed, and for ranges, whose last bits may differ. Values that only the host has can be sent
 without waiting: unsafe, because it is for the backend to have taken them over before it returns, as CUDA does; suggested where
-they may be more than the 2 MB that CUDA takes over at once.
+they may be more than the 2 MB that CUDA takes over at once, or where no line of the project says `non_blocking=True` yet.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Fix safety
 Safe where the index is made of whole numbers that count, for it alone. Unsafe where it is drawn: the device's generator
 draws other numbers for the same seed. Any other index of whole numbers is sent without waiting: unsafe, because it is for the
 backend to take it over before it returns, as CUDA does, and because one in pinned memory that is written again before the copy
-is made is copied as it then is.
+is made is copied as it then is; suggested where no line of the project says `non_blocking=True` yet.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ Fix safety
 Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives
 `torch.tensor` its own dtype. A list of numbers that are written out can be made once for each device, by a function that is
 cached: unsafe, because all calls are then given the same tensor. In a module it may be a buffer: `self.register_buffer("k",
-..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: unsafe, because it is for
-the backend to have taken them over before it returns, as CUDA does; suggested where they may be more than the 2 MB that CUDA
-takes over at once.
+..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: suggested, because that
+is longer to read than `device=`, and it is for the backend to have taken them over before it returns, as CUDA does with up to
+2 MB. One list that is sent several times is sent once by command.
 """
 
 from __future__ import annotations

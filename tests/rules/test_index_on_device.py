@@ -22,9 +22,9 @@ CASES = {  # what follows, and what is offered
     "x[torch.eye(n, 4, dtype=torch.bool)] = 0.0": {Safety.SAFE},
     "return x[torch.eye(n, 4, dtype=torch.bool)]": {None},  # a mask is best looked through on the host
     "return x[torch.randperm(n)]": {Safety.UNSAFE},
-    "rows = torch.arange(n)\n    return rows.tolist(), x[rows]": {Safety.UNSAFE},  # and read on the host: sent
+    "rows = torch.arange(n)\n    return rows.tolist(), x[rows]": {Safety.SUGGEST},  # and read on the host: sent
     "rows = torch.arange(n)\n    x = x.exp()\n    return x[rows, labels]": {
-        Safety.UNSAFE
+        Safety.SUGGEST
     },  # another x than where it was made: sent
     "rows = torch.arange(n)\n    return x[rows, labels]": {Safety.SAFE},
     "return [x[torch.arange(n)] for x in (x.exp(), x)]": {Safety.SAFE},

@@ -1,8 +1,11 @@
 """A Python list that is sent where its tensor is made: by command, where nothing but a list it can be."""
 
-import pytest
-from rules.driver import HEAD, findings, fixed
+from pathlib import Path
 
+import pytest
+from rules.driver import HEAD, config, findings, fixed
+
+from syncscope.linter.engine import check
 from syncscope.model.finding import Safety
 
 CODE = """
@@ -21,15 +24,17 @@ def f(x: torch.Tensor, sentences, given, array: np.ndarray):
         mixed = given
     return x[{}]
 """
-LISTS = (
+MADE = (
     "torch.tensor(lengths, device=x.device)",
     "torch.tensor(places, dtype=torch.long, device=x.device)",
     "torch.tensor(both, device=x.device)",
     "torch.as_tensor([len(row) for row in x], device=x.device)",
+    "x.new_tensor(list(itertools.permutations(range(3))), dtype=torch.long)",
+)
+SENT = (
     "torch.tensor([s.begin for s in sentences]).to(x.device)",
     "torch.LongTensor(places).to(x.device)",
     "torch.tensor(lengths).unsqueeze(1).to(x.device)",
-    "x.new_tensor(list(itertools.permutations(range(3))), dtype=torch.long)",
 )
 OTHER = (
     "torch.tensor(given, device=x.device)",
@@ -38,20 +43,38 @@ OTHER = (
     "torch.from_numpy(array).to(x.device)",
     "torch.LongTensor(given).to(x.device)",
 )
+SAYS = "\ndef load(batch, device):\n    return batch.to(device, non_blocking=True)\n"
+"""A project that sends without waiting."""
 
 
-def safeties(made: str) -> set[Safety]:
-    return {f.fix.safety for f in findings(CODE.format(made)) if f.fix is not None}
+def safeties(made: str, more: str = "") -> set[Safety]:
+    return {f.fix.safety for f in findings(CODE.format(made) + more) if f.fix is not None}
 
 
-@pytest.mark.parametrize("made", LISTS)
-def test_a_list_is_sent_by_command(made: str) -> None:
-    assert safeties(made) == {Safety.UNSAFE}
+@pytest.mark.parametrize("made", SENT)
+def test_a_list_is_sent_by_command_where_the_project_sends_without_waiting(made: str) -> None:
+    assert safeties(made, SAYS) == {Safety.UNSAFE}
+    assert safeties(made) == {Safety.SUGGEST}
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_list_whose_tensor_is_made_where_it_goes_is_sent_by_hand_alone(made: str) -> None:
+    assert safeties(made, SAYS) == safeties(made) == {Safety.SUGGEST}
+    assert all("waits; CUDA takes" in f.fix.changes for f in findings(CODE.format(made)) if f.fix is not None)
+
+
+def test_one_file_of_a_project_says_for_all_that_it_sends_without_waiting(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "load.py").write_text(SAYS)
+    path, code = tmp_path / "f.py", CODE.format(SENT[0]).encode()
+    path.write_bytes(code)
+    found = check(str(path), code, config()).findings
+    assert {f.fix.safety for f in found if f.fix is not None} == {Safety.UNSAFE}
 
 
 @pytest.mark.parametrize("made", OTHER)
 def test_what_may_be_an_array_is_not_sent_by_command(made: str) -> None:
-    assert Safety.UNSAFE not in safeties(made)
+    assert Safety.UNSAFE not in safeties(made, SAYS)
 
 
 @pytest.mark.parametrize("waits", ["{}.cpu()", "int({}.sum())", "{}.tolist()"])
@@ -73,7 +96,7 @@ import torch
 def f(x: torch.Tensor, array: np.ndarray):
     image = torch.from_numpy(array).{dtype}()
     return x.sum() + image.to(x.device)
-"""
+{SAYS}"""
     assert {f.fix.safety for f in findings(code, "blocking-upload") if f.fix is not None} == {safety}
 
 
@@ -97,7 +120,7 @@ import torch
 def f(self, x: torch.Tensor, given):
     {name.replace("self.table", "other")} = np.asarray(given)
     return x + torch.from_numpy({name}).float().to(x.device)
-"""
+{SAYS}"""
     fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
     assert [fix.safety for fix in fixes] == [safety]
     assert all("non_blocking=True)" in fix.edits[0].text for fix in fixes)
@@ -120,7 +143,7 @@ def test_two_lists_of_one_line_that_gets_too_long_are_sent_one_after_the_other()
         "    t = (2.0 * x[..., :, 2] * x.new_tensor([w * 2.0, h * 2.0]) + 1.0) / x.new_tensor([float(w), float(h)]) - 1.0\n"
         "    return k + t\n"
     )
-    mended = fixed(code, "tensor-literal-on-device", allowed={Safety.UNSAFE})
+    mended = fixed(code, "tensor-literal-on-device")
     assert mended.count("non_blocking=True") == 3
     compile(mended, "mended.py", "exec")
 

@@ -16,6 +16,7 @@ from syncscope.codemod.patterns.made_on_host import COPYING, SHAPING
 from syncscope.codemod.writes import written_after
 from syncscope.model.fact import Dtype, Value
 from syncscope.model.ops import Family
+from syncscope.project.pinned import SENDS
 
 FROM_HOST = {"torch.tensor", "torch.from_numpy", "torch.as_tensor"}
 MAKERS = {"torch.tensor", "torch.Tensor", *(f"torch.{kind}Tensor" for kind in ("Float", "Long", "Int", "Bool"))}
@@ -31,6 +32,15 @@ TAKEN_OVER = (
     "CUDA takes it over before the call returns, up to 2 MB on an H100, and waits for more as before; another backend must "
     "take it over, too"
 )
+NO_LINE_SAYS = (
+    "PyTorch's guide recommends it for memory that is not pinned, but no other line of the project says it yet"
+)
+CHAIN = "`device=` is shorter, and waits"
+
+
+def says_so(function: Function) -> bool:
+    """Whether the project says `non_blocking=True` anywhere: else nobody merges it for memory that nothing pins."""
+    return SENDS.search(function.file.code) is not None or function.file.sends()
 
 
 def of_few(function: Function, tensor: ast.expr) -> bool:
