@@ -25,6 +25,11 @@ def together(fixes: Sequence[Fix]) -> Fix:
     return replace(taken[0], edits=edits, changes="; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes)))
 
 
+def apart(fixes: Sequence[Fix]) -> bool:
+    """Whether no fix replaces anything that another does."""
+    return len({edit for fix in fixes for edit in fix.edits}) == len(together(fixes).edits)
+
+
 def _apart(edit: Edit, put: dict[Span, dict[str, None]]) -> bool:
     """Whether an edit replaces nothing that another does: both may put something at one place, or say the same."""
     span = edit.span

@@ -5,7 +5,8 @@ libcst with them. A rewrite that several rules list says in each example which r
 more says what as `ADDS`: the price of its lines is then what the wait costs, less that. One that brings several reads together
 says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. One that computes no longer what was asked for
 says `CLEARS = True`: what the line launched before the read goes with it. One after which rows are still taken, by positions
-that are known, says `TAKES = True`: what took them stays.
+that are known, says `TAKES = True`: what took them stays. One whose fixes are one where they stand beside each other says
+`TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
@@ -22,9 +23,13 @@ from typing import Protocol, cast
 
 from syncscope import discover
 from syncscope.codemod.function import Function
+from syncscope.codemod.text import CannotRewrite
+from syncscope.codemod.together import apart, together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix
+
+LEAST = 2  # the confidence of a site that is mended with another
 
 
 class Rewrite(Protocol):
@@ -32,6 +37,7 @@ class Rewrite(Protocol):
 
     EXAMPLES: tuple[Example, ...]
     COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
+    TOGETHER: bool  # True: what stands beside each other and is mended by it is one fix; it may be left out
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
@@ -66,7 +72,54 @@ def tried(rewrite: Rewrite, site: Site, function: Function) -> Fix | None:
 
 
 def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
-    """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
+    """The fix of the first of these rewrites that has one, with what stands beside it and is mended alike; with `compiles`, of
+    those alone that TorchScript takes too.
+    """
+    names = tuple(names)
+    fix = _alone(names, site, function, compiles)
+    if fix is None or not getattr(named(fix.rewrite), "TOGETHER", False):
+        return fix
+    fixes = [
+        each for s in _beside(names, site, function, compiles) if (each := _like(fix, names, s, function, compiles))
+    ]
+    return together(fixes) if len(set(fixes)) > 1 and apart(fixes) else fix
+
+
+def _beside(names: Sequence[str], site: Site, function: Function, compiles: bool) -> list[Site]:
+    """The sites of a statement, and of those around it that each do nothing but make or send something alike."""
+    statement = function.statement(site.node)
+    fix = _alone(names, site, function, compiles)
+    if statement is None or fix is None:
+        return [site]
+
+    def is_alike(at: ast.stmt) -> bool:
+        sites = [s for s in function.sites_in(at) if s.confidence >= LEAST]
+        named = isinstance(at, (ast.Assign, ast.AnnAssign))
+        return named and bool(sites) and all(_like(fix, names, s, function, compiles) for s in sites)
+
+    block = function.block(statement)
+    start = end = block.index(statement) if statement in block else 0
+    run = [statement]
+    if statement in block and is_alike(statement):
+        while start > 0 and is_alike(block[start - 1]):
+            start -= 1
+        while end + 1 < len(block) and is_alike(block[end + 1]):
+            end += 1
+        run = block[start : end + 1]
+    return [s for each in run for s in function.sites_in(each) if s is site or s.confidence >= LEAST]
+
+
+def _like(fix: Fix, names: Sequence[str], site: Site, function: Function, compiles: bool) -> Fix | None:
+    """The fix of another site, where it is by the same rewrite and as safe."""
+    try:
+        other = _alone(names, site, function, compiles)
+    except CannotRewrite:
+        return None
+    return other if other is not None and (other.rewrite, other.safety) == (fix.rewrite, fix.safety) else None
+
+
+def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool) -> Fix | None:
+    """The fix of the first of these rewrites that has one."""
     found: Fix | None = None
     for name in names:
         module = named(name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -23,6 +25,7 @@ from syncscope.codemod.patterns.totals import (
     used_after,
 )
 from syncscope.codemod.proofs import real
+from syncscope.codemod.together import together
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -58,8 +61,8 @@ EXAMPLES = (
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
                 scores = model(x)
-                test_loss = test_loss + loss_fn(scores, y).detach().double() * x.size(0)
-                correct = correct + (scores.argmax(1) == y).type(torch.float).sum().detach().double()
+                test_loss += loss_fn(scores, y).detach().double() * x.size(0)
+                correct += (scores.argmax(1) == y).type(torch.float).sum().detach().double()
             test_loss = float(test_loss)
             correct = float(correct)
             correct /= len(loader) + 1
@@ -172,30 +175,6 @@ EXAMPLES = (
         """
         import torch
 
-        def mean_error(x: torch.Tensor, y: torch.Tensor):
-            total = 0.0
-            for number in range(3):
-                total += (x - y).square().mean().item() * 2  # !
-            return total
-        """,
-        """
-        import torch
-
-        def mean_error(x: torch.Tensor, y: torch.Tensor):
-            total = 0.0
-            for number in range(3):
-                total = total + (x - y).square().mean().detach().double() * 2
-            total = float(total)
-            return total
-        """,
-        Safety.UNSAFE,
-        "x: finite[n + 1]; y: finite[n + 1]",
-        rule="host-read",
-    ),
-    Example(
-        """
-        import torch
-
         def mean_error(model, loader, device):
             total, seen = 0, 1
             for x, y in loader:
@@ -211,7 +190,7 @@ EXAMPLES = (
             total, seen = 0, 1
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
-                total = total + torch.abs(model(x).sum(1) - y).sum().detach().double()
+                total += torch.abs(model(x).sum(1) - y).sum().detach().double()
                 seen += len(y)
             total = float(total)
             return total / seen
@@ -251,30 +230,6 @@ EXAMPLES = (
     Example(
         """
         import torch
-
-        def share(masks: torch.Tensor):
-            seen = 0
-            for mask in masks:
-                seen += mask.sum().item()  # !
-            return seen
-        """,
-        """
-        import torch
-
-        def share(masks: torch.Tensor):
-            seen = 0
-            for mask in masks:
-                seen += mask.sum()
-            seen = int(seen)
-            return seen
-        """,
-        Safety.UNSAFE,
-        "masks: bool[k, n]",
-        rule="host-read",
-    ),
-    Example(
-        """
-        import torch
         import torch.nn.functional as F
         from torch import nn
 
@@ -299,7 +254,7 @@ EXAMPLES = (
             total, seen = 0, 1
             for x, y in loader:
                 loss = F.cross_entropy(model(x), y)
-                total = total + loss.detach().double() * len(y)
+                total += loss.detach().double() * len(y)
                 seen += len(y)
             total = float(total)
             return total / seen
@@ -324,7 +279,7 @@ EXAMPLES = (
         def mean_error(x: torch.Tensor, y: torch.Tensor):
             total = 0.0
             for number in range(3):
-                total = total + (x - y).square().mean().detach().double()
+                total += (x - y).square().mean().detach().double()
             total = float(total)
             return total
         """,
@@ -335,9 +290,48 @@ EXAMPLES = (
 )
 
 FEW = 2  # reads of the sum inside of the loop: with more of them it is a tensor that is a number almost everywhere
+IN_FLOAT64 = "a tensor inside the loop, in float64, which MPS has not"
+
+
+class Total(NamedTuple):
+    """The fix of one sum, whatever is added up beside it."""
+
+    name: str
+    fix: Fix
+    more: tuple[str, ...]  # what else must hold
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    found, loop = total_of(site, function), function.loop(site.node)
+    if found is None or loop is None:
+        return None
+    reads = [s for s in function.sites if s.confidence >= 2 and function.loop(s.node) is loop]
+    beside = [each for s in reads if (each := total_of(s, function)) is not None]
+    alike = [each for each in beside if each.fix.safety is found.fix.safety]
+    if found not in alike or len(alike) == 1:
+        return found.fix
+    return function.once(f"added up, {found.fix.safety.value}", loop, lambda: all_of(alike))
+
+
+def all_of(totals: list[Total]) -> Fix:
+    """One fix of several sums of a loop: as long as one of them is read there, the host waits."""
+    fix = together([each.fix for each in totals])
+    if fix.safety is Safety.SAFE:
+        return fix
+    *names, last = dict.fromkeys(each.name for each in totals)
+    floats = any(IN_FLOAT64 in each.fix.changes for each in totals)
+    where = f"tensors inside the loop{', in float64, which MPS has not' if floats else ''}"
+    more = dict.fromkeys(condition for each in totals for condition in each.more)
+    changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
+    return replace(fix, changes=changes)
+
+
+def total_of(site: Site, function: Function) -> Total | None:
+    """The fix of one read, looked at once."""
+    return function.once("added up", site.node, lambda: _total_of(site, function))
+
+
+def _total_of(site: Site, function: Function) -> Total | None:
     tensor, read = number_of(function, site.node)
     loop, added = function.loop(site.node), addition(function, read)
     if tensor is None or loop is None or added is None:
@@ -369,10 +363,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
-    short = long and not inside and isinstance(added.statement, ast.AugAssign)  # in a tensor that nobody else has
+    short = not inside and isinstance(added.statement, ast.AugAssign)  # in a tensor that nobody else has
     short = short and not made_on_host(function, tensor)
     short = short and b"inference_mode" not in function.file.code  # in place, such a tensor takes nothing outside of it
-    template = f"{total} += {{t}}" if short else f"{total} = {total} + {added.template}"
+    template = f"{total} += {added.template}" if short else f"{total} = {total} + {added.template}"
     draft.replace(added.statement, template, t=kept, factor=factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")
@@ -387,13 +381,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             and (factor is None or python_number(function, factor))
         )
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
-            return draft.fix(title, Safety.SAFE)
-    where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
-    more = f"; {function.file.quote(counted)} must hold whole numbers" if whole and counted is not None else ""
-    more += "" if whole or sum_of.surely else f"; {function.file.quote(tensor)} must be real"
-    more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
-    more += "; a power may differ in its last bit" if "**" in added.template else ""
+            return Total(total, draft.fix(title, Safety.SAFE), ())
+    more = [f"{function.file.quote(counted)} must hold whole numbers"] * (whole and counted is not None)
+    more += [f"{function.file.quote(tensor)} must be real"] * (not whole and not sum_of.surely)
+    more += ["a GPU divides by a number less exactly than Python, in the last bit"] * ("/" in added.template)
+    more += ["a power may differ in its last bit"] * ("**" in added.template)
     if factor is not None and not python_number(function, factor):
-        more += f"; {function.file.text(factor)} must be a number of Python"
+        more.append(f"{function.file.text(factor)} must be a number of Python")
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
-    return draft.fix(title, tier, f"{total} is {where}{more}")
+    changes = "; ".join([f"{total} is {'a tensor inside the loop' if whole else IN_FLOAT64}", *more])
+    return Total(total, draft.fix(title, tier, changes), tuple(more))

@@ -25,6 +25,7 @@ KEEPS = CONVERT | set(
 )  # `expand` lays out nothing whole
 TITLE = "make it on the device"
 COMPILES = True
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -17,6 +17,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of
 
 COUNTED = ("torch.arange({n}, **_)", "torch.arange(0, {n}, **_)")
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

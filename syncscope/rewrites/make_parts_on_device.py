@@ -16,6 +16,7 @@ from syncscope.model.finding import Fix, Safety
 
 TITLE = "make it on the device"
 COMPILES = True
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -108,7 +108,7 @@ EXAMPLES = (
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                total = total + loss.detach().double()
+                total += loss.detach().double()
             total = float(total)
             return total / len(loader)
         """,

@@ -96,3 +96,65 @@ def test_what_a_loader_gives_is_pinned_and_copied_together() -> None:
     after = fixed(UPLOADS, "blocking-upload")
     assert after.count("non_blocking=True") == 2
     assert after.count("pin_memory=True") == 1
+
+
+SUMS = """
+import torch
+
+def train(model, loader, weighs_entropy: bool):
+    policy = value = entropy = 0.0
+    for batch in loader:
+        losses = [part.mean() for part in model(batch)]
+        policy_loss, value_loss, entropy_loss = losses[0] * 2, losses[1] * 2, losses[2] * 2
+        policy_loss.backward()
+        policy += policy_loss.item()
+        value += value_loss.item()
+        if weighs_entropy:
+            entropy += entropy_loss.item()
+    return policy, value, entropy
+"""
+MADE = """
+import torch
+
+def start(x: torch.Tensor, rows: int):
+    device = x.device
+    one = torch.ones(rows).to(device)
+    none = torch.zeros(rows).to(device)
+    {between}
+    left, right = torch.eye(3).to(device), torch.zeros(
+        3
+    ).to(device)
+    return one, none, left, right
+"""
+
+
+def test_sums_of_a_loop_are_kept_on_the_device_together() -> None:
+    (fix,) = {f.fix for f in findings(SUMS, "host-read")}
+    assert fix is not None
+    assert fix.changes.startswith("policy, value and entropy are tensors inside the loop, in float64")
+    after = fixed(SUMS, "host-read")
+    assert "        value += value_loss.detach().double()\n" in after
+    assert "            entropy += entropy_loss.detach().double()\n" in after
+    assert after.count(".item()") == 0
+
+
+def test_a_sum_that_each_pass_shows_stays_apart() -> None:
+    shown = SUMS.replace("        value +=", "        print(value)\n        value +=")
+    assert all("value" not in f.fix.changes for f in findings(shown, "host-read") if f.fix is not None)
+
+
+def test_what_is_made_on_the_device_beside_each_other_is_one_fix() -> None:
+    code = MADE.format(between="pass")
+    fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
+    assert [len(fix.edits) for fix in fixes] == [2, 2, 2, 2]
+    assert fixes[0] == fixes[1] != fixes[2] == fixes[3]
+    after = fixed(code, "created-on-host", allowed={Safety.SAFE})
+    assert after.count("device=device") == 4
+    joined = MADE.format(between="third = torch.zeros(rows).to(device)")
+    assert {len(f.fix.edits) for f in findings(joined, "created-on-host") if f.fix is not None} == {5}
+
+
+def test_what_stands_beside_another_wait_is_not_mended_with_it() -> None:
+    code = MADE.format(between="print(x.sum())").replace("torch.zeros(rows)", "x.sum().item() * torch.zeros(rows)")
+    fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
+    assert len(fixes[0].edits) == 1

@@ -288,8 +288,7 @@ def test_the_norm_of_all_gradients_is_read_once() -> None:
     torch = pytest.importorskip("torch")
     after = fixed(NORM, "host-read", allowed=FIXES)
     assert (
-        "        total_norm = total_norm + param_norm.detach().double() ** norm_type\n    total_norm = float(total_norm)\n"
-        in after
+        "        total_norm += param_norm.detach().double() ** norm_type\n    total_norm = float(total_norm)\n" in after
     )
     layers = [torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)]
     torch.nn.Sequential(*layers)(torch.randn(5, 3)).sum().backward()
