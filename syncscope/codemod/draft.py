@@ -18,6 +18,7 @@ from syncscope.model.source import Span
 from syncscope.project.syntax import walk
 
 BLANK = re.compile(rb"(?:[ \t]*\r?\n)*")
+OWN_LINE = re.compile(rb"[ \t]*\r?\n\s*\.")
 TYPED = re.compile(r"# *type: *(?!ignore)")
 IMPORTS = {
     "torch": "import torch",
@@ -80,7 +81,7 @@ class Draft(Templates):
             if self.function.printed(node):
                 raise CannotRewrite("an f-string prints this code itself, by its `=`")
             text = self._in_place_of(node, text)
-            span = self._tight(node, text)
+            span = self._with_brackets(node, text) or self._tight(node, text)
         else:
             span, lines = self.file.span(node), text.splitlines()
             kept = [c for c in self.comments(node) if not any(line.endswith(c) for line in lines)]
@@ -98,6 +99,32 @@ class Draft(Templates):
         end = max((self.file.span(each).end for each in given), default=0)
         at = end or self.file.span(call).end - 1
         self.edits.append(Edit(Span(at, at), ", " * bool(end) + f"{name}={value}"))
+
+    def take_off(self, call: ast.Call, made: ast.Call, new: Part) -> bool:
+        """Take `.to(d)` off the end of a chain that goes over lines, and make what it begins with anew: all else stays.
+
+        False where it stands on the line of what it is called on, or a comment beside it would be lost.
+        """
+        if not isinstance(call.func, ast.Attribute) or self.function.printed(call):
+            return False
+        span = Span(self.file.span(call.func.value).end, self.file.span(call).end)
+        last = self.file.code[span.start : span.end]
+        if not OWN_LINE.match(last) or b"#" in last:
+            return False
+        self.replace(made, "{new}", new=new)
+        self.edits.append(Edit(span, ""))
+        return True
+
+    def _with_brackets(self, node: ast.expr, text: str) -> Span | None:
+        """The place of a value and of the parentheses that only held it together over lines."""
+        parent = self.function.parent(node)
+        is_value = isinstance(parent, (ast.Assign, ast.AnnAssign, ast.Return)) and parent.value is node
+        if not is_value or "\n" in text:
+            return None
+        span, code = self.file.span(node), self.file.code
+        begin, end = len(code[: span.start].rstrip()), len(code) - len(code[span.end :].lstrip())
+        apart = code[begin - 1 : begin] == b"(" and code[end : end + 1] == b")" and b"\n" in code[begin : span.start]
+        return Span(begin - 1, end + 1) if apart else None
 
     def _tight(self, node: ast.expr, text: str) -> Span:
         """Where new code goes: `x[: n.item()]` is `x[:n]` with a name, without the space."""

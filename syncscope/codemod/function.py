@@ -176,7 +176,7 @@ class Function(Enclosure):
         if self.names_are_read:
             raise CannotRewrite("the function asks for its names")
         own = getattr(self.scope, "name", "").strip("_").lower()
-        beside = (f"{own}_{wish}" if own not in ("", "forward") and len(own) < 16 else f"new_{wish}", f"own_{wish}")
+        beside = (f"{own}_{wish}" if own not in ("", "forward") and len(own) < 9 else f"new_{wish}", f"own_{wish}")
         numbered = (f"{wish}_{number}" for number in itertools.count(2))
         every = itertools.chain((wish,), beside, numbered)
         scope = None if everywhere else self.scope

@@ -72,6 +72,12 @@ def index_of(function: Function, name: str) -> str:
     return function.fresh(f"{name}_tensor" if INDEX.search(name) else f"{name}_index")
 
 
+def positions_of(function: Function, name: str) -> str:
+    """A new name for the positions where a mask is true: `keep_index`, and of what is called so already `keep_positions`."""
+    stem, called, _ = name.rpartition("_index")
+    return function.fresh(f"{stem}_positions" if called else f"{name}_index")
+
+
 def before_all(function: Function, home: list[ast.stmt], uses: Sequence[ast.expr]) -> ast.stmt | None:
     """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
     for n in function.around(uses[0]):

@@ -21,7 +21,7 @@ CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
 CONVERT = set("long float double int half bool".split())
 KEEPS = CONVERT | set(
-    "unsqueeze view reshape repeat flatten t transpose permute".split()
+    "unsqueeze view reshape repeat flatten t transpose permute detach".split()
 )  # `expand` lays out nothing whole
 TITLE = "make it on the device"
 COMPILES = True
@@ -322,11 +322,10 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
         new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
     else:
         new = draft.call(made, {}, **(kind if at_once else {}), device=place)
-    there = draft.swapped(move.func.value, {made: new})
-    if other is None or at_once:
-        draft.replace(move, "{there}", there=there)
-    else:
-        draft.replace(move, "{there}.to({x}.dtype)", there=there, x=other)
+    if other is not None and not at_once:
+        draft.replace(move, "{there}.to({x}.dtype)", there=draft.swapped(move.func.value, {made: new}), x=other)
+    elif not draft.take_off(move, made, new):
+        draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: new}))
     return fixed(draft, name, counts(function, made))
 
 

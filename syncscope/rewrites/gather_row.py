@@ -1,4 +1,4 @@
-"""`x[i]` with one number of the device as `x[i[None]][0]`."""
+"""`x[i]` with one number of the device as `x[i[None]][0]`, and `torch.stack([x[i] for i in rows])` as `x[rows]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
 from syncscope.codemod.mixed import mixed
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.listed import waits_around
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -32,7 +34,26 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: float[n, m]; scores: finite[n]",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor):
+            best = scores.argmax(1).flatten()
+            return torch.stack([x[row] for row in best], dim=0)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor):
+            best = scores.argmax(1).flatten()
+            return x[best]
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]; scores: finite[k + 1, n]",
+    ),
 )
+LATER = "an index out of range is found later, by the device"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -54,13 +75,42 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or written(function, taken)
     ):
         return None
+    if (every := rows_of(function, taken)) is not None:
+        return every
+    if waits_around(function, taken):
+        return None
     draft = Draft(function)
     draft.replace(taken, "{x}[{i}[None]][0]", x=taken.value, i=taken.slice)
-    return draft.fix(
-        "gather the row on the device",
-        Safety.UNSAFE,
-        "it is a copy, no view, and an index out of range is found later, by the device",
-    )
+    return draft.fix("gather the row on the device", Safety.UNSAFE, f"it is a copy, no view, and {LATER}")
+
+
+def rows_of(function: Function, taken: ast.Subscript) -> Fix | None:
+    """The fix for `torch.stack([x[i] for i in rows])`."""
+    listed = function.parent(taken)
+    stacked = function.parent(listed) if listed is not None else None
+    match listed:
+        case ast.ListComp(elt=elt, generators=[ast.comprehension(target=ast.Name(id=name), iter=rows, ifs=[])]) if (
+            elt is taken and isinstance(taken.slice, ast.Name) and taken.slice.id == name
+        ):
+            pass
+        case _:
+            return None
+    fact, own = function.fact(rows), {n.id for n in ast.walk(taken.value) if isinstance(n, ast.Name)}
+    of_all = seen(function, stacked, "torch.stack({rows})", "torch.stack({rows}, dim=0)", "torch.stack({rows}, 0)")
+    if (
+        not isinstance(stacked, ast.Call)
+        or of_all is None
+        or name in own
+        or not fact.is_tensor
+        or fact.ndim not in (1, None)
+        or not function.pure(taken.value)
+    ):
+        return None
+    draft = Draft(function)
+    draft.replace(stacked, "{x}[{rows}]", x=taken.value, rows=rows)
+    changes = [f"{function.file.text(rows)} must have one dimension"] * (fact.ndim is None)
+    changes.append(f"of no rows it is no error, and {LATER}")
+    return draft.fix("gather the rows on the device", Safety.UNSAFE, "; ".join(changes))
 
 
 def written(function: Function, taken: ast.Subscript) -> bool:

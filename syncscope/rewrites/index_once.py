@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.calls import foreign
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.masks import before_all, bound_by, bound_once, mask_of, masking
+from syncscope.codemod.masks import before_all, bound_by, bound_once, mask_of, masking, positions_of
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -318,7 +318,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         fresh and not beside and all(same_shape(function, use.slice, use.value) for use in uses)
     )  # it shares its memory with nothing
     draft = Draft(function)
-    index = function.fresh(f"{mask.id.removesuffix('_index')}_index")
+    index = positions_of(function, mask.id)
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True){'[0]' if beside else ''}", m=mask)
     for use in uses:
         part = masking(use, mask, function)
@@ -363,7 +363,7 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
         return None
     draft = Draft(function)
     name = function.file.text(mask)
-    index = function.fresh(f"{name.rpartition('.')[2].removesuffix('_index')}_index")
+    index = positions_of(function, name.rpartition(".")[2])
     draft.insert_before(statement, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
     for use in uses:
         draft.replace(use.slice, index)

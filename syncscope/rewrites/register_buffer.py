@@ -9,7 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import COPYING, DESCRIBED, SHAPING
 from syncscope.codemod.whereabouts import classes
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of, name_of, statements, walk
 
@@ -81,9 +81,10 @@ TENSORS = {"Parameter", "Buffer", "UninitializedBuffer"}  # what is registered a
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    used = next(
-        filter(None, map(kept, each_of(site.node.slice) if isinstance(site.node, ast.Subscript) else [site.node])), None
-    )
+    parts = each_of(site.node.slice) if isinstance(site.node, ast.Subscript) else []
+    used = next(filter(None, map(kept, parts)), None) if parts else kept(site.node)
+    if any(kept(part) is None and of_host(site.fact_of(part)) for part in parts):  # which is sent all the same
+        return None
     owner = next(classes(function), None)
     if used is None or owner is None or function.fact(used.value).kind is not Value.MODULE:
         return None
@@ -109,6 +110,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
         changes += "; no class above may set it"
     return draft.fix("make it a buffer", Safety.UNSAFE, changes)
+
+
+def of_host(fact: Fact) -> bool:
+    """Whether this is a tensor of the host that holds more than one number."""
+    return fact.is_tensor and fact.device is Device.HOST and fact.ndim != 0
 
 
 def kept(node: ast.AST) -> ast.Attribute | None:

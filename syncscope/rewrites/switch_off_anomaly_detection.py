@@ -1,4 +1,4 @@
-"""`set_detect_anomaly(True)` with False."""
+"""`set_detect_anomaly(True)` taken out: it is off unless somebody switches it on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ EXAMPLES = (
         import torch
 
         def train(model, loader, optimizer):
-            torch.autograd.set_detect_anomaly(False)
             for x in loader:
                 model(x).mean().backward()
                 optimizer.step()
@@ -42,7 +41,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(call.args[0], ast.Constant) or call.args[0].value is not True:
         return None
     draft = Draft(function)
-    draft.replace(call.args[0], "False")
+    statement = function.parent(call)
+    if isinstance(statement, ast.Expr):
+        draft.remove(statement)
+    else:
+        draft.replace(call.args[0], "False")
     return draft.fix(
         "switch it off", Safety.UNSAFE, "a gradient that is NaN no longer raises an error that names the operation"
     )

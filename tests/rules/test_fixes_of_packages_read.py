@@ -173,3 +173,56 @@ def test_what_a_comment_says_is_scripted_is_written_so_that_it_can_be() -> None:
     )
     assert "species.tolist()" in fixed(HEAD + code.format("in their order"), allowed=FIXES)
     assert "tolist" not in fixed(HEAD + code.format("no comprehension, so that jit can compile it"), allowed=FIXES)
+
+
+@pytest.mark.parametrize(
+    ("loop", "gathered"),
+    [
+        ("torch.stack([x[row] for row in rows])", "x[rows]"),
+        ("torch.stack([x[row] for row in rows], dim=0)", "x[rows]"),
+        ("torch.stack([x[row] for row in rows], dim=1)", ""),
+        ("torch.stack([x[row] * 2 for row in rows])", ""),
+        ("torch.stack([x[row] for row in rows if len(x)])", ""),
+    ],
+)
+def test_rows_that_are_taken_one_by_one_and_stacked_are_gathered(loop: str, gathered: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, scores: torch.Tensor):\n    rows = scores.argmax(1).flatten()\n    return {loop}\n"
+    after = fixed(code, "tensor-as-index", allowed=FIXES)
+    assert (f"    return {gathered}\n" in after) == bool(gathered)
+
+
+def test_a_row_is_not_gathered_on_the_device_where_the_host_reads_it_anyway() -> None:
+    code = (
+        "def f(counts: torch.Tensor, scores: torch.Tensor):\n    best = scores.argmax()\n"
+        "    if counts[best] == 3:\n        return counts\n    return counts[best]\n"
+    )
+    after = fixed(HEAD + code, "tensor-as-index", allowed=FIXES)
+    assert "if counts[best] == 3:" in after
+    assert "return counts[best[None]][0]" in after
+
+
+def test_the_positions_of_a_mask_that_is_called_an_index_have_a_name_of_their_own() -> None:
+    code = (
+        "def after_forward(x: torch.Tensor, y: torch.Tensor):\n    sub_index = x.sum(1) > 0\n"
+        "    return x[sub_index].cumsum(0), y[sub_index].cumsum(0)\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "sub_positions = sub_index.nonzero(as_tuple=True)" in after
+
+
+def test_anomaly_detection_is_taken_out_where_it_is_a_statement() -> None:
+    code = f"{HEAD}torch.autograd.set_detect_anomaly(True)\nx = torch.zeros(3)\n"
+    assert fixed(code, "anomaly-detection", allowed=FIXES) == code.replace(
+        "torch.autograd.set_detect_anomaly(True)\n", ""
+    )
+
+
+@pytest.mark.parametrize(("taken", "rewrite"), [("[:, self.a]", "register_buffer"), ("[self.a, abs(self.b)]", None)])
+def test_an_index_beside_one_that_is_sent_all_the_same_is_made_no_buffer(taken: str, rewrite: str | None) -> None:
+    code = (
+        f"{HEAD}class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a = torch.arange(3).flip(0)\n        self.b = torch.arange(3).flip(0)\n\n"
+        f"    def forward(self, x: torch.Tensor):\n        x = x.cuda()\n        return x{taken}\n"
+    )
+    fixes = {f.fix.rewrite for f in findings(code, "host-tensor-as-index") if f.fix is not None}
+    assert ("register_buffer" in fixes) == (rewrite is not None)

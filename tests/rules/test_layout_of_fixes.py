@@ -202,3 +202,53 @@ def test_a_chain_over_several_lines_stays_as_it_is_where_one_of_its_calls_is_giv
     """
     before = HEAD + dedent(code)
     assert fixed(before, allowed=set(Safety)) == before.replace(".to(x.device)", ".to(x.device, non_blocking=True)")
+
+
+def test_the_line_of_a_chain_that_moves_goes_and_the_rest_of_the_chain_stays() -> None:
+    code = """
+    def f(x: torch.Tensor, device):
+        return x * (
+            torch.arange(0, x.size(0))
+            .unsqueeze(1)
+            .to(device)
+            + 1
+        )
+    """
+    before = HEAD + dedent(code)
+    expected = before.replace("        .to(device)\n", "").replace("x.size(0))", "x.size(0), device=device)")
+    assert fixed(before, allowed=FIXES) == expected
+
+
+def test_a_comment_in_a_chain_that_moves_is_not_lost() -> None:
+    code = """
+    def f(x: torch.Tensor, device):
+        return x * (
+            torch.arange(0, x.size(0))
+            .unsqueeze(1)
+            # where the rest is
+            .to(device)
+        )
+    """
+    after = fixed(HEAD + dedent(code), allowed=FIXES)
+    assert "# where the rest is" in after
+    assert "device=device" in after or after == HEAD + dedent(code)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "a = (\n        torch.zeros(x.size(0), 3)\n        .float()\n        .to(device)\n    )  # [n, 3]",
+            "a = torch.zeros(x.size(0), 3, dtype=torch.float, device=device)  # [n, 3]",
+        ),
+        (
+            "a = (  # of rows\n        torch.zeros(x.size(0), 3).to(device)\n    )",
+            "a = (  # of rows\n        torch.zeros(x.size(0), 3, device=device)\n    )",
+        ),
+        ("a = (torch.zeros(3).to(device))", "a = (torch.zeros(3, device=device))"),
+    ],
+    ids=["only for the lines", "of a comment", "of the user"],
+)
+def test_parentheses_go_that_held_nothing_but_the_lines_of_a_chain(before: str, after: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, device):\n    {before}\n    return x + a\n"
+    assert fixed(code, allowed=FIXES) == code.replace(before, after)
