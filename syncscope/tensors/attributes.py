@@ -27,6 +27,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.joins import join
+from syncscope.tensors.left_behind import is_left_behind
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -50,6 +51,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if fact is None or fact is NONE:
             fact = _registered(each, name) or fact
         if fact is not None:
+            if fact.kind is TENSOR and fact.device is SOMEWHERE and name in each.made_on_host and owner.kind is MODULE:
+                return fact.but(device=HOST) if is_left_behind(cls, name) else fact
             return fact
         method = each.methods.get(name)
         if method is not None:

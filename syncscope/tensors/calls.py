@@ -53,6 +53,7 @@ from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
+from syncscope.tensors.torch.moves import asked_for
 from syncscope.tensors.torch.objects import inherited_of_distribution, object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
 
@@ -197,7 +198,7 @@ def _libraries() -> frozenset[str]:
 @cache
 def _known_of(library: str) -> Callable[[Call], Fact | None] | None:
     """What says what the calls of a library give, by the name that is imported; None where nothing is known of it."""
-    own = torch_call if library == "torch" else standard.CALLS.get(library)
+    own = torch_call if library == "torch" else standard.CALLS.get(library) or numpy.CALLS.get(library)
     name = discover.slug(library)
     if own is None and name in _libraries():
         return getattr(discover.load(libraries, name), "call", None)
@@ -351,7 +352,7 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 _TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "type_as", "clone", "clip_gradients"),
+    ("backward", "step", "to", "type_as", "clone", "clip_gradients"),
 )  # fmt: skip
 
 
@@ -385,7 +386,10 @@ def assumed_method(call: Call) -> Fact:
             call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")
             return tensor_method(call)
     if word == "to" and (args or call.keywords):
-        return UNKNOWN
+        if asked_for(call)[0] is not HOST:
+            return UNKNOWN
+        call.receiver = tensor(confidence=1, why=f"`.{word}()` of something unknown")
+        return tensor_method(call)
     if word in _OF_DISTRIBUTIONS:
         return _of_some_distribution(call)
     if word in _OF_ARRAYS and not isinstance(at, (ast.Name, ast.Attribute)) and call.frame.alone:

@@ -34,6 +34,7 @@ class Tag(StrEnum):
     EMPTY = "empty"  # a tensor that is made with no elements: there is nothing to copy
     PERHAPS_OF_HOST = "perhaps of the host"  # a tensor that one path made on the host, and of which another says less
     PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
+    COALESCED = "coalesced"  # a sparse tensor of which no position is there twice
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 

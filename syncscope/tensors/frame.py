@@ -182,8 +182,8 @@ def recording(table: Mapping[type, Callable[[Frame, Any], Fact]]) -> Mapping[typ
     return {kind: kept(of) for kind, of in table.items()}
 
 
-def given_to_numpy(frame: Frame, node: ast.expr, fact: Fact) -> None:
-    """numpy takes a tensor of the host and refuses any other: what it is given, not copied there before, lives there."""
+def of_host(frame: Frame, node: ast.expr, fact: Fact) -> None:
+    """Note that a tensor lives on the host, which is given to what takes no other: to numpy, to the packing of sequences."""
     path = dotted(node)
     if path and fact.kind is TENSOR and fact.device is not HOST and path in frame.env:
         frame.env[path] = fact.but(device=HOST)

@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     INTEGER,
     MODULE,
     NOTHING,
+    NP_ARRAY,
     NUMBER,
     OTHER,
     PERHAPS_OF_HOST,
@@ -214,4 +215,6 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         return like(fact, shape=FIXED if fact.shape is DYNAMIC else None, ndim=fact.ndim - 1 if fact.ndim else None)
     if kind is BATCH:
         return tensor(device=fact.device, confidence=fact.confidence, source=fact)
+    if kind is ARRAY and position is not None:  # of several arrays; of one it may be a number
+        return NP_ARRAY.but(confidence=2)
     return UNKNOWN

@@ -33,6 +33,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame
+from syncscope.tensors.host_only import host_only
 from syncscope.tensors.instances import instance
 from syncscope.tensors.joins import element
 
@@ -107,7 +108,9 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
                 )
         if passed is not None and passed.kind is BATCH and known.kind is TENSOR and known.source is None:
             known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=passed)
-        if known.kind is TENSOR and (frame.on_host or argument.arg in conventions.OF_THE_HOST):
+        if known.kind is TENSOR and (
+            frame.on_host or argument.arg in conventions.OF_THE_HOST or argument.arg in host_only(function)
+        ):
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
         elif known.kind is SEQUENCE and argument.arg in conventions.OF_THE_HOST:
             known = items(on_host(element(known)))

@@ -78,6 +78,68 @@ CASES = {
             def forward(self, x: torch.Tensor):
                 return x * self.sizes.to(x.device)
     """,
+    "what a module leaves behind is read on the host, but for what it gets later or was given": """
+        class Gated(torch.nn.Module):
+            def __init__(self, n: int, given: torch.Tensor):
+                super().__init__()
+                self.which = torch.ones(n, dtype=torch.bool)
+                self.which[0] = False
+                self.count = torch.zeros(1)
+                self.given = given
+                self.register_buffer("held", torch.ones(n))
+
+            def forward(self, x: torch.Tensor):
+                for at, chosen in enumerate(self.which):
+                    if chosen:
+                        x = x + at
+                if self.count.item() > 1:  # waits: item
+                    return x
+                if self.given.any():  # waits: condition
+                    return -x
+                self.count = x.sum()
+                return x if self.held.all() else -x  # waits: condition
+    """,
+    "lengths that are packed, and what numpy is given": """
+        from torch.nn.utils.rnn import pack_padded_sequence
+
+        def packed(x: torch.Tensor, lengths: torch.Tensor):
+            found = pack_padded_sequence(x, lengths=lengths, batch_first=True)
+            return found, [int(n) for n in lengths], max(lengths), x.max().item()  # waits: item
+
+        def moved(x: torch.Tensor, lengths: torch.Tensor):
+            longest = int(lengths.max())  # waits: int
+            lengths = lengths.cpu()  # waits: cpu
+            return pack_padded_sequence(x, lengths), longest
+
+        def counted(x: torch.Tensor, mask: torch.Tensor):
+            lengths = mask.sum(1)
+            return pack_padded_sequence(x, lengths), lengths.tolist()
+
+        def shown(x: torch.Tensor, y: torch.Tensor, fast: bool):
+            if fast:
+                y.numpy()
+            if x.max() > 1 or y.max() > 1:  # waits: condition
+                return None
+            return x.detach().numpy()
+    """,
+    "sent to the host before anything was known of it": """
+        def same(rows, at, other: torch.Tensor):
+            row = rows[at].to("cpu")  # waits: cpu
+            if row.unsqueeze(0).any() or torch.equal(row, torch.zeros(3)):
+                return row.item()
+            return other.any().item()  # waits: item
+    """,
+    "what libraries over arrays give": """
+        from scipy.ndimage import convolve1d
+        from scipy.optimize import linear_sum_assignment
+
+        def matched(x: torch.Tensor, costs, labels):
+            rows, columns = linear_sum_assignment(costs)
+            smooth = convolve1d(costs, weights=labels)
+            if smooth.flatten().any():
+                return smooth[labels.flatten() - 1]
+            return x.cuda()[rows]  # waits: index_list
+    """,
     "what torch.tensor is given is no tensor of the device, where it may be a number": """
         def logged(loss: torch.Tensor, more: bool, found: int):
             extra = loss.mean() if more else 0.0

@@ -89,6 +89,19 @@ CASES = {
             rows = rows[(rows["start"] < end) & (rows["end"] > start)]
             return rows, values[values > known]  # waits: mask_read
     """,
+    "a table whose columns are asked by a name that is given": """
+        def first(df, col, value, rows, other, column):
+            found = df[df[col] == value]
+            return found, rows[other > column], rows[rows > value]  # waits: mask_read
+    """,
+    "a sparse tensor that is coalesced is given back as it is": """
+        def accumulate(grad: torch.Tensor, total: torch.Tensor, other: torch.Tensor):
+            grad = grad.coalesce()  # waits: sparse
+            seen = total.sparse_mask(grad).coalesce()
+            grad = grad.coalesce().detach().to(total.dtype)
+            seen = total.sparse_mask(other).coalesce() + seen  # waits: sparse
+            return grad.coalesce(), seen.coalesce()  # waits: sparse
+    """,
     "proved to be no tensor": """
         class Metric(nn.Module):
             def __init__(self):

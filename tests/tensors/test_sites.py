@@ -100,7 +100,7 @@ def ops(statement: str, confidence: int = 2) -> set[str]:
         ("torch.distributions.Normal(x, 1.0)", "distribution_validate"),
         ("nn.utils.clip_grad_norm_(x, 1.0, error_if_nonfinite=True)", "clip_grad_norm"),
         ("torch.linalg.inv(x)", "linalg_check"),
-        ("nn.utils.rnn.pack_padded_sequence(x, index)", "pack_padded_sequence"),
+        ("nn.utils.rnn.pack_padded_sequence(x, index.cuda())", "pack_padded_sequence"),
         ("torch.cuda.synchronize()", "synchronize"),
         ("torch.cuda.empty_cache()", "empty_cache"),
         ("torch.distributed.barrier()", "barrier"),

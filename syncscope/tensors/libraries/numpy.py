@@ -1,4 +1,4 @@
-"""numpy: a tensor that it is given is copied to the host, where arrays live."""
+"""numpy, and the libraries over its arrays: a tensor that it is given is copied to the host, where arrays live."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncscope.tensors.facts import (
     array,
     holds_tensor,
 )
-from syncscope.tensors.frame import given_to_numpy
+from syncscope.tensors.frame import of_host
 
 _NO_ARRAYS = frozenset(
     """isscalar ndim shape random.seed random.default_rng errstate dtype finfo iinfo set_printoptions""".split()
@@ -41,9 +41,22 @@ def call(call: Call) -> Fact:
             if held.device is DEVICE:
                 call.emit(Op.ASARRAY, at, held)
             else:
-                given_to_numpy(call.frame, at, fact)
+                of_host(call.frame, at, fact)
             return array(held)
     return NUMBER if name in _OF_NUMBERS and call.first.kind is SCALAR else NP_ARRAY
+
+
+def over_arrays(call: Call) -> Fact:
+    """A function of a library that calculates with arrays of numpy: it takes them, or what becomes one, and gives them."""
+    if not call.word.islower():
+        return UNKNOWN  # a class
+    for at, fact in zip(call.nodes, call.args, strict=False):
+        if holds_tensor(fact) is not None:
+            of_host(call.frame, at, fact)
+    return NP_ARRAY.but(confidence=2)
+
+
+CALLS = dict.fromkeys(("scipy", "sklearn", "skimage", "cv2", "librosa"), over_arrays)
 
 
 def method(word: str) -> Fact:

@@ -245,15 +245,21 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
 
 
 def _is_table(base: ast.expr, mask: ast.expr) -> bool:
-    """Whether a mask asks a column of what it selects from, by its name: `rows[rows["end"] > start]` is no tensor."""
+    """Whether a mask asks a column of what it selects from, by its name: `rows[rows["end"] > start]` is no tensor.
+
+    Nor is what most likely has columns, `rows[rows[name] == value]`: a tensor would have a row pick among rows.
+    """
     text = ast.unparse(base)
     return any(
         isinstance(each, ast.Subscript)
-        and isinstance(each.slice, ast.Constant)
-        and isinstance(each.slice.value, str)
+        and (isinstance(each.slice, ast.Name) or _is_text(each.slice))
         and ast.unparse(each.value) == text
         for each in walk(mask)
     )
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _numbers(fact: Fact) -> bool:

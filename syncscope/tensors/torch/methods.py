@@ -30,6 +30,7 @@ from syncscope.tensors.facts import (
     SIZE,
     TENSOR,
     TRUTH,
+    Tag,
     array,
     device_of,
     holds_tensor,
@@ -37,7 +38,7 @@ from syncscope.tensors.facts import (
     like,
     sequence,
 )
-from syncscope.tensors.frame import given_to_numpy
+from syncscope.tensors.frame import of_host
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.moves import converted, like_another, to, to_the_host
@@ -185,7 +186,7 @@ def _numpy(call: Call) -> Fact:
         call.emit(Op.NUMPY, call.at, call.receiver)
         call.frame.work = False
     elif call.at is not None:
-        given_to_numpy(call.frame, call.at, call.receiver)
+        of_host(call.frame, call.at, call.receiver)
     return array(call.receiver)
 
 
@@ -212,6 +213,34 @@ def _compared(call: Call) -> Fact:
 def _sparse(call: Call) -> Fact:
     call.emit(Op.SPARSE, call.at, call.receiver, 2)
     return call.result(shape=DYNAMIC)
+
+
+_SAME_POSITIONS = frozenset("to cuda cpu clone detach float double half bfloat16".split())
+
+
+def _is_coalesced(fact: Fact | None) -> bool:
+    """Whether a sparse tensor surely was coalesced, and perhaps copied or converted since."""
+    while fact is not None and fact.ref is not Tag.COALESCED:
+        said = fact.provenance
+        same = isinstance(said, ast.Call) and isinstance(said.func, ast.Attribute) and said.func.attr in _SAME_POSITIONS
+        fact = fact.source if same else None
+    return fact is not None
+
+
+def _coalesced(call: Call) -> Fact:
+    """`x.coalesce()`: what is coalesced is given back as it is."""
+    if not _is_coalesced(call.receiver):
+        call.emit(Op.SPARSE, call.at, call.receiver, 2)
+    made = call.result(shape=DYNAMIC)
+    made.ref = Tag.COALESCED
+    return made
+
+
+def _masked_by_sparse(call: Call) -> Fact:
+    """`x.sparse_mask(y)`: the positions of `y`."""
+    made = call.result()
+    made.ref = Tag.COALESCED if _is_coalesced(call.first) else None
+    return made
 
 
 def _multinomial(call: Call) -> Fact:
@@ -268,9 +297,9 @@ SPECIAL: dict[str, Method] = {
     **dict.fromkeys(("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"), _dynamic),
     "repeat_interleave": _repeat_interleave,
     **dict.fromkeys(("equal", "allclose", "is_nonzero"), _compared),
-    **dict.fromkeys(
-        ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "coalesce"), _sparse
-    ),
+    **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr"), _sparse),
+    "coalesce": _coalesced,
+    "sparse_mask": _masked_by_sparse,
     **dict.fromkeys(_CASTS, _cast),
     "backward": _backward,
     **dict.fromkeys(

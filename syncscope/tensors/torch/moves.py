@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.model.source import line_starts
 from syncscope.project import devices
-from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
 from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call, device_meant, dtype_meant
@@ -30,6 +27,7 @@ from syncscope.tensors.facts import (
     device_of,
 )
 from syncscope.tensors.instances import is_module
+from syncscope.tensors.left_behind import moves_along
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -178,27 +176,7 @@ def _set_up_on_host(call: Call) -> bool:
     kin = ancestry(cls)
     if not any(at.attr in each.made_on_host for each in kin):
         return False
-    return not is_module(cls) or not any(_moves_along(each, at.attr) for each in kin)
-
-
-_MOVING = frozenset(("_apply", "to", "cuda"))
-
-
-def _moves_along(cls: Class, name: str) -> bool:
-    """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
-    if not _MOVING.isdisjoint(cls.methods):
-        return True
-    source, node = cls.module.source, cls.node
-    starts = line_starts(source)
-    end = node.end_lineno or node.lineno
-    text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
-    word = re.escape(name.encode())
-    if re.search(rb"register_buffer\(\s*[\"']" + word + rb"[\"']", text) is not None:
-        return True
-    return (
-        re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text)
-        is not None
-    )
+    return not is_module(cls) or not any(moves_along(each, at.attr) for each in kin)
 
 
 def _made_here(node: ast.AST | None) -> bool:

@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
     BOOL,
+    DEVICE,
     DISTRIBUTIONS,
     DYNAMIC,
     FIXED,
@@ -39,6 +40,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.frame import of_host
 from syncscope.tensors.joins import element
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.host_values import numbers_broadcast
@@ -116,8 +118,10 @@ def _nn_utils(call: Call) -> Fact:
         return tensor(FLOAT, confidence=3, why=node, ndim=0, shape=FIXED)
     if word == "pack_padded_sequence":
         lengths = call.given(1, "lengths")
-        if lengths.kind is TENSOR:
+        if lengths.kind is TENSOR and lengths.device is DEVICE:  # an error, which `cpu()` mends
             call.emit(Op.PACK_PADDED_SEQUENCE, call.nodes[1] if len(call.nodes) > 1 else None, lengths)
+        elif (at := call.node_of(1, "lengths")) is not None:
+            of_host(call.frame, at, lengths)
         sorts = next((k.value for k in node.keywords if k.arg == "enforce_sorted"), None)
         if isinstance(sorts, ast.Constant) and sorts.value is False:  # the order is copied to the device
             call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=node))

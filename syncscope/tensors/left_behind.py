@@ -1,0 +1,95 @@
+"""What an object leaves on the host: tensors that its set-up makes there, and nothing takes along."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from syncscope.model.source import line_starts
+from syncscope.project import conventions
+from syncscope.project.modules import Class
+from syncscope.project.names import ancestry
+from syncscope.project.syntax import name_of, walk
+from syncscope.tensors.torch.signatures import FACTORIES
+
+_MOVING = frozenset(("_apply", "to", "cuda"))
+
+
+def is_left_behind(cls: Class, name: str) -> bool:
+    """Whether a module made this on the host, registered it nowhere, and gives it no other value afterwards."""
+    kin = ancestry(cls)
+    if not any(name in each.made_on_host for each in kin):
+        return False
+    made = [value for each in kin for of, value in _set_up(each.node) if of == name]
+    if not made or not all(map(_is_made, made)):
+        return False  # it was given, perhaps from the device
+    return not any(moves_along(each, name) or name in _set_later(each.node) for each in kin)
+
+
+_GIVEN_BACK = frozenset(("as_tensor", "asarray"))  # what is given a tensor gives that tensor
+
+
+def _is_made(node: ast.expr | None) -> bool:
+    """Whether a function of torch makes this of no other tensor, and methods may change it: `torch.arange(n).float()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if name_of(node.func.value) == "torch":
+            return node.func.attr in FACTORIES and node.func.attr not in _GIVEN_BACK
+        node = node.func.value
+    return False
+
+
+def moves_along(cls: Class, name: str) -> bool:
+    """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
+    if not _MOVING.isdisjoint(cls.methods):
+        return True
+    text, word = _text(cls), re.escape(name.encode())
+    if re.search(rb"register_buffer\(\s*[\"']" + word + rb"[\"']", text) is not None:
+        return True
+    return (
+        re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text)
+        is not None
+    )
+
+
+def _text(cls: Class) -> bytes:
+    source, node = cls.module.source, cls.node
+    starts = line_starts(source)
+    end = node.end_lineno or node.lineno
+    return source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
+
+
+def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and (each.name in conventions.SET_UP) is setting_up:
+            yield each
+
+
+@lru_cache(maxsize=64)
+def _set_up(node: ast.ClassDef) -> list[tuple[str, ast.expr | None]]:
+    """The attributes of itself that the set-up of a class sets, each with its value where that stands alone."""
+    found: list[tuple[str, ast.expr | None]] = []
+    for method in _methods(node, True):
+        for each in walk(method):
+            if isinstance(each, ast.Assign):
+                alone = len(each.targets) == 1 and isinstance(each.targets[0], ast.Attribute)
+                found += [(name, each.value if alone else None) for at in each.targets for name in _own(at)]
+            elif isinstance(each, (ast.AnnAssign, ast.AugAssign)):
+                found += [(name, each.value) for name in _own(each.target)]
+    return found
+
+
+def _own(target: ast.AST) -> list[str]:
+    """The attributes of itself that stand in a target."""
+    return [
+        each.attr
+        for each in walk(target)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and name_of(each.value) == "self"
+    ]
+
+
+@lru_cache(maxsize=64)
+def _set_later(node: ast.ClassDef) -> frozenset[str]:
+    """The attributes of itself that a class sets outside of its set-up."""
+    return frozenset(name for method in _methods(node, False) for name in _own(method))
