@@ -28,6 +28,7 @@ from typing import Any, BinaryIO
 ROOT = Path(__file__).parents[1]
 FREE = 100  # descriptors from here on are none that anybody has named
 LARGEST = 1 << 17  # bytes of an environment
+LATER = ("syncscope.tracers.dry_run", "syncscope.verify.in_turns")  # what many runs import, too
 told: dict[int, int] = {}  # where it is said how a fork has ended, by its number
 
 
@@ -166,37 +167,70 @@ def _bury(number: int, frame: object) -> None:
                 os.close(end)
 
 
-def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
-    """In each fork, what it is to be. The process itself ends in here, when nobody is there to ask."""
-    sys.path[0] = str(ROOT)
-    from syncscope.verify.trial import PRELOADED
-
-    sys.path.pop(0)
+def _import(names: Sequence[str]) -> None:
     gc.disable()  # as `serve` does
-    for name in PRELOADED:
+    for name in names:
         importlib.import_module(name)
     gc.freeze()
     gc.enable()
+
+
+def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
+    """In each fork, what it is to be. The process itself ends in here, when nobody is there to ask."""
+    sys.path[0] = str(ROOT)
+    from syncscope.verify import imported
+    from syncscope.verify.trial import OURS, PRELOADED
+
+    sys.path.pop(0)
+    _import(PRELOADED)
     signal.signal(signal.SIGCHLD, _bury)
+    serves: socket.socket | None = None  # to the fork of this process that has imported ours, too
     while True:
         said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
         if not said:
             sys.exit()
         what = json.loads(said)
-        ends = [given.pop()] if "ran" in what else []
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-        child = os.fork()
-        for end in ends:
-            told[child] = end
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        if "ran" not in what and there is not serves:
+            if serves is None:
+                serves, asked = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                if _fork() == 0:
+                    for end in (there, serves):
+                        end.close()
+                    there = serves = asked
+                    for one in given:
+                        os.close(one)
+                    _import((*OURS, *LATER))
+                    imported.look_up()
+                    continue
+                asked.close()
+            socket.send_fds(serves, [said], given)
+            for one in given:
+                os.close(one)
+            there.send(serves.recv(64))
+            continue
+        child = _fork(given.pop() if "ran" in what else None)
         if child == 0:
             there.close()
-            for end in told.values():
-                os.close(end)
+            if serves is not None:
+                serves.close()
             return what, given
         for one in given:
             os.close(one)
         there.send(str(child).encode())
+
+
+def _fork(end: int | None = None) -> int:
+    """As `os.fork`; how the child has ended will be told there."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    child = os.fork()
+    if end is not None:
+        told[child] = end
+    if child == 0:
+        for one in told.values():
+            os.close(one)
+        told.clear()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    return child
 
 
 if __name__ == "__main__":

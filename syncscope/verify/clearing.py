@@ -25,6 +25,18 @@ ADOPTS = 36  # PR_SET_CHILD_SUBREAPER
 ENDING = 5.0  # s until a process that was killed is gone, unless it hangs in a driver
 DONE = b"cleared\n"
 PROC = Path("/proc")
+# Until the other end has said that it has cleared up, or is no more. What clears up is imported then: mostly nobody needs it.
+WAITS = f"""
+import sys
+server = 0
+for line in sys.stdin.buffer:
+    if line == {DONE!r}:
+        sys.exit()
+    server = int(line)
+sys.path.insert(0, sys.argv[1])
+from syncscope.verify.clearing import survive
+survive(server, sys.argv[2])
+"""
 
 
 def adopt() -> None:
@@ -101,9 +113,7 @@ class Survivor:
     """A process that clears up should we be killed: what runs below the server it is told of, and what lies in `folder`."""
 
     def __init__(self, folder: str) -> None:
-        root = str(Path(__file__).parents[2])
-        code = f"import sys; sys.path.insert(0, {root!r}); from syncscope.verify.clearing import survive; survive()"
-        command = [sys.executable, "-c", code, folder]
+        command = [sys.executable, "-S", "-P", "-c", WAITS, str(Path(__file__).parents[2]), folder]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
 
     def tell(self, server: int) -> None:
@@ -125,17 +135,12 @@ class Survivor:
             self._process.stdin.write(line)
 
 
-def survive() -> None:
-    """In the survivor: waits until the other end has said that it has cleared up, or is no more."""
-    server = 0
-    for line in sys.stdin.buffer:
-        if line == DONE:
-            return
-        server = int(line)
+def survive(server: int, folder: str) -> None:
+    """In the survivor, where `verify` was killed: ends the server and what runs below it, takes back what runs have done."""
     if server:
         end(server)
     from syncscope.verify.undo import undo
 
-    for journal in Path(sys.argv[1]).glob(f"*/{JOURNAL}"):
+    for journal in Path(folder).glob(f"*/{JOURNAL}"):
         undo(journal)
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -33,7 +33,7 @@ from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
 LONGEST = 70  # letters of a folder in which `pymp-********/listener-********` may lie: a socket's name has at most 103
-PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
+PRELOADED = "numpy", "numpy.random", "torch", "torch._dynamo", "torch.utils.data"  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
 OURS = (  # what each run needs of ours
     *("syncscope.tracers.program", "syncscope.tracers.redirect", "syncscope.tracers.step_times"),
@@ -49,6 +49,7 @@ def serve() -> None:
     for name in (*PRELOADED, *OURS, *os.environ.pop(WITHIN, "").split()):
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
+    imported.look_up()
     gc.freeze()  # none of that is the program's: no child looks through it, nor copies it by that
     gc.enable()
     clearing.adopt()

@@ -148,7 +148,7 @@ def test_nothing_is_left_where_what_clears_up_comes_late(project: Path) -> None:
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     verify = subprocess.Popen(command, cwd=project, **streams)
     until((project / "log").exists)
-    (survivor,) = (process for process, line in running_in(project).items() if "survive()" in line)
+    (survivor,) = (process for process, line in running_in(project).items() if "survive(" in line)
     os.kill(survivor, signal.SIGSTOP)
     verify.send_signal(signal.SIGKILL)
     verify.wait()

@@ -177,7 +177,9 @@ def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) 
 
 
 def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(f"{OFFERS}import torch\nprint('so far')\nraise ValueError('no data here')\n")
+    (tmp_path / "train.py").write_text(
+        f"{OFFERS}import torch\nprint('so far', flush=True)\nraise ValueError('no data here')\n"
+    )
     process = verify(tmp_path, "--format=json", "-o", "fixes.patch", "train.py")
     out, err = process.communicate(timeout=300)
     assert process.returncode == 2
