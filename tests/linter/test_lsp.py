@@ -1,11 +1,12 @@
-"""`syncscope lsp`, talked to over pipes as an editor does."""
+"""`syncscope lsp`, talked to over pipes as an editor does; scenes in one window, whose files are closed behind each."""
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,13 @@ class Editor(LanguageClient):
         self.published: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
         self.messages: asyncio.Queue[str] = asyncio.Queue()
         self.registered: asyncio.Queue[lsp.Registration] = asyncio.Queue()
+        self.opened: set[str] = set()
+        self.left: set[str] = set()  # of earlier scenes
 
         @self.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def publish(params: lsp.PublishDiagnosticsParams) -> None:
-            self.published.put_nowait(params)
+            if params.uri not in self.left:
+                self.published.put_nowait(params)
 
         @self.feature(lsp.WINDOW_SHOW_MESSAGE)
         def message(params: lsp.ShowMessageParams) -> None:
@@ -44,6 +48,22 @@ class Editor(LanguageClient):
         def register(params: lsp.RegistrationParams) -> None:
             for one in params.registrations:
                 self.registered.put_nowait(one)
+
+    def text_document_did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        self.opened.add(params.text_document.uri)
+        super().text_document_did_open(params)
+
+    def text_document_did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        self.opened.remove(params.text_document.uri)
+        super().text_document_did_close(params)
+
+    async def play(self, scene: "Scene") -> None:
+        try:
+            await scene(self)
+        finally:
+            self.left |= self.opened
+            for uri in [*self.opened]:
+                self.text_document_did_close(lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(uri)))
 
     def open(self, path: Path, code: str, version: int = 1) -> str:
         item = lsp.TextDocumentItem(path.as_uri(), "python", version, code)
@@ -63,6 +83,7 @@ class Editor(LanguageClient):
         ]
 
 
+Scene = Callable[[Editor], Awaitable[None]]
 EVERYWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(1000, 0))
 
 
@@ -80,21 +101,29 @@ def made(code: str, edits: Iterable[lsp.TextEdit]) -> str:
     return code
 
 
-def talk(scene) -> None:
-    async def play() -> None:
-        editor = Editor()
-        await editor.start_io(sys.executable, "-m", "syncscope", "lsp")
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scene], None]]:
+    folder = tmp_path_factory.mktemp("editor")
+    own = {f"SYNCSCOPE_{name}_DIR": str(folder / name) for name in ("CACHE", "CONFIG")}
+    editor = Editor()
+
+    async def begun() -> None:
+        await editor.start_io(sys.executable, "-m", "syncscope", "lsp", cwd=folder, env=os.environ | own)
         await editor.initialize_async(lsp.InitializeParams(capabilities=CLIENT, root_uri=None))
         editor.initialized(lsp.InitializedParams())
-        await scene(editor)
+
+    async def ended() -> None:
         await editor.shutdown_async(None)
         editor.exit(None)
         await editor.stop()
 
-    asyncio.run(asyncio.wait_for(play(), 60))
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait_for(begun(), 300))
+        yield lambda scene: runner.run(asyncio.wait_for(editor.play(scene), 300))
+        runner.run(asyncio.wait_for(ended(), 300))
 
 
-def test_words_of_the_file_are_code_in_a_hover_and_no_link(door):
+def test_words_of_the_file_are_code_in_a_hover_and_no_link(door, talk):
     code = MASKS.replace("target == 9, as", "target == names['```![x](http://x)'], as")
     assert code != MASKS
     path = door.write("loss.py", code)
@@ -112,7 +141,7 @@ def test_words_of_the_file_are_code_in_a_hover_and_no_link(door):
     talk(scene)
 
 
-def test_diagnostics_hover_and_code_actions(door):
+def test_diagnostics_hover_and_code_actions(door, talk):
     path = door.write("loss.py", MASKS)
     code = MASKS.replace("background =", "日本 = '𝄞'; background =")  # one letter of two UTF-16 units
 
@@ -151,7 +180,7 @@ def test_diagnostics_hover_and_code_actions(door):
     talk(scene)
 
 
-def test_a_file_that_is_being_typed_in_is_an_error_of_syntax_and_no_crash(door):
+def test_a_file_that_is_being_typed_in_is_an_error_of_syntax_and_no_crash(door, talk):
     path = door.write("train.py", READS)
 
     async def scene(editor: Editor) -> None:
@@ -180,7 +209,7 @@ def loss(scores):
     return target, other"""
 
 
-def test_all_safe_fixes_at_once_are_those_of_the_command(door):
+def test_all_safe_fixes_at_once_are_those_of_the_command(door, talk):
     path = door.write("loss.py", TWO)
     crlf = door.write("crlf.py", TWO.replace("\n", "\r\n").encode())
     door("lint", "--fix")
@@ -209,7 +238,7 @@ def notebook(uri: str, *texts: str) -> lsp.DidOpenNotebookDocumentParams:
     return lsp.DidOpenNotebookDocumentParams(lsp.NotebookDocument(uri, "jupyter-notebook", 1, cells), items)
 
 
-def test_a_notebook_is_one_module_and_its_cells_have_their_own_lines(door):
+def test_a_notebook_is_one_module_and_its_cells_have_their_own_lines(door, talk):
     uri = (door.folder / "loss.ipynb").as_uri().replace("file:", "vscode-notebook:")
     head, plain = MASKS.split("\n\n\n")
     tail = plain.replace("background =", "'🎲'; background =")
@@ -254,7 +283,7 @@ def test_a_notebook_is_one_module_and_its_cells_have_their_own_lines(door):
     talk(scene)
 
 
-def test_a_configuration_that_changes_counts_for_all_that_is_open(door):
+def test_a_configuration_that_changes_counts_for_all_that_is_open(door, talk):
     paths = [door.write(f"pkg/train{n}.py", READS) for n in range(20)]
     table = door.folder / "pkg" / "pyproject.toml"
 
@@ -281,7 +310,7 @@ def test_a_configuration_that_changes_counts_for_all_that_is_open(door):
     talk(scene)
 
 
-def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door):
+def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door, talk):
     latin = "# -*- coding: latin-1 -*-\n" + READS.replace("print(", "print('größe', ")
 
     async def scene(editor: Editor) -> None:
@@ -318,7 +347,7 @@ def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code, s
     assert b'"id"' in said_back
 
 
-def test_a_file_of_opencl_c_has_its_findings_its_fix_and_its_comment(door):
+def test_a_file_of_opencl_c_has_its_findings_its_fix_and_its_comment(door, talk):
     path = door.write("add.cl", LOOP)
 
     async def scene(editor: Editor) -> None:
