@@ -281,7 +281,8 @@ def test_another_version_that_computes_something_else_is_told(project: Path, wro
 
 MADE = """
         shift = torch.zeros(3).to(device)
-        scale = torch.ones(5, 1).to(device)
+        rows = x.shape[0]
+        scale = torch.ones(rows, 1).to(device)
         loss = (model(x) * scale + shift)"""
 SEVERAL = TRAIN.replace("\n        loss = model(x)", MADE)
 

@@ -43,10 +43,11 @@ def train(model, loader, optimizer):
     total = 0.0
     for x in loader:
         target = torch.zeros(3).to(device)
-        weight = torch.ones(5, 1).to(device)
-        shift = torch.eye(4).to(device)
-        loss = ((model(x @ shift) - target) * weight).square().mean()
         optimizer.zero_grad()
+        weight = torch.ones(5, 1).to(device)
+        rows = x.shape[0]
+        shift = torch.eye(4).to(device)
+        loss = ((model(x @ shift) - target) * weight).square().sum() / rows / 3
         loss.backward()
         optimizer.step()
         total += loss.item()
