@@ -28,7 +28,10 @@ from typing import Any, BinaryIO
 ROOT = Path(__file__).parents[1]
 FREE = 100  # descriptors from here on are none that anybody has named
 LARGEST = 1 << 17  # bytes of an environment
-LATER = ("syncscope.tracers.dry_run", "syncscope.verify.in_turns")  # what many runs import, too
+LATER = (  # what many runs import, too, and `syncscope run`
+    *("syncscope.analysis.summary", "syncscope.cli.run", "syncscope.exporters.terminal", "syncscope.tracers.dry_run"),
+    *("syncscope.tracers.session", "syncscope.verify.in_the_run", "syncscope.verify.in_turns", "libcst"),
+)
 told: dict[int, int] = {}  # where it is said how a fork has ended, by its number
 
 
@@ -36,7 +39,7 @@ Python = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def in_a_process(
-    *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None
+    *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None, ours: bool = False
 ) -> "subprocess.CompletedProcess[str]":
     """`python ARGUMENTS`."""
     command = [sys.executable, *arguments]
@@ -76,7 +79,7 @@ def process(environment: dict[str, str]) -> Iterator[socket.socket]:
 def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int]) -> Served:
     """A fork that serves runs, with these descriptors of ours under their own numbers."""
     (asked, ask), (answer, answered) = os.pipe(), os.pipe()
-    said = {"environment": environment, "folder": os.getcwd(), "numbers": [0, 1, 2, *kept]}
+    said = {"environment": environment, "folder": os.getcwd(), "numbers": [0, 1, 2, *kept], "ours": True}
     socket.send_fds(warm, [json.dumps(said).encode()], [asked, answered, 2, *kept])
     os.close(asked)
     os.close(answered)
@@ -84,13 +87,19 @@ def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int
 
 
 def ran(
-    warm: socket.socket, *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None
+    warm: socket.socket,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    ours: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`, in this folder or ours."""
+    """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`, in this folder or the working one; with `ours` of a
+    process that has imported what `syncscope run` does."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
         answer, answered = os.pipe()  # of which the fork knows nothing: what it starts may live on
         numbers, environment = [0, 1, 2], dict(os.environ if env is None else env)
-        said = {"environment": environment, "folder": str(folder or os.getcwd()), "numbers": numbers, "ran": arguments}
+        said = {"environment": environment, "folder": str(folder or os.getcwd()), "numbers": numbers, "ours": ours}
+        said["ran"] = arguments
         socket.send_fds(warm, [json.dumps(said).encode()], [nothing.fileno(), out.fileno(), err.fileno(), answered])
         os.close(answered)
         warm.recv(64)
@@ -184,35 +193,35 @@ def _asked_for(there: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
     sys.path.pop(0)
     _import(PRELOADED)
     signal.signal(signal.SIGCHLD, _bury)
-    serves: socket.socket | None = None  # to the fork of this process that has imported ours, too
+    ours: socket.socket | None = None  # to the fork of this process that has imported ours, too
     while True:
         said, given, _, _ = socket.recv_fds(there, LARGEST, 16)
         if not said:
             sys.exit()
         what = json.loads(said)
-        if "ran" not in what and there is not serves:
-            if serves is None:
-                serves, asked = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if what["ours"] and there is not ours:
+            if ours is None:
+                ours, asked = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 if _fork() == 0:
-                    for end in (there, serves):
+                    for end in (there, ours):
                         end.close()
-                    there = serves = asked
+                    there = ours = asked
                     for one in given:
                         os.close(one)
                     _import((*OURS, *LATER))
                     imported.look_up()
                     continue
                 asked.close()
-            socket.send_fds(serves, [said], given)
+            socket.send_fds(ours, [said], given)
             for one in given:
                 os.close(one)
-            there.send(serves.recv(64))
+            there.send(ours.recv(64))
             continue
         child = _fork(given.pop() if "ran" in what else None)
         if child == 0:
             there.close()
-            if serves is not None:
-                serves.close()
+            if ours is not None:
+                ours.close()
             return what, given
         for one in given:
             os.close(one)

@@ -62,16 +62,18 @@ class TakenOut:
     def launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
         """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
         trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
-        calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
-        begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
-        enqueued = self._work.enqueued[self._by_call]
-        for number in reads:
-            row = self._reads[number].row
-            first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
-            work = self._by_call[slice(*np.searchsorted(enqueued, [first, last]))]
+        lane = trace.lane[np.where(self._host.row >= 0, self._host.row, 0)]
+        numbers = [*reads]
+        rows = np.array([self._reads[number].row for number in numbers], np.intp)
+        over = trace.start[rows] + trace.duration[rows]
+        items = np.searchsorted(self._host.begin + self._host.origin, [trace.start[rows], over])
+        bounds = np.searchsorted(self._work.enqueued[self._by_call], items)
+        over = over - self._host.origin + ROUNDED
+        for turn in np.flatnonzero(bounds[0] < bounds[1]).tolist():
+            work = self._by_call[slice(*bounds[:, turn])]
             item = self._work.enqueued[work]
-            over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
-            found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
+            within = (lane[item] == trace.lane[rows[turn]]) & (self._host.end[item] <= over[turn])
+            found[work] = np.where(within, numbers[turn], -1)
         return found
 
     def still_taken(self) -> tuple[NDArray[np.intp], dict[int, float]]:

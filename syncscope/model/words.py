@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,18 +37,25 @@ def all_visible(value: T, exact: tuple[type, ...] = (), known: dict[int, Any] | 
         return value
     if id(value) in known:
         return known[id(value)][1]  # type: ignore[no-any-return]  # what was made of it
-    if isinstance(value, (tuple, list)):
-        parts = [all_visible(part, exact, known) for part in value]
+    kind: Any = type(value)
+    if names := _names(kind):
+        pairs = [(name, getattr(value, name)) for name in names]
+        changed = {name: new for name, old in pairs if (new := all_visible(old, exact, known)) is not old}
+        if changed:
+            made = replace(made, **changed)
+    elif isinstance(value, (tuple, list)):
+        parts = [part if type(part) in WORDLESS else all_visible(part, exact, known) for part in value]
         if any(new is not old for new, old in zip(parts, value, strict=True)):
             made = type(value)(parts)
     elif isinstance(value, Mapping):
         pairs = [(all_visible(k, exact, known), all_visible(v, exact, known)) for k, v in value.items()]
         if any(k is not old or v is not value[old] for (k, v), old in zip(pairs, value, strict=True)):
             made = dict(pairs)
-    elif is_dataclass(value) and not isinstance(value, type):
-        pairs = [(f.name, getattr(value, f.name)) for f in fields(value)]
-        changed = {name: new for name, old in pairs if (new := all_visible(old, exact, known)) is not old}
-        if changed:
-            made = replace(value, **changed)
     known[id(value)] = value, made  # both kept alive: an id may be given anew
     return made  # type: ignore[no-any-return]  # of the type of `value`
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; of others none."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

@@ -20,11 +20,11 @@ def run(*arguments: str, folder: Path, **options: Any) -> "subprocess.CompletedP
 
 def run_in(forked: Python, *arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """The same of a fork that has torch, as the process in which `syncscope run` has the program run: for programs that end
-    by themselves, in which it does not matter who imported torch."""
+    by themselves, in which it does not matter who imported torch, and ours."""
     (folder / "recording").mkdir(exist_ok=True)
     inside = {INSIDE: str(folder / "recording")}
     command = ("-c", "from syncscope.cli import main; main()", "run", "-o", "out", *arguments)
-    return forked(*command, env=os.environ | inside, folder=folder)
+    return forked(*command, env=os.environ | inside, folder=folder, ours=True)
 
 
 def recorded(folder: Path) -> Trace:

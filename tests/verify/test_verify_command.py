@@ -177,13 +177,14 @@ def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) 
     assert found["predicted_ratio"] is None  # on a CPU there is nothing to replay
 
 
-def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
+@ONE_WORKER
+@pytest.mark.usefixtures("imported_once")
+def test_a_program_that_fails_shows_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text(
         f"{OFFERS}import torch\nprint('so far', flush=True)\nraise ValueError('no data here')\n"
     )
-    process = verify(tmp_path, "--format=json", "-o", "fixes.patch", "train.py")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 2
+    code, out, err = asked(monkeypatch, tmp_path, "--format=json", "-o", "fixes.patch", "train.py")
+    assert code == 2
     found = json.loads(out)
     assert (found["error"], found["hint"]) == (
         "train.py cannot be run: ValueError: no data here", "it must run by itself before it can be verified"
@@ -203,13 +204,14 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_where_torch_is_missing_that_is_said(tmp_path: Path, program: str, said: str) -> None:
+def test_where_torch_is_missing_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
     (tmp_path / "train.py").write_text(OFFERS + program)
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")")
-    process = verify(tmp_path, "train.py")
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 2
+    code, _, err = asked(monkeypatch, tmp_path, "train.py")
+    assert code == 2
     assert said in err
     assert "KeyError" not in err
 
