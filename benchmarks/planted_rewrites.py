@@ -306,11 +306,11 @@ REWRITES: Sequence[Rewrite] = (
 
 
 def judged(
-    rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False, varying: str = ""
+    rewrites: Sequence[Rewrite], seed: int = 0, in_one: bool = False, varying: str = "", steps: int | None = None
 ) -> Iterator[tuple[Rewrite, str, str]]:
     """What is said of each: `equal`, `within` or `changed`, and why. A program as written is run once for all of its own.
 
-    `varying` is one of `VARYING`, or none.
+    `varying` is one of `VARYING`, or none; so many `steps` are compared, or as many as `verify` thinks right.
     """
 
     def text(written: str) -> str:
@@ -326,7 +326,9 @@ def judged(
             path = Path(folder, f"{name}.py")
             path.write_text(text((FOLDER / f"{name}.py").read_text()))
             program = Program(str(path), device="cpu")
-            runs = Runs(program, Settings(3600, seed=seed), processes, lambda what: None, Verification(name))
+            runs = Runs(
+                program, Settings(3600, seed=seed, steps=steps), processes, lambda what: None, Verification(name)
+            )
             compared = Compared(runs)
             compared.as_written()
             for number, rewrite in enumerate(rewrites):

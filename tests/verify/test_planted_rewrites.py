@@ -35,7 +35,7 @@ def told(
 
     chosen = [rewrite for rewrite in planted_rewrites.REWRITES if not names or rewrite.says in names]
     assert len(chosen) >= len(names)
-    judged = planted_rewrites.judged(chosen, in_one=in_one, varying=varying)
+    judged = planted_rewrites.judged(chosen, in_one=in_one, varying=varying, steps=12 if in_one else None)
     return {rewrite.says: (rewrite.is_right, values != CHANGED, why) for rewrite, values, why in judged}
 
 
