@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from syncscope.heat import by_code
 from syncscope.heat.by_name import by_name, by_place, known_by_name, picks_rows, prepares_data
-from syncscope.heat.by_role import by_role
+from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
 from syncscope.heat.loops import NO_GRAD
 from syncscope.heat.reach import called_alone
@@ -106,7 +106,10 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     role = module.project.role(module.path, function.name, owner)
     if role is Role.CALLED or f"{owner}.{function.name}" in _called_alone(module):
         return Reason.CALLED(function.name)
-    return Reason.FOR_OTHERS(function.name) if role is Role.CALLED_BY_PUBLIC else said
+    if role is Role.CALLED_BY_PUBLIC:
+        asked = for_others(function)
+        return asked if asked.hot else said
+    return said
 
 
 @lru_cache(maxsize=4)

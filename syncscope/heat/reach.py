@@ -26,10 +26,11 @@ from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.unused import programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.project import conventions
-from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, without_imports, words
+from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
+_QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
 _UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
@@ -74,6 +75,11 @@ class Reach:
 def _kept(source: bytes) -> set[bytes]:
     """Functions that are kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`."""
     return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source)}
+
+
+def _said_outside(text: bytes) -> set[bytes]:
+    """What a file speaks of outside of all functions: what stands in `__all__`, or as text in a table, is named, not called."""
+    return words(_QUOTED.sub(b"", plain(without_imports(text))))
 
 
 def reach(root: Path, paths: Iterable[str]) -> Reach | None:
@@ -128,7 +134,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             elif not beside and each.name.startswith("__") and goes_on(each):
                 todo.append(each)  # Python itself calls it
         if not beside:
-            spoken |= words(without_imports(outside))
+            spoken |= _said_outside(outside)
             kept |= _kept(source)
     steps += entrances(parts, classes)
     said = Spoken([*defined, *(name.encode() for name in classes)])

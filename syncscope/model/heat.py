@@ -111,6 +111,7 @@ class Reason(Enum):
     UNUSED = NOT, "nobody imports `{0}`, and nothing that is used speaks of it"
     NAMESAKE = NOT, "nobody imports this `{0}`: another of its name is in use"
     OFFERED = NOT, "`{0}` gives a number of Python, and no step here asks for it"
+    UNASKED = NOT, "`{0}` is for others to call, and nothing says that they do so in a step"
 
     # by the block
     EPOCHS = NOT, "in the loop over epochs, around the one over steps"

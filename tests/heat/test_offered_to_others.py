@@ -1,4 +1,4 @@
-"""What a package offers to the steps of others is told in a line, and what a step makes anew is no set-up."""
+"""What a package offers is told in a line where it stands among operators, and what a step makes anew is no set-up."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Settings:
     def __init__(self, x: torch.Tensor):
         self.total = x.sum().item()  # cold
 """
-POINTS = """
+FUNCTIONAL = """
 import torch
 
 def knots(x: torch.Tensor):
@@ -82,10 +82,28 @@ class Manifold:
     def _inner(self, x: torch.Tensor):
         return x / x.sum().item()  # cold
 """
+POINTS = """
+import torch
+
+__all__ = ["moments"]
+
+def moments(x: torch.Tensor):
+    return _spread(x) / x.sum().item()  # cold
+
+def _spread(x: torch.Tensor):
+    return x / x.sum().item()  # cold
+"""
 FILES = {
-    "__init__": "from .points import Manifold, knots, plot_points\n",
+    "__init__": """
+from .functional import Manifold, knots, plot_points
+from .points import moments
+
+NAMES = {"points": ["moments"]}
+""",
+    "index": "NAMES = {'torch.points.moments': 'points.html'}\n",
     "step": STEP,
     "inputs": INPUTS,
+    "functional": FUNCTIONAL,
     "points": POINTS,
 }
 
@@ -105,7 +123,7 @@ def told(path: Path) -> dict[int, str]:
     return {site.place.line: "whole" if site.whole else "short" if site.hot else "cold" for site in found}
 
 
-@pytest.mark.parametrize("name", ["step", "inputs", "points"])
+@pytest.mark.parametrize("name", ["step", "inputs", "functional", "points"])
 def test_each_line_is_told_as_it_is_marked(package: Path, name: str) -> None:
     path = package / f"{name}.py"
     lines = enumerate(path.read_text().splitlines(), 1)
@@ -114,6 +132,6 @@ def test_each_line_is_told_as_it_is_marked(package: Path, name: str) -> None:
 
 
 def test_all_public_names_of_a_module_that_is_offered_are(package: Path) -> None:
-    (package / "__init__.py").write_text("from . import points\n")
-    lines = (package / "points.py").read_text().splitlines()
-    assert told(package / "points.py")[lines.index("def not_offered(x: torch.Tensor):") + 2] == "short"
+    (package / "__init__.py").write_text("from . import functional\n")
+    lines = (package / "functional.py").read_text().splitlines()
+    assert told(package / "functional.py")[lines.index("def not_offered(x: torch.Tensor):") + 2] == "short"
