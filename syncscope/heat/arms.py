@@ -30,6 +30,8 @@ def of_test(
                 continue
             steps = number(divided[1])
             if steps is None:
+                if _is_for_most(part):
+                    continue
                 return Reason.WHEN(ast.unparse(node))
             if steps > 1 and _is_for_one(part):
                 reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM
@@ -85,6 +87,13 @@ def _is_for_one(test: ast.expr) -> bool:
     return isinstance(test, ast.Call) or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
 
 
+def _is_for_most(test: ast.expr) -> bool:
+    """Whether a test of a remainder is true for all of its values but few: `step % n`, `step % n != 0`, `step % n >= warm`."""
+    return isinstance(test, ast.BinOp) or (
+        isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.NotEq, ast.Gt, ast.GtE))
+    )
+
+
 def _remainder(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     """The parts of `step % n`, which is no text that is filled in."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)):
@@ -121,6 +130,8 @@ def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Hea
         divided = _remainder(left) if bound == 0 and isinstance(op, (ast.NotEq, ast.Gt)) else None
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
             divided = _divisible(part.operand)
+        if isinstance(part, (ast.Name, ast.Attribute)) and conventions.MADE.search(name_of(part)):
+            return Reason.FIRST(f"not {ast.unparse(part)}")
         if divided is not None and "accum" not in ast.unparse(part) and counted(divided[0]):
             return Reason.WHEN_NOT(ast.unparse(part))
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
@@ -208,7 +219,7 @@ def _moved(test: ast.expr) -> bool:
 def of_first(node: ast.If) -> Heat | None:
     """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
-        if any(_switches(each, part) for each in node.body):
+        if any(_switches(each, part) for each in _straight(node.body)):
             return Reason.FIRST(ast.unparse(part))
         if isinstance(part, ast.Name) and conventions.FIRST.match(part.id):
             return Reason.FIRST(part.id)
@@ -272,14 +283,32 @@ def _sets_both(body: list[ast.stmt], name: str) -> bool:
     return name in map(name_of, targets) and any(each.startswith("self.") for each in kept)
 
 
+_OF_FLAGS = frozenset("tensor as_tensor Tensor BoolTensor".split())
+
+
 def _switches(statement: ast.stmt, test: ast.expr) -> bool:
     """Whether a statement makes sure that a test says no from then on: `self.to_check = False`, or `self.checked = True`."""
     denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
     match statement:
-        case ast.Assign(targets=[ast.Attribute() as target], value=ast.Constant(value=bool(said))):
-            return said is denied and isinstance(asked, ast.Attribute) and dotted(target) == dotted(asked) != ""
-    return False
+        case ast.Assign(targets=[ast.Attribute() as target], value=value):
+            pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr="fill_" | "copy_"), args=[value])):
+            pass
+        case _:
+            return False
+    if isinstance(target, ast.Attribute) and target.attr == "data":
+        target = target.value
+    return _flag(value) is denied and isinstance(asked, ast.Attribute) and dotted(target) == dotted(asked) != ""
+
+
+def _flag(node: ast.expr) -> bool | None:
+    """The flag that is written here, in a tensor or not: `True`, `torch.tensor([True])`; None where it is none."""
+    while isinstance(node, ast.Call) and name_of(node.func) in _OF_FLAGS and node.args:
+        node = node.args[0]
+        if isinstance(node, ast.List) and len(node.elts) == 1:
+            node = node.elts[0]
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, bool) else None
 
 
 def _path(node: ast.expr) -> str:
@@ -289,6 +318,9 @@ def _path(node: ast.expr) -> str:
 
 def _keeps(statement: ast.stmt, name: str) -> bool:
     """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=holder, attr="register_buffer"), args=[named, *_])):
+            return isinstance(named, ast.Constant) and f"{dotted(holder)}.{named.value}" == name
     if not isinstance(statement, ast.Assign):
         return False
     items = [_path(target.value) for target in statement.targets if isinstance(target, ast.Subscript)]

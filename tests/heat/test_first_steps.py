@@ -29,3 +29,37 @@ def test_what_an_optimizer_makes_the_first_time_is_cold(test: str) -> None:
 @pytest.mark.parametrize("test", ["'norm' not in sums", "group['step'] > 0", "group['lr'] == 0"])
 def test_what_it_makes_anew_is_hot(test: str) -> None:
     assert set(heat(SOURCE.replace("TEST", test).encode(), "adapts.py").values()) == {"hot"}
+
+
+MADE_ONCE = """
+import torch
+
+class Codebook(torch.nn.Module):
+    def fill(self, x: torch.Tensor):
+        if self.inited:
+            return
+        self.width = x.amax().item()  # cold
+        self.inited.data.copy_(torch.tensor([True]))
+
+    def forward(self, x: torch.Tensor):
+        self.fill(x)
+        if not self.counted:
+            self.total = x.sum().item()  # cold
+            self.counted.fill_(True)
+        if not self.ready or self.fitting:
+            self.bias = x.mean().item()  # cold
+            if self.fitting:
+                self.ready = torch.BoolTensor([True])
+                return x
+        if not hasattr(self, "rows"):
+            self.register_buffer("rows", torch.zeros(x.amax().item()))  # cold
+        if not self.noisy:
+            self.noise = x.std().item()  # hot
+            self.noisy.fill_(self.noise)
+        return x / x.sum().item()  # hot
+"""
+
+
+def test_what_a_flag_or_a_buffer_of_its_own_keeps_from_running_again_is_cold() -> None:
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(MADE_ONCE.splitlines(), 1) if "# " in line}
+    assert heat(MADE_ONCE.encode(), "codebook.py") == marked

@@ -80,3 +80,26 @@ def test_the_parity_of_a_size_is_no_schedule_and_the_remainder_of_a_counter_is_o
         if line.endswith(("# hot", "# cold"))
     }
     assert heat(SIZES, "x.py") == marked
+
+
+REMAINDERS = """
+import torch
+
+class Sparse(torch.optim.Optimizer):
+    def step(self, x: torch.Tensor):
+        if self.steps % self.every == 0:
+            self.grow(x.sum().item())  # cold
+        if self.steps % self.every != 0:
+            self.shrink(x.sum().item())  # hot
+        if self.every == 0 or self.steps % self.every >= self.warm:
+            self.shrink(x.sum().item())  # hot
+        if self.steps % self.every:
+            self.shrink(x.sum().item())  # hot
+        if self.steps % self.every < self.warm:
+            self.grow(x.sum().item())  # cold
+"""
+
+
+def test_what_runs_in_all_steps_but_one_of_many_is_hot() -> None:
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(REMAINDERS.splitlines(), 1) if "# " in line}
+    assert heat(REMAINDERS.encode(), "sparse.py") == marked
