@@ -19,6 +19,9 @@ _READS_WEIGHTS = tuple(  # apart, for each is then looked for as a word
 )
 
 
+_ASE = re.compile(rb"^[ \t]*(?:from|import) ase\b", re.MULTILINE)
+
+
 @lru_cache(maxsize=8)
 def _text_of(function: ProjectFunction) -> bytes:
     node, source = function.node, function.module.source
@@ -78,8 +81,9 @@ def keeps_by_hand(function: ProjectFunction) -> bool:
 
 
 def uses_pipeline(function: ProjectFunction) -> bool:
-    """Whether the first that it is given is called a pipeline, which uses a model and does not train it."""
-    return function.names[:1] in (["pipe"], ["pipeline"])
+    """Whether the first that it is given is called a pipeline, or atoms of ASE, which use a model and do not train it."""
+    first = [name for name in function.names if name != "self"][:1]
+    return first in (["pipe"], ["pipeline"]) or (first == ["atoms"] and _ASE.search(function.module.source) is not None)
 
 
 def reads_weights(function: ProjectFunction) -> bool:

@@ -86,6 +86,16 @@ def known_by_name(name: str, methods: Collection[str]) -> bool:
     return hot(name) is not None and name != "__call__" and "set_timesteps" not in methods
 
 
+def changes_batch(package: Sequence[str], name: str, cls: str) -> bool:
+    """Whether it is a hook of a step, or a transform of a batch, among what prepares data; a loader's own is none."""
+    aside = beside_training.NO_STEPS.intersection(package)
+    of_step = hooks.of_step(name) and bool(cls) and not cls.endswith(_LOADERS)
+    return of_step and bool(aside) and aside <= beside_training.PREPARING
+
+
+_LOADERS = ("Loader", "DL", *conventions.PREPARING_CLASSES[:1], "DataModule")
+
+
 def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
     """Why a function is cold by the file that it is in: the folders that are packages, the file's name without its suffix."""
     aside, metrics = _place(tuple(package), stem)

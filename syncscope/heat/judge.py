@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.heat import by_code
-from syncscope.heat.by_name import by_name, by_place, known_by_name, picks_rows, prepares_data
+from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, prepares_data
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
 from syncscope.heat.loops import NO_GRAD
@@ -176,6 +176,8 @@ def _known(case: Judged) -> Heat | None:
         return None
     package, stem = case.place
     stem = stem.strip("_")
+    if changes_batch(package, function.name, function.cls.name if function.cls is not None else ""):
+        return said
     if beside_training.NO_STEPS.intersection(package) or stem in beside_training.EXPORTS:
         return by_place(package, stem, function.name) or Reason.SILENT()
     if stem in beside_training.TRANSFORMS and b"torchvision" in function.module.source:

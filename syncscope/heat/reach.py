@@ -16,7 +16,7 @@ from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.heat import loops
-from syncscope.heat.by_name import by_place, prepares_data
+from syncscope.heat.by_name import by_place, changes_batch, prepares_data
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.losses import entrances
@@ -127,7 +127,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
                 seldom.append(each)
                 if not each.cls and not aside and (beside_all is None or beside_all.reason is Reason.METRIC):
                     measures.add(each.key)
-            if not beside and is_step(each):
+            if (not beside or changes_batch(around, each.name, each.cls)) and is_step(each):
                 steps.append(each)
             elif not beside and is_of_loss(each):
                 parts.append(each)

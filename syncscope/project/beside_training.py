@@ -7,8 +7,8 @@ ASIDE = frozenset(
     scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
     transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
-    deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
-    xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
+    deploy deployment explain export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
+    xpu npu hpu loader dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
     pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
     serialization persistence pipelines model_card model_cards""".split()
 )
@@ -17,7 +17,8 @@ a model when its training is over, what is for another kind of device."""
 TRANSFORMING = frozenset(("transform", "transforms"))
 """Folders of what prepares data; a file that is called `transform.py` may be of a network."""
 ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)"
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)|"
+    r"^(image_|video_)?processing(_|$)|^feature_extraction(_|$)"
 )  # of a file's name
 TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
 # What is run with arguments, and defines no test, only has the name of one: `mnist_test.py --epochs 3`.
@@ -25,12 +26,17 @@ SCRIPT = re.compile(
     rb"\A(?!.*^(?:async )?(?:def test_|class Test)).*(?:\.parse_(?:known_)?args\(|\bsys\.argv\b)", re.M | re.S
 )
 NO_STEPS = frozenset(
-    """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
+    """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loader loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
     evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
     predictor pipelines""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
+PREPARING = frozenset(
+    """loader loaders data datasets data_transform data_utils data_util preprocess preprocessing transforms transform
+    dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
+)
+"""Those of what prepares data: the hooks of a step and the transforms of a batch may stand among them."""
 EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere
 TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""

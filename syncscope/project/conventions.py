@@ -245,15 +245,15 @@ STEP_CALL = re.compile(
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
-    r"setup|build\w*|reset_parameters|init_weights|_init\w*|"
+    r"setups?|init|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
 )
 NEVER = re.compile(
     r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
+    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
     r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
     r"_?(eval|evaluate|evaluation|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|"
     r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
@@ -303,7 +303,7 @@ WARNINGS = frozenset("warn warning warning_once error exception critical".split(
 NOTICES = WARNINGS | frozenset("print info debug log write print_rank_0 logger".split())
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
-    r"^_?compute$|_compute$|(^|_)importances?$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
+    r"^_?compute$|_compute$|(^|_)importances?$|^(get|calculate|compute)_(\w+_)?(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
 
 

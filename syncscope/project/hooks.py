@@ -20,8 +20,8 @@ _AROUND = re.compile(
 
 @lru_cache(maxsize=10_000)  # asked for every function of a project
 def of_step(name: str) -> bool:
-    """Whether it is a hook that a training step calls: `after_backward`, `on_train_batch_end`."""
-    return "_" in name and _STEP.match(name) is not None
+    """Whether it is a hook that a training step calls: `after_backward`, `on_train_batch_end`, a transform's `encodes`."""
+    return name == "encodes" or ("_" in name and _STEP.match(name) is not None)
 
 
 @lru_cache(maxsize=10_000)

@@ -186,3 +186,41 @@ def test_a_public_function_that_goes_over_a_loader_of_its_caller_runs_once(tmp_p
     assert {
         (site.hot, site.whole) for site in sites(file.read_bytes(), str(file), Project()) if site.op == "unique"
     } == {(False, False)}
+
+
+NAMED = """
+import torch
+from ase.calculators.calculator import Calculator
+
+class Potential(Calculator):
+    def calculate(self, atoms, properties):
+        self.energy = torch.tensor(atoms.positions, device="cuda").sum().item()  # cold
+
+class Losses:
+    def calculate(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+def audio_write(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def compute_power(x: torch.Tensor):
+    return x.sum().item()  # hot
+
+def compute_wer(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def compute_char_wer(x: torch.Tensor):
+    return x.sum().item()  # cold
+"""
+
+
+def test_what_uses_a_potential_writes_a_file_or_rates_words_is_no_part_of_a_step() -> None:
+    lines = enumerate(NAMED.splitlines(), 1)
+    assert heat(NAMED.encode(), "parts.py") == {n: line.rpartition("# ")[2] for n, line in lines if "# " in line}
+
+
+@pytest.mark.parametrize("name", ["image_processing_net", "processing_net", "feature_extraction_net"])
+def test_a_file_that_prepares_what_a_processor_gives_is_no_part_of_a_step(name: str) -> None:
+    code = b"import torch\n\ndef boxes_of(x: torch.Tensor):\n    return x.sum().item()\n"
+    assert heat(code, f"{name}.py") == {4: "cold"}
+    assert heat(code, "signal_processing.py") == {4: "hot"}

@@ -70,6 +70,61 @@ def test_each_hook_is_as_it_is_marked(tmp_path: Path) -> None:
     assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == marked
 
 
+AMONG_DATA = """
+import torch
+from fastai.callback.core import Callback
+from fastai.data.load import DataLoader
+from ..measures import spread
+
+class Mixed(Callback):
+    def before_batch(self):
+        self.share = self.x.sum().item()  # hot
+
+class BatchesDL(DataLoader):
+    def before_batch(self, b: torch.Tensor):
+        return b / b.sum().item()  # cold
+
+class MixedDataLoader(DataLoader):
+    def before_batch(self, b: torch.Tensor):
+        return b / b.sum().item()  # cold
+
+class Scaled(Transform):
+    def setups(self, o: torch.Tensor):
+        self.mean = o.mean().item()  # cold
+
+    def encodes(self, o: torch.Tensor):
+        return spread(o) / o.sum().item()  # hot
+
+    def decodes(self, o: torch.Tensor):
+        return o * o.sum().item()  # cold
+
+def prepared(o: torch.Tensor):
+    return o / o.sum().item()  # cold
+"""
+MEASURES = """
+import torch
+
+def spread(o: torch.Tensor):
+    return o / o.std().item()  # hot
+
+def looked_at(o: torch.Tensor):
+    return o / o.std().item()  # cold
+"""
+
+
+def test_hooks_of_a_step_and_transforms_of_a_batch_run_in_it_also_among_what_prepares_data(tmp_path: Path) -> None:
+    (tmp_path / "net" / "data").mkdir(parents=True)
+    files = {"__init__": "", "step": STEP, "measures": MEASURES, "data/__init__": "", "data/mixed": AMONG_DATA}
+    for name, text in files.items():
+        (tmp_path / "net" / f"{name}.py").write_text(text)
+    for name in ("measures", "data/mixed"):
+        path = tmp_path / "net" / f"{name}.py"
+        lines = enumerate(path.read_text().splitlines(), 1)
+        marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
+        found = sites(path.read_bytes(), str(path), Project())
+        assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == marked
+
+
 @pytest.mark.parametrize(
     ("counter", "told"), [("iter_num", "cold"), ("step_count", "cold"), ("width", "hot"), ("time", "hot")]
 )
