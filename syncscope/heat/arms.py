@@ -319,8 +319,12 @@ def _path(node: ast.expr) -> str:
 def _keeps(statement: ast.stmt, name: str) -> bool:
     """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
     match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=holder, attr="register_buffer"), args=[named, *_])):
-            return isinstance(named, ast.Constant) and f"{dotted(holder)}.{named.value}" == name
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=holder, attr="register_buffer"), args=[ast.Constant(value=str(named)), *_]
+            )
+        ):
+            return f"{dotted(holder)}.{named}" == name
     if not isinstance(statement, ast.Assign):
         return False
     items = [_path(target.value) for target in statement.targets if isinstance(target, ast.Subscript)]

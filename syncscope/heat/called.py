@@ -27,7 +27,7 @@ _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
-_FEW = 3  # methods of one name, of which one that is called on anything is meant
+_FEW = 3  # methods of one name, none of which overrides another, of which one that is called on anything is meant
 _DEEPEST = 8  # classes derived from one another
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
 
@@ -56,6 +56,7 @@ class Calls:
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
+        self._few: dict[str, bool] = {}
         self._possible: dict[tuple[str, str, bool], bool] = {}
         self._names = {point + word.encode(): word for word in {*self.seldom, *makers.classes} for point in (b"", b".")}
 
@@ -126,7 +127,7 @@ class Calls:
 
     def _attribute_can_mean(self, name: str, caller: FunctionText) -> bool:
         same = self.seldom.get(name, ())
-        few = len(self.defined.get(b"." + name.encode(), ())) <= _FEW
+        few = self._means_few(name)
         if any(few or not each.cls for each in same) or self.makers.of(name):
             return True
         return bool(self._meant(name, "self", caller, True))
@@ -166,7 +167,19 @@ class Calls:
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         methods = [each for each in same if each.cls and owner not in _LIBRARIES]
-        return functions or (methods if len(self.defined.get(b"." + name.encode(), ())) <= _FEW else [])
+        return functions or (methods if methods and self._means_few(name) else [])
+
+    def _means_few(self, name: str) -> bool:
+        """Whether few methods have a name, but for those that override one another."""
+        if name not in self._few:
+            same = self.defined.get(b"." + name.encode(), ())
+            self._few[name] = len(same) <= _FEW or len({self._first_with(name, each.cls) for each in same}) <= _FEW
+        return self._few[name]
+
+    def _first_with(self, name: str, cls: str) -> str:
+        """The class in which a method is defined first: the furthest above another that has it."""
+        above = [each for each in self._kin(cls) if any(name in one.methods for one in self.classes.get(each, ()))]
+        return min(above, key=lambda each: (len(self._kin(each)), each), default=cls)
 
     def _names_in(self, path: str) -> frozenset[str]:
         if path not in self._imported:

@@ -10,7 +10,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
+_REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async )?def (\w+)")
 _UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
 
@@ -92,6 +93,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     todo: list[FunctionText] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
     kept: set[bytes] = set()
+    kinds: dict[bytes, set[bytes]] = defaultdict(set)  # by a function what is registered with it, of other types
     seldom: list[FunctionText] = []
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
@@ -133,6 +135,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
                 parts.append(each)
             elif not beside and each.name.startswith("__") and goes_on(each):
                 todo.append(each)  # Python itself calls it
+        if b".register" in source:
+            for function, kind in _REGISTERED.findall(source):
+                kinds[function].add(kind)
         if not beside:
             spoken |= _said_outside(outside)
             kept |= _kept(source)
@@ -141,7 +146,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
     by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
-    reached = _closed(by_steps, [], spoken, defined, said)
+    by_steps = _dispatched(by_steps, kinds, defined, said)
+    reached = _dispatched(_closed(by_steps, [], spoken, defined, said), kinds, defined, said)
     calls = Calls(seldom, classes, defined, sources, said, Makers(classes))
     apart = {each.key for each in seldom}
 
@@ -225,6 +231,15 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
         own = [each for word in more for each in defined[word] if each.key not in apart and goes_on(each)]
         new = calls.of([*new, *own])
     return frozenset(f"{each.cls}.{each.name}" for each in calls.found.values())
+
+
+def _dispatched(
+    reached: set[bytes], kinds: Mapping[bytes, set[bytes]], defined: dict[bytes, list[FunctionText]], said: Spoken
+) -> set[bytes]:
+    """What is reached, and what is registered with it: `@permuted.register def of_tensor(x)` runs where `permuted` does."""
+    while more := {each for word in kinds.keys() & reached for each in kinds[word]} & (defined.keys() - reached):
+        reached = _closed(reached, [], more, defined, said)
+    return reached
 
 
 def _closed(

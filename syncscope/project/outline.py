@@ -21,6 +21,15 @@ _ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
+_LIBRARIES = (
+    b" torch.",
+    b" np.",
+    b" os.",
+    b" subprocess.",
+    b" math.",
+    b" shutil.",
+)  # whose functions are none of a project's
+_NOBODYS = b" 0"  # before a name: a word that nothing is called
 
 
 class FunctionText(NamedTuple):
@@ -78,7 +87,10 @@ def _is_decorated(source: bytes, start: int) -> bool:
 def words(text: bytes) -> set[bytes]:
     """What a text speaks of: names, and attributes with their point."""
     plain = b" ".join(text.split(b'"""')[::2])
-    return set(plain.translate(_WORDS).replace(b".", b" .").split())
+    plain = plain.translate(_WORDS)
+    for library in _LIBRARIES:
+        plain = plain.replace(library, _NOBODYS)
+    return set(plain.replace(b".", b" .").split())
 
 
 class Spoken:

@@ -268,3 +268,56 @@ def test_a_network_that_is_called_a_transform_prepares_nothing() -> None:
     )
     assert [site.hot for site in sites(code, "x.py")] == [True]
     assert [site.hot for site in sites(code.replace(b"forward", b"prepare"), "x.py")] == [False]
+
+
+REGISTERED = """
+import torch
+from functools import singledispatch
+
+@singledispatch
+def ordered(x):
+    raise NotImplementedError
+
+@ordered.register
+def of_tensor(x: torch.Tensor):
+    return x / x.sum().item()  # hot
+
+@singledispatch
+def described(x):
+    raise NotImplementedError
+
+@described.register
+def in_words(x: torch.Tensor):
+    return x / x.sum().item()  # cold
+"""
+
+
+def test_what_is_registered_for_a_type_runs_where_the_function_does_that_it_is_registered_with(package: Path) -> None:
+    path = package / "kinds.py"
+    path.write_text(REGISTERED)
+    model = package / "model.py"
+    model.write_text("from .kinds import described, ordered\n" + MODEL.replace("match(x)", "ordered(x)"))
+    assert heat(path) == marked(REGISTERED)
+
+
+@pytest.mark.parametrize(("owner", "told"), [("subprocess", "cold"), ("self.solver", "hot")])
+def test_a_function_of_a_library_speaks_of_no_method_of_its_name(package: Path, owner: str, told: str) -> None:
+    path = package / "solving.py"
+    path.write_text(
+        "import torch\n\nclass Solver:\n    def run(self, x: torch.Tensor):\n        return x.sum().item()\n"
+    )
+    model = package / "model.py"
+    model.write_text("import subprocess\n" + MODEL.replace("match(x)", f"{owner}.run(x)"))
+    assert heat(path) == {5: told}
+
+
+@pytest.mark.parametrize(("base", "told"), [("Conditioner", "hot"), ("torch.nn.Module", "cold")])
+def test_what_overrides_one_method_is_one_that_a_call_may_mean(package: Path, base: str, told: str) -> None:
+    code = "import torch\n\nclass Conditioner(torch.nn.Module):\n    def tokenize(self, x): ...\n"
+    for name in ("OfText", "OfWaves", "OfNotes", "OfImages"):
+        code += f"\nclass {name}({base}):\n    def tokenize(self, x: torch.Tensor):\n        return x.sum().item()\n"
+    path = package / "conditioners.py"
+    path.write_text(code)
+    model = package / "model.py"
+    model.write_text(MODEL.replace("match(x)", "self.provider.tokenize(x)"))
+    assert set(heat(path).values()) == {told}
