@@ -69,8 +69,13 @@ def of_function(function: ProjectFunction | None) -> Heat:
     return _by_its_callers(function, 0) or role or said
 
 
+_SELDOM = frozenset((Reason.FIRST, Reason.WARNS, Reason.AFTER_ERROR, Reason.BEFORE_ERROR, Reason.ODD))
+
+
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
-    """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method."""
+    """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method, or
+    others do so the first time, or where something went wrong.
+    """
     private = conventions.is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module
     if private and module.project.role(module.path, function.name, owner) in (Role.SHARED, Role.CALLED):
@@ -83,8 +88,10 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     for caller in callers(function.module, function.name, private):
         if caller is None:
             return None
-        if caller is not function:
-            said = _by_its_callers(caller, depth + 1) or by_itself(caller)
+        if caller.around is not None and caller.around.reason in _SELDOM:
+            said = caller.around
+        elif caller.function is not function:
+            said = _by_its_callers(caller.function, depth + 1) or by_itself(caller.function)
             if said.hot or said.reason is Reason.OUTSIDE:
                 return None
     return Reason.CALLED_COLD(function.name, of=said) if said is not None else None

@@ -63,3 +63,42 @@ class Codebook(torch.nn.Module):
 def test_what_a_flag_or_a_buffer_of_its_own_keeps_from_running_again_is_cold() -> None:
     marked = {n: line.rpartition("# ")[2] for n, line in enumerate(MADE_ONCE.splitlines(), 1) if "# " in line}
     assert heat(MADE_ONCE.encode(), "codebook.py") == marked
+
+
+CALLED_ONCE = """
+import torch
+
+class Kernels(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if self.bias is None:
+            self.bias = self.biases_of(x) + self.shared(x)
+        if not self.checked:
+            self._look_at(x)
+            self.checked = True
+        try:
+            x = torch.linalg.cholesky(x)
+        except torch.linalg.LinAlgError:
+            x = self._shifted(x)
+        return x + self.bias + self.shared(x)
+
+    def biases_of(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
+    def _look_at(self, x: torch.Tensor):
+        self._look_closer(x)
+        return x / x.sum().item()  # cold
+
+    def _look_closer(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
+    def _shifted(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
+    def shared(self, x: torch.Tensor):
+        return x / x.sum().item()  # hot
+"""
+
+
+def test_what_is_only_called_the_first_time_or_after_an_error_is_cold() -> None:
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(CALLED_ONCE.splitlines(), 1) if "# " in line}
+    assert heat(CALLED_ONCE.encode(), "kernels.py") == marked
