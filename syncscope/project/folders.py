@@ -74,9 +74,9 @@ def is_installed_in(folder: str) -> bool:
 
 def roots(folder: Path) -> Iterator[Path]:
     """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
-    whose folder it is without being one itself.
+    whose folder it is without being one itself; of what was installed and is no package, what lies beside the others.
     """
-    package, above = folder, folder
+    package, above, below = folder, folder, folder
     if not (folder / "__init__.py").is_file():
         package = folder.parent
     while (package / "__init__.py").is_file() and (package.parent / "__init__.py").is_file():
@@ -87,9 +87,11 @@ def roots(folder: Path) -> Iterator[Path]:
             break
         if _is_apart(str(above.parent), above.name):
             break
-        above = above.parent
+        above, below = above.parent, above
     if (package / "__init__.py").is_file():
         yield package
+    elif below != above and is_installed_in(str(above)):
+        yield below
 
 
 def _is_apart(folder: str, name: str) -> bool:

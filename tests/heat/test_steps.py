@@ -157,6 +157,21 @@ def test_a_package_in_a_folder_of_what_was_built_is_none_of_the_project_around_i
     assert str(own / "__init__.py") in files(package)
 
 
+def test_what_was_installed_and_is_no_package_is_a_project_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "tab" / "networks"
+    folder.mkdir(parents=True)
+    (tmp_path / "tab-1.0.dist-info").mkdir()
+    assert [*roots(folder)] == [tmp_path / "tab"]
+    assert [*roots(tmp_path)] == []
+    model = "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n\n"
+    path = folder / "net.py"
+    path.write_text(f"{model}    def masks_of(self, x: torch.Tensor):\n        return x / x.sum().item()\n")
+    (tmp_path / "tab" / "run.py").write_text("def explain(net, x):\n    return net.masks_of(x)\n")
+    assert [site.hot for site in sites(path.read_bytes(), str(path), Project())] == [False]
+    (tmp_path / "tab" / "run.py").write_text("def train_step(net, x):\n    net.masks_of(x).backward()\n")
+    assert [site.hot for site in sites(path.read_bytes(), str(path), Project())] == [True]
+
+
 def test_text_that_is_no_python_is_gone_through_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_bytes(b"import torch\r\ndef forward(x:\r\n\tf(x\r\n\xff\xfe '''\r\n def f(x)\r\n")
