@@ -198,8 +198,14 @@ def _known(case: Judged) -> Heat | None:
 
 
 def _frozen(case: Judged) -> Heat | None:
-    """Cold without gradients, until a step is seen to call it."""
-    return Reason.NO_GRAD() if case.said.hot and not NO_GRAD.isdisjoint(_decorators(case)) else None
+    """Cold without gradients, until a step is seen to call it; an optimizer has none in its steps, nor in its hooks."""
+    if not case.said.hot or NO_GRAD.isdisjoint(_decorators(case)):
+        return None
+    outermost = case.function
+    while (around := getattr(outermost.closure, "function", None)) is not None:
+        outermost = around
+    bases = outermost.cls.node.bases if outermost is not case.function and outermost.cls is not None else ()
+    return None if any(name_of(base).endswith("Optimizer") for base in bases) else Reason.NO_GRAD()
 
 
 def _within(case: Judged) -> Heat | None:

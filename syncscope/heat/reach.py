@@ -31,6 +31,8 @@ from syncscope.project.outline import ClassText, FunctionText, Spoken, imported,
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
+_HOOKED = re.compile(rb"\.register_\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
+_NAMED_CALL = re.compile(rb"(\w+)\(")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
 _REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async )?def (\w+)")
 _UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
@@ -74,8 +76,18 @@ class Reach:
 
 
 def _kept(source: bytes) -> set[bytes]:
-    """Functions that are kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`."""
-    return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source)}
+    """Functions that are kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`; what is hooked,
+    `p.register_hook(scaled)`, and what makes that: `self.hook = self.made(scale)`.
+    """
+    hooked = set(_HOOKED.findall(source)) if b"hook(" in source else set()
+    hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
+    methods = (b"." + name for name in hooked)
+    return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source), *hooked, *methods}
+
+
+def _made_as(name: bytes, source: bytes) -> list[bytes]:
+    """What a file assigns to a name, or an attribute of this name, each to the end of its line."""
+    return re.findall(rb"\b%b = ([^\n]*)" % name, source)
 
 
 def _said_outside(text: bytes) -> set[bytes]:

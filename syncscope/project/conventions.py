@@ -294,7 +294,7 @@ EVALUATION = re.compile(
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)detect_(faces?|objects?|images?)$"
 )
 REPARAMETRIZATION = re.compile(
-    r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
+    r"(^|_)(un)?merge(_|$)|^_?(fuse(?!d|_update|_backward)|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
     r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$|^(get_)?rep_params?$"
 )
 # Methods that say what seldom happens.

@@ -70,6 +70,72 @@ def test_each_hook_is_as_it_is_marked(tmp_path: Path) -> None:
     assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == marked
 
 
+FUSED = """
+import torch
+from torch.optim import Optimizer
+
+class Fused(Optimizer):
+    def __init__(self, model, zero3):
+        self.on_gradient = self.fused_by_parts() if zero3 else self.fused()
+        for p in model.parameters():
+            p.register_hook(self.on_gradient)
+            p.register_post_accumulate_grad_hook(scaled)
+            p.register_hook(clipped(3.0))
+
+    def fused(self):
+        @torch.no_grad()
+        def func(x: torch.Tensor):
+            self.lr = x.sum().item()  # hot
+        return func
+
+    def fused_by_parts(self):
+        @torch.no_grad()
+        def func(x: torch.Tensor):
+            self.lr = x.sum().item()  # hot
+        return func
+
+    @torch.no_grad()
+    def spread(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+    def unused(self):
+        @torch.no_grad()
+        def func(x: torch.Tensor):
+            self.lr = x.sum().item()  # cold
+        return func
+
+    def step(self, closure=None):
+        return closure()
+
+class Probe:
+    def unused(self):
+        def func(x: torch.Tensor):
+            self.lr = x.sum().item()  # cold
+        return func
+
+def scaled(p: torch.Tensor):
+    p.grad.mul_(p.sum().item())  # hot
+
+def clipped(most):
+    def hook(grad: torch.Tensor):
+        return grad / max(grad.norm().item(), most)  # hot
+    return hook
+
+def looked_at(p: torch.Tensor):
+    p.grad.mul_(p.sum().item())  # cold
+"""
+
+
+def test_what_is_hooked_runs_in_each_step(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / "fused.py"
+    path.write_text(FUSED)
+    lines = enumerate(FUSED.splitlines(), 1)
+    marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
+    found = sites(FUSED.encode(), str(path), Project())
+    assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == marked
+
+
 AMONG_DATA = """
 import torch
 from fastai.callback.core import Callback
