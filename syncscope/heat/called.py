@@ -27,7 +27,9 @@ _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
-_FEW = 3  # methods of one name, none of which overrides another, of which one that is called on anything is meant
+_FEW = (
+    3  # methods of one name, of modules none that overrides another, of which one that is called on anything is meant
+)
 _DEEPEST = 8  # classes derived from one another
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
 
@@ -170,15 +172,25 @@ class Calls:
         return functions or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:
-        """Whether few methods have a name, but for those that override one another."""
+        """Whether few methods have a name, but for those of modules that override one another."""
         if name not in self._few:
             same = self.defined.get(b"." + name.encode(), ())
-            self._few[name] = len(same) <= _FEW or len({self._first_with(name, each.cls) for each in same}) <= _FEW
+            few = len(same) <= _FEW
+            if not few and all(self._has("forward", each.cls) for each in same):
+                few = len({self._first_with(name, each.cls) for each in same}) <= _FEW
+            self._few[name] = few
         return self._few[name]
+
+    def _has(self, name: str, cls: str) -> bool:
+        """Whether a class, or what it is derived from, has a method."""
+        return any(self._defines(name, each) for each in self._kin(cls))
+
+    def _defines(self, name: str, cls: str) -> bool:
+        return any(name in each.methods for each in self.classes.get(cls, ()))
 
     def _first_with(self, name: str, cls: str) -> str:
         """The class in which a method is defined first: the furthest above another that has it."""
-        above = [each for each in self._kin(cls) if any(name in one.methods for one in self.classes.get(each, ()))]
+        above = [each for each in self._kin(cls) if self._defines(name, each)]
         return min(above, key=lambda each: (len(self._kin(each)), each), default=cls)
 
     def _names_in(self, path: str) -> frozenset[str]:

@@ -311,9 +311,24 @@ def test_a_function_of_a_library_speaks_of_no_method_of_its_name(package: Path, 
     assert heat(path) == {5: told}
 
 
-@pytest.mark.parametrize(("base", "told"), [("Conditioner", "hot"), ("torch.nn.Module", "cold")])
-def test_what_overrides_one_method_is_one_that_a_call_may_mean(package: Path, base: str, told: str) -> None:
-    code = "import torch\n\nclass Conditioner(torch.nn.Module):\n    def tokenize(self, x): ...\n"
+OVERRIDES = """
+import torch
+
+class Conditioner({above}):
+    def {method}(self, x): ...
+
+    def tokenize(self, x): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "told"),
+    [("Conditioner", "forward", "hot"), ("torch.nn.Module", "forward", "cold"), ("Conditioner", "aggregate", "cold")],
+)
+def test_what_overrides_a_method_of_a_module_is_one_that_a_call_may_mean(
+    package: Path, base: str, method: str, told: str
+) -> None:
+    code = OVERRIDES.format(above="torch.nn.Module", method=method)
     for name in ("OfText", "OfWaves", "OfNotes", "OfImages"):
         code += f"\nclass {name}({base}):\n    def tokenize(self, x: torch.Tensor):\n        return x.sum().item()\n"
     path = package / "conditioners.py"
