@@ -45,6 +45,8 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if cls.endswith("Coder") and name.startswith("decode"):
         return Reason.DECODING(name, cls)
     sampler = "set_timesteps" in methods
+    if name == "forward" and cls.replace("_", "").lower().endswith("kvcache"):
+        return Reason.INFERENCE(cls)
     if known_by_name(name, methods):
         return hot(name) or Reason.MAYBE(name)
     before, after = _by_word(name)

@@ -44,7 +44,7 @@ OF_OPTIMIZER = re.compile(r"state$|(^|_)group$")  # what it keeps, for each para
 GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
 LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
 _SELDOM = re.compile(
-    r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|profiling)(_|$)|"
+    r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|profiling|inference|infer)(_|$)|"
     r"^_?(should|do|need|needs|must|is|if|to|will|want|time_to)_(log|print|report|save|plot|visuali[sz]e|eval|evaluate|validate|dump|"
     r"record|summari[sz]e|display|monitor)(_|$)|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
 )

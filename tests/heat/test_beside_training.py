@@ -224,3 +224,33 @@ def test_a_file_that_prepares_what_a_processor_gives_is_no_part_of_a_step(name: 
     code = b"import torch\n\ndef boxes_of(x: torch.Tensor):\n    return x.sum().item()\n"
     assert heat(code, f"{name}.py") == {4: "cold"}
     assert heat(code, "signal_processing.py") == {4: "hot"}
+
+
+FLAGS = """
+import torch
+
+class Looped(torch.nn.Module):
+    def forward(self, x: torch.Tensor, inference_params=None, looped_inference=False):
+        if looped_inference and x.amax() < 1:
+            return x / x.sum().item()  # cold
+        if inference_params is not None:
+            x = x / x.sum().item()  # cold
+        return x / x.sum().item()  # hot
+
+class ECELoss(torch.nn.Module):
+    def forward(self, logits, labels):
+        return logits.sum().item()  # cold
+
+class ModelWithTemperature(torch.nn.Module):
+    def forward(self, x):
+        return x.sum().item()  # cold
+
+class KVCache(torch.nn.Module):
+    def forward(self, x):
+        return x.sum().item()  # cold
+"""
+
+
+def test_what_is_asked_for_inference_or_calibrated_afterwards_is_no_part_of_a_step() -> None:
+    lines = enumerate(FLAGS.splitlines(), 1)
+    assert heat(FLAGS.encode(), "parts.py") == {n: line.rpartition("# ")[2] for n, line in lines if "# " in line}
