@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from syncscope.heat.counters import counts
@@ -10,6 +11,10 @@ from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions, devices
 from syncscope.project.syntax import dotted, name_of
 
+_DELAY = re.compile(
+    r"(^|_)(policy|actor)(_update)?_(delay|freq(uency)?|interval)$|(^|_)update_(policy|actor)_freq(uency)?$"
+)
+"""Of an actor that is trained less often than its critics: two or three steps, wherever people say how many."""
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
 
@@ -32,6 +37,8 @@ def of_test(
             if steps is None:
                 if _is_for_most(part):
                     continue
+                if _DELAY.search(name_of(divided[1])):
+                    return Reason.SOMETIMES(ast.unparse(node), "a few")
                 return Reason.WHEN(ast.unparse(node))
             if steps > 1 and _is_for_one(part):
                 reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM

@@ -1,6 +1,9 @@
 """A remainder says how seldom something runs where it is one of steps, epochs or batches; of a size it says nothing."""
 
+import pytest
 from heat.hot_lines import heat
+
+from syncscope.tensors.interpret import sites
 
 SIZES = b"""
 import torch
@@ -103,3 +106,20 @@ class Sparse(torch.optim.Optimizer):
 def test_what_runs_in_all_steps_but_one_of_many_is_hot() -> None:
     marked = {n: line.rpartition("# ")[2] for n, line in enumerate(REMAINDERS.splitlines(), 1) if "# " in line}
     assert heat(REMAINDERS.encode(), "sparse.py") == marked
+
+
+DELAYED = """
+import torch
+
+def _update_with_batch(self, x: torch.Tensor):
+    if self.count % self.cfg.{delay} == 0:
+        self.last = x.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("delay", "told"), [("policy_delay", True), ("update_actor_freq", True), ("log_freq", False), ("save_delay", False)]
+)
+def test_an_actor_is_trained_every_few_steps(delay: str, told: bool) -> None:
+    found = sites(DELAYED.format(delay=delay).encode(), "td3.py")
+    assert [(site.hot, site.whole) for site in found if site.op == "item"] == [(told, False)]
