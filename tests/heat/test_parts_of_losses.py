@@ -13,7 +13,7 @@ import torch
 class Margin(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = torch.ones(3)
+        self.weight = torch.nn.Parameter(torch.ones(3))
 
     def forward(self, x):
         return self.scaled(x) * self.temperature
