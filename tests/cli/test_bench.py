@@ -115,18 +115,31 @@ def test_waiting_for_room_in_a_full_queue_is_no_work_of_the_host():
     assert measure.host_ms(ready, pending.clear, [0.5]) <= 0.5  # nobody watched, and the queue was never full
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
-def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
-    (tmp_path / "train.py").write_text(
-        "import torch\n"
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Rows of two functions, from one process: a network's step, and one that takes longer than there is time; and how often
+    that was called."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "train.py").write_text(
+        "import time, torch\n"
         "def step(device, batch):\n"
         "    model, x = torch.nn.Linear(8, 8, device=device), torch.ones(batch, 8, device=device)\n"
         "    return lambda: model(x).sum().backward()\n"
+        "def long():\n"
+        "    time.sleep(0.1)\n"
+        f"    with open({str(folder / 'made')!r}, 'a') as file:\n"
+        "        file.write('.')\n"
     )
-    made = bench(
-        f"{tmp_path}/train.py:step", "--device", "cpu", "--batch", "2,4", "--seconds", "0.1", "--format", "json"
-    )
+    names = (f"{folder}/train.py:step", f"{folder}/train.py:long")
+    made = bench(*names, "--device", "cpu", "--batch", "2,4", "--seconds", "0.05", "--format", "json")
     rows = json.loads(made.stdout)["rows"]
+    assert [r["network"] for r in rows] == [name for name in names for _ in range(2)]
+    return rows[:2], rows[2:], len((folder / "made").read_text())
+
+
+def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(measured, tmp_path):
+    rows, _, _ = measured
     assert [r["batch"] for r in rows] == [2, 4]
     page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
     for r in rows:
@@ -134,25 +147,16 @@ def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
         assert 0 < r["low"] <= r["ms"] <= r["high"]
         assert r["flops"] == 2 * 2 * r["batch"] * 8 * 8  # forward, and backward to the weight
         assert r["bound_by"] in ("flops", "memory")
+    (tmp_path / "train.py").touch()
     failed = bench(f"{tmp_path}/train.py:none", "--device", "cpu", "--batch", "1").exception
     assert "no function" in str(failed)
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
-def test_an_iteration_that_takes_all_the_time_is_made_no_oftener_than_it_must(tmp_path):
+def test_an_iteration_that_takes_all_the_time_is_made_no_oftener_than_it_must(measured):
     """One of counting, one of timing each operator's work, and the three that are timed."""
-    (tmp_path / "train.py").write_text(
-        "import pathlib, time\n"
-        "def step():\n"
-        "    time.sleep(0.02)\n"
-        f"    with open({str(tmp_path / 'made')!r}, 'a') as file:\n"
-        "        file.write('.')\n"
-    )
-    made = bench(
-        f"{tmp_path}/train.py:step", "--device", "cpu", "--batch", "1", "--seconds", "0.01", "--format", "json"
-    )
-    assert json.loads(made.stdout)["rows"][0]["iterations"] == 3
-    assert len((tmp_path / "made").read_text()) <= 6
+    _, rows, calls = measured
+    assert [r["iterations"] for r in rows] == [3, 3]
+    assert calls <= 2 * 6
 
 
 def test_the_page_draws_batches_and_ratios(saved):

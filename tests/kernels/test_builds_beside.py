@@ -13,10 +13,10 @@ from syncscope.kernels import beside, programs
 
 @pytest.fixture
 def builders(monkeypatch, tmp_path):
-    """Two processes that build, on any device; each finds nothing built yet."""
+    """Processes that build, on any device, one unless a test needs more; each finds nothing built yet."""
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(beside, "is_gpu", True)
-    monkeypatch.setattr(beside, "BUILDERS", 2)
+    monkeypatch.setattr(beside, "BUILDERS", 1)
     monkeypatch.setattr(beside, "_idle", None)
     monkeypatch.setattr(beside, "_keys", None)
     monkeypatch.setattr(beside, "_wasted", 0)
@@ -49,6 +49,7 @@ def test_they_build_what_is_asked_for_and_it_is_remembered(builders):
     plain = beside._Builder.asked
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beside._Builder, "asked", lambda self, line: asked.append(plain(self, line)) or asked[-1])
+        patch.setattr(beside, "BUILDERS", 2)
         patch.setattr(beside, "PAYS", 1e9)  # s: how fast this machine is just now decides nothing
         assert [kernel.function_name for kernel in kernels([11, 12, 13])] == ["one11", "one12", "one13"]
         assert len(asked) == 3
@@ -98,12 +99,12 @@ def test_a_driver_that_keeps_nothing_is_left_alone(builders):
 
 
 def test_an_emptied_cache_is_filled_again(builders):
-    kernels([60, 61])
     beside.by_a_pool()
     try:
-        key = text(60)
-        beside._known().add(beside._key(key, ["-w"]))
-        beside.built(key, ["-w"], there=0.0, here=5.0)
+        beside.built(text(60), ["-w"], there=0.5, here=0.01)
+        assert beside._known()
+        assert beside._file().exists()
+        beside.built(text(60), ["-w"], there=0.0, here=5.0)
     finally:
         del beside._of_pool.here
     assert not beside._known()

@@ -196,7 +196,7 @@ def test_printing_seeds_and_names():
 def test_the_process_ends_cleanly_with_work_still_queued():
     code = """
 import torch, syncscope.kernels
-a = torch.ones(900, 900, device="ocl")
+a = torch.ones(500, 500, device="ocl")
 b = a @ a @ a
 b.requires_grad_().sum().backward()
 """

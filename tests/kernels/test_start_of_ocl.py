@@ -152,6 +152,8 @@ plain = programs.build
 def build(source, name, *types):
     return plain(source.replace("alpha * ", "alpha * (T)1.5 * "), name, *types)
 programs.build = build
+first = next(selftest._cases())
+selftest._cases = lambda: iter([first])
 sys.exit(selftest.main())
 """
 

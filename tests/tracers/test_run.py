@@ -75,11 +75,14 @@ if what == "sleep":
 
 
 @pytest.mark.parametrize("device", ["ocl", "cpu"])
-def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
-    if device == "ocl":
-        pytest.importorskip("pyopencl")
+def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str, forked: Python) -> None:
     (tmp_path / "train.py").write_text(CUDA)
-    done = run("--whole", "--device", device, "train.py", "--lr", "-m", folder=tmp_path)
+    arguments = ("--whole", "--device", device, "train.py", "--lr", "-m")
+    if device == "ocl":  # in a process of its own
+        pytest.importorskip("pyopencl")
+        done = run(*arguments, folder=tmp_path)
+    else:
+        done = run_in(forked, *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{device} ['--lr', '-m'] True\n"
     trace = recorded(tmp_path)
@@ -200,13 +203,14 @@ def test_what_the_user_can_mend(tmp_path: Path, arguments: tuple[str, ...], said
 
 def test_a_script_with_a_trace_of_its_own_and_workers(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("""
-import multiprocessing, syncscope, torch
-from torch.utils.data import DataLoader, TensorDataset
+import multiprocessing, syncscope
 
 def square(x):
     return x * x
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # who is started imports this file, and needs no torch
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
     with syncscope.trace("inner.json") as trace:
         for _ in DataLoader(TensorDataset(torch.arange(8)), 2, num_workers=1):
             trace.step()
