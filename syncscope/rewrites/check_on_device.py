@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
-from syncscope.codemod.patterns.checks import message
+from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -65,13 +65,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             said = error.args[0] if isinstance(error, ast.Call) and error.args else None
         case _:
             return None
-    if condition is None:
+    text = message(function, said, test)
+    if condition is None or text is None:
         return None
-    text, changes = message(function, said, test)
     draft = Draft(function)
     draft.replace(statement, f"torch._assert_async({condition}, {{said}})", said=text, **holes(test))
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
-        changes,
+        LATER,
     )

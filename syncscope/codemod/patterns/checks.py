@@ -1,4 +1,4 @@
-"""A check that fails on the device: what it says then, and what its message loses."""
+"""A check that fails on the device: what it says then."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from syncscope.codemod.function import Function
 LATER = (
     "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost"
 )
-LOST = "its message is left out, which is made of what the device has"
 
 
 def message(
     function: Function, said: ast.expr | None, test: ast.expr, gone: Collection[ast.expr] = ()
-) -> tuple[ast.expr | str, str]:
-    """What the check says, and what the fix changes, in words: the message that was written, where it is a text that is made on
-    the host and of nothing that goes (`gone`); else the test's own text.
+) -> ast.expr | str | None:
+    """What the check says: the message that was written, where it is a text that is made on the host and of nothing that goes
+    (`gone`); the test's own text where none was. None where a message would be lost: who debugs needs it more than the time.
     """
-    if said is not None and is_text(said):
-        held = [n for n in ast.walk(said) if isinstance(n, ast.expr)]
-        if not any(function.fact(n).is_tensor or n in gone for n in held):
-            return said, LATER
-    loses = said is not None and not (isinstance(said, ast.Constant) and said.value is None)
-    return repr(" ".join(function.file.text(test).split())), f"{LATER}; {LOST}" if loses else LATER
+    if said is None or (isinstance(said, ast.Constant) and said.value is None):
+        return repr(" ".join(function.file.text(test).split()))
+    held = [n for n in ast.walk(said) if isinstance(n, ast.expr)]
+    kept = is_text(said) and not any(function.fact(n).is_tensor or n in gone for n in held)
+    return said if kept else None
 
 
 def is_text(node: ast.expr) -> bool:
