@@ -148,6 +148,8 @@ class Draft(Templates):
         )
         if isinstance(parent, ast.Subscript) and parent.slice is node:
             tight = False
+        if isinstance(parent, ast.BinOp) and parent.left is node and isinstance(new, ast.UnaryOp):
+            tight = isinstance(parent.op, ast.Pow)
         loose = isinstance(new, (ast.BinOp, ast.UnaryOp))
         if isinstance(parent, (ast.Compare, ast.BoolOp)) and not loose:
             tight = True

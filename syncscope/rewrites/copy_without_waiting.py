@@ -19,6 +19,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.syntax import walk
 
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -21,7 +21,7 @@ EXAMPLES = (
         def forward(x: torch.FloatTensor, device, eps: float):
             least = torch.FloatTensor([eps]).to(x)  # !
             rows = torch.tensor(x.shape[0]).to(x)  # !
-            return torch.max(x, least) / rows + torch.tensor(-1e8).to(device)  # !
+            return torch.max(torch.max(x, least), rows), torch.tensor(-1e8).to(device)  # !
         """,
         """
         import torch
@@ -29,7 +29,7 @@ EXAMPLES = (
         def forward(x: torch.FloatTensor, device, eps: float):
             least = x.new_full((1,), eps)
             rows = x.new_full((), x.shape[0])
-            return torch.max(x, least) / rows + torch.full((), -1e8, device=device)
+            return torch.max(torch.max(x, least), rows), torch.full((), -1e8, device=device)
         """,
         Safety.UNSAFE,
         "x: finite[n]; device: cpu; eps: number",

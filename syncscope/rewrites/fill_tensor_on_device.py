@@ -21,14 +21,14 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor):
             rows = torch.tensor([x.shape[0]], device=x.device)  # !
-            return x.sum() * torch.tensor([len(x)], dtype=torch.long, device=x.device) + rows  # !
+            return torch.cat([torch.tensor([len(x)], dtype=torch.long, device=x.device), rows, x])  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor):
             rows = torch.full((1,), x.shape[0], device=x.device)
-            return x.sum() * torch.full((1,), len(x), dtype=torch.long, device=x.device) + rows
+            return torch.cat([torch.full((1,), len(x), dtype=torch.long, device=x.device), rows, x])
         """,
         Safety.SAFE,
         "x: finite[n]",
@@ -74,7 +74,7 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor):
             worst = torch.tensor(-float("inf"), device=x.device)  # !
-            return torch.maximum(worst, x * torch.tensor(math.pi, device=x.device))  # !
+            return torch.maximum(torch.maximum(worst, x), torch.tensor(math.pi, device=x.device))  # !
         """,
         """
         import math
@@ -82,7 +82,7 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor):
             worst = torch.full((), -float("inf"), device=x.device)
-            return torch.maximum(worst, x * torch.full((), math.pi, device=x.device))
+            return torch.maximum(torch.maximum(worst, x), torch.full((), math.pi, device=x.device))
         """,
         Safety.SAFE,
         "x: float[n]",
@@ -92,13 +92,13 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return x * torch.tensor(0.5, device=x.device)  # !
+            return torch.maximum(x, torch.tensor(0.5, device=x.device))  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor):
-            return x * torch.full((), 0.5, device=x.device)
+            return torch.maximum(x, torch.full((), 0.5, device=x.device))
         """,
         Safety.SAFE,
         "x: float[...]",
@@ -141,13 +141,13 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor, epoch: int):
-            return x * torch.tensor(epoch, device=x.device)  # !
+            return torch.maximum(x, torch.tensor(epoch, device=x.device))  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor, epoch: int):
-            return x * torch.full((), epoch, device=x.device)
+            return torch.maximum(x, torch.full((), epoch, device=x.device))
         """,
         Safety.UNSAFE,
         "x: float[n]; epoch: count",
@@ -158,14 +158,14 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, y: torch.Tensor):
             floor = x.new_tensor(0.25)  # !
-            return torch.maximum(x, floor) + y.new_tensor(-2, dtype=torch.float64) + torch.as_tensor(3, device=x.device)  # !
+            return torch.maximum(x, floor), y.new_tensor(-2, dtype=torch.float64), torch.as_tensor(3, device=x.device)  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor, y: torch.Tensor):
             floor = x.new_full((), 0.25)
-            return torch.maximum(x, floor) + y.new_full((), -2, dtype=torch.float64) + torch.full((), 3, device=x.device)
+            return torch.maximum(x, floor), y.new_full((), -2, dtype=torch.float64), torch.full((), 3, device=x.device)
         """,
         Safety.SAFE,
         "x: float[n]; y: int[n]",

@@ -30,6 +30,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.CREATED_ON_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
 REWRITES = (
+    "use_the_number",
     "create_on_device",
     "fill_as_converted",
     "fill_like_another",

@@ -3,7 +3,8 @@
 Why it waits
 ------------
 The value is written to the host's memory first and copied from there, and the host waits for the copy, which comes after
-everything that was asked for before. `torch.full` and `x.new_full` give the number with the kernel instead.
+everything that was asked for before. `torch.full` and `x.new_full` give the number with the kernel instead; so does
+a number of Python's that a tensor is computed with.
 
 When a fix pays
 ---------------
@@ -28,6 +29,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = (
+    "use_the_number",
     "fill_tensor_on_device",
     "make_constant_once",
     "register_constant",

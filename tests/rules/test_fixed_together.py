@@ -158,3 +158,26 @@ def test_what_stands_beside_another_wait_is_not_mended_with_it() -> None:
     code = MADE.format(between="print(x.sum())").replace("torch.zeros(rows)", "x.sum().item() * torch.zeros(rows)")
     fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
     assert len(fixes[0].edits) == 1
+
+
+def test_what_is_copied_beside_each_other_is_one_fix_also_where_its_loader_is_out_of_sight() -> None:
+    code = """
+import torch
+from torch.utils.data import DataLoader
+
+class Model:
+    def fit(self, data):
+        for X, y in DataLoader(data, pin_memory=True):
+            self.train_batch(X, y)
+
+    def train_batch(self, X, y):
+        X = X.to(self.device).float()
+        y = y.to(self.device).float()
+        self.optimizer.zero_grad()
+        loss = self.network(X).sub(y).square().mean()
+        loss.backward()
+        self.optimizer.step()
+"""
+    fixes = [f.fix for f in findings(code, "blocking-upload")]
+    assert [fix is not None and len(fix.edits) for fix in fixes] == [2, 2]
+    assert fixes[0] == fixes[1]

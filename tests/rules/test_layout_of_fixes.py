@@ -61,7 +61,7 @@ def test_a_cache_is_not_emptied_in_vain_where_somebody_says_why_or_asks_for_free
 
 
 def test_an_argument_that_is_put_first_stands_beside_the_others() -> None:
-    code = f"{HEAD}def f(x: torch.Tensor):\n    return x * torch.tensor(\n        0.5, device=x.device\n    )\n"
+    code = f"{HEAD}def f(x: torch.Tensor):\n    return x, torch.tensor(\n        0.5, device=x.device\n    )\n"
     assert "torch.full(\n        (), 0.5, device=x.device\n    )" in fixed(code)
 
 

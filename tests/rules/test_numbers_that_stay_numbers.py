@@ -1,8 +1,12 @@
 """A number that Python, a caller or a reader in the middle of a loop needs is not kept on the device."""
 
+import re
 from textwrap import dedent
 
 import pytest
+from effort import EFFORT
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rules.driver import EVERY, FIXES, HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
@@ -230,3 +234,74 @@ def test_what_may_be_a_parameter_keeps_its_gradient() -> None:
         "    def forward(self, z: torch.Tensor):\n        return z * torch.as_tensor(self.x, device=z.device)\n"
     )
     assert fixed(code, allowed=FIXES) == code
+
+
+COMPUTED = """
+import torch
+
+def f(x: torch.Tensor, y: torch.Tensor, n: int):
+    x = x.flatten()
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "safety"),
+    [
+        ("return x * {0.5}", "return x * 0.5", Safety.SAFE),
+        ("return {-3} - x", "return -3 - x", Safety.SAFE),
+        ("return x - {-3}", "return x - (-3)", Safety.SAFE),
+        ("return x / {4.0}", "return x / 4.0", Safety.UNSAFE),
+        ("return x * {0.7}", "return x * 0.7", Safety.UNSAFE),
+        ("return y * {0.5}", "return y * 0.5", Safety.UNSAFE),
+        ("return x / torch.sqrt({n})", "return x / math.sqrt(n)", Safety.UNSAFE),
+        ("return x / {n}.sqrt()", "return x / math.sqrt(n)", Safety.UNSAFE),
+        ("k = {0.5}\n    return x * k + y * k", "k = 0.5\n    return x * k + y * k", Safety.UNSAFE),
+    ],
+)
+def test_what_is_only_computed_with_needs_no_tensor(before: str, after: str, safety: Safety) -> None:
+    code = COMPUTED.format(re.sub(r"\{(.+?)\}", r"torch.tensor(\1, device=x.device)", before))
+    fixes = [f.fix for f in findings(code, "tensor-literal-on-device") if f.fix is not None]
+    assert [(fix.rewrite, fix.safety) for fix in fixes] == [("use_the_number", safety)]
+    assert f"    {after}\n" in fixed(code, allowed=FIXES)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "return x @ {}",
+        "return x * {}.expand(3)",
+        "k = {}\n    return x * k, k",
+        "k = {}\n    k += 1\n    return x * k",
+        "return {} * {}",
+        "return n * {}",
+        "x *= {}\n    return x",
+    ],
+)
+def test_a_tensor_that_serves_for_more_stays_one(rest: str) -> None:
+    code = COMPUTED.format(rest.replace("{}", "torch.tensor(0.5, device=x.device)"))
+    assert "use_the_number" not in {f.fix.rewrite for f in findings(code) if f.fix is not None}
+
+
+@pytest.mark.parametrize("dtype", ["torch.long", "torch.float64", "y.dtype"])
+def test_a_number_that_its_dtype_would_round_or_that_promotes_stays_a_tensor(dtype: str) -> None:
+    code = COMPUTED.format(f"return x * torch.tensor([0.5], dtype={dtype}, device=x.device)")
+    assert "use_the_number" not in {f.fix.rewrite for f in findings(code) if f.fix is not None}
+
+
+@given(
+    value=st.integers(-64 * 8, 64 * 8).map(lambda n: n / 8),
+    dtype=st.sampled_from(["float16", "bfloat16", "float32", "float64", "int8", "int64", "bool"]),
+    drawn=st.lists(st.integers(0, 5), min_size=1, max_size=4),
+)
+@settings(max_examples=40 * EFFORT, deadline=None)
+def test_what_is_held_by_all_dtypes_gives_the_same_as_a_number(value: float, dtype: str, drawn: list[int]) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(drawn).to(getattr(torch, dtype))
+    for number in (value, int(value)):
+        tensor = torch.tensor(number)
+        both = [(x * tensor, x * number), (x + tensor, x + number)]
+        both += [(x - tensor, x - number), (tensor - x, number - x)] if dtype != "bool" else []
+        for one, other in both:
+            assert one.dtype is other.dtype
+            assert torch.equal(one, other)
