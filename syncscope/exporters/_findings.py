@@ -40,6 +40,8 @@ def worth(found: Finding) -> dict[str, Any] | None:
         return None
     if reason is Reason.SOMETIMES:
         return {"kind": "once_in", "steps": int(about[1])}
+    if reason is Reason.DELAYED:
+        return {"kind": "once_in"}
     if reason in FOLLOWS:
         return {"kind": "follows", "line": int(about[0]) if about else found.place.line}
     return {"kind": "first"}

@@ -38,7 +38,7 @@ def of_test(
                 if _is_for_most(part):
                     continue
                 if _DELAY.search(name_of(divided[1])):
-                    return Reason.SOMETIMES(ast.unparse(node), "a few")
+                    return Reason.DELAYED(ast.unparse(node))
                 return Reason.WHEN(ast.unparse(node))
             if steps > 1 and _is_for_one(part):
                 reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM

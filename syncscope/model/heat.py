@@ -118,6 +118,7 @@ class Reason(Enum):
     MAIN = NOT, "under `if __name__ == '__main__'`: once"
     WHEN = NOT, "only when `{0}`"
     SOMETIMES = SHORT, "only when `{0}`: once in {1} steps"
+    DELAYED = SHORT, "only when `{0}`: an actor is trained less often than its critics, once in a few steps"
     AROUND = SHORT, "in a loop around the steps of an update: once in many of them"
     SELDOM = NOT, "only when `{0}`: once in {1} steps"
     WHEN_NOT = NOT, "only when not `{0}`"

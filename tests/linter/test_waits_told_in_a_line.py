@@ -119,6 +119,13 @@ def test_json_has_how_often_a_wait_is_gone_through(door):
     assert (found["hot"], found["heat"]) == (False, "only when `step % EVERY == 0`: once in 100 steps")
 
 
+def test_json_has_that_a_wait_of_a_delayed_actor_is_gone_through_every_few_steps(door):
+    code = "import torch\n\n\ndef training_step(self, x: torch.Tensor, step):\n    if step % self.policy_delay == 0:\n"
+    door.write("td3.py", code + "        print(x.sum().item())\n")
+    (found,) = json.loads(door("lint", "--format", "json", "td3.py").out)
+    assert (found["hot"], found["worth"]) == (True, {"kind": "once_in"})
+
+
 def test_cold_code_is_worth_nothing(door):
     door.write("set_up.py", "import torch\n\n\ndef build(x: torch.Tensor):\n    return x.sum().item()\n")
     (found,) = json.loads(door("lint", "--all", "--format", "json", "set_up.py").out)
