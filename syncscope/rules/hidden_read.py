@@ -7,6 +7,7 @@ smallest and the largest element for its range, `cov` and `corrcoef` whether the
 windows cover the signal, `LBFGS.step` each loss of its line search, `AveragedModel.update_parameters` how many it has
 averaged. Or it makes a tensor of the device from a list of the host and waits for the copy: a nested tensor with
 `layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host, torchvision's `normalize` from mean and deviation.
+A metric of torchmetrics looks whether labels are classes (`torch.unique`) and, where it takes a mean, whether all are numbers.
 What `@torch.jit.script` has compiled waits in who calls it. Measured on CUDA, torch 2.11.
 
 What to do
@@ -20,6 +21,8 @@ What to do
   `max_num_nodes`.
 - `remove_self_loops`, `subgraph`, `coalesce`, `to_undirected`: once for each graph, in its data set (`pre_transform`).
   For `dropout_edge` a mask that weights messages, `edge_weight * keep`, selects nothing.
+- Metrics of torchmetrics, once their arguments are known to be right: `Accuracy(..., validate_args=False)`,
+  `MeanMetric(nan_strategy="disable")`.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
 
 When a fix pays
@@ -112,8 +115,16 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     call = site.node.func if isinstance(site.node, ast.Call) else None
     word = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
+    if call is not None and _is_metric(site, call):
+        return f"{view.quote(site.node)} looks whether its arguments are valid, and waits for the answer"
     if isinstance(call, ast.Name) and word not in READ:
         return f"`{word}` is compiled by TorchScript and waits inside: no line of it is seen, but this one"
     graphs = call is not None and (view.function(site).dotted(call) or "").startswith("torch_geometric.utils.")
     needed = "how many nodes, edges or graphs there are" if graphs else READ.get(word, "a value of the device")
     return f"{view.quote(site.node)} needs {needed}, and waits for it"
+
+
+def _is_metric(site: Site, called: ast.expr) -> bool:
+    """Whether a metric of torchmetrics is called, or a method of one."""
+    of = (called, called.value) if isinstance(called, ast.Attribute) else (called,)
+    return any(str(site.fact_of(each).ref).startswith("torchmetrics.") for each in of)

@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     MODULE,
+    NO_TENSOR,
     NONE,
     NUMBER,
     OTHER,
@@ -276,6 +277,8 @@ def _tensor_method(call: Call) -> Fact:
 def _named_method(call: Call, ref: str) -> Fact:
     """A method of an object from outside the project, or a function of a module from there."""
     if ref.endswith("()"):
+        if ref.startswith("torchmetrics."):
+            return external(call.named(f"{ref}.{call.word}"))
         return object_method(call, ref.removesuffix("()"))
     if ref is TEXT:
         return string_method(call)
@@ -352,7 +355,7 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 _TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "to", "type_as", "clone", "clip_gradients"),
+    ("backward", "step", "to", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
 
 
@@ -390,6 +393,8 @@ def assumed_method(call: Call) -> Fact:
             return UNKNOWN
         call.receiver = tensor(confidence=1, why=f"`.{word}()` of something unknown")
         return tensor_method(call)
+    if word == "copy" and not args and not call.keywords:
+        return NO_TENSOR  # an array, a list or a dict, which have this method, and tensors have not
     if word in _OF_DISTRIBUTIONS:
         return _of_some_distribution(call)
     if word in _OF_ARRAYS and not isinstance(at, (ast.Name, ast.Attribute)) and call.frame.alone:

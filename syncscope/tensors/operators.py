@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     INTEGER,
+    NO_TENSOR,
     NONE,
     NP_ARRAY,
     NUMBER,
@@ -184,7 +185,8 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
         elif left.kind is ARRAY or right.kind is ARRAY:
             result = NP_ARRAY
         elif left.kind is NOTHING_KNOWN or right.kind is NOTHING_KNOWN:
-            plain = all(side.kind is NOTHING_KNOWN or side.kind is SCALAR for side in (left, right))
+            sides = (left, right)
+            plain = all(s.kind is SCALAR or (s.kind is NOTHING_KNOWN and s is not NO_TENSOR) for s in sides)
             result = COMPARED if plain and last == 0 else UNKNOWN
         elif left.kind is SEQUENCE and right.kind is SEQUENCE and operator in (ast.Eq, ast.NotEq):
             result = TRUTH

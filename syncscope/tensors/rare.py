@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.project.syntax import dotted
+from syncscope.project.syntax import dotted, last_word
 from syncscope.tensors.asked import named
 from syncscope.tensors.facts import SEQUENCE, TENSOR, Items, Tag
 from syncscope.tensors.frame import Frame
@@ -70,9 +70,12 @@ def _list(frame: Frame, node: ast.expr) -> bool:
 
 
 def special(test: ast.expr) -> bool:
-    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
+    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number,
+    a gradient that is sparse."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return any(map(special, test.values))
+    if isinstance(test, ast.Attribute):
+        return test.attr == "is_sparse" and "grad" in last_word(test.value)
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
         return False
     kind, left = test.comparators[0], test.left

@@ -129,6 +129,20 @@ CASES = {
                 return row.item()
             return other.any().item()  # waits: item
     """,
+    "no tensor yet, of types that are announced together": """
+        Observed = torch.Tensor | np.ndarray | dict
+
+        def seen(obs: Observed):
+            if not isinstance(obs, torch.Tensor):
+                obs = torch.as_tensor(obs, dtype=torch.float32)
+            return obs.cuda()  # waits: to_device
+    """,
+    "a list of sizes that are tensors": """
+        def parts(x: torch.Tensor, masks: list[torch.Tensor], sizes: list[int]):
+            many = [m.sum() for m in masks]
+            first = torch.split(x, many)  # waits: size
+            return first, torch.split(x, sizes, dim=1), torch.split(x, [2, 3])
+    """,
     "what libraries over arrays give": """
         from scipy.ndimage import convolve1d
         from scipy.optimize import linear_sum_assignment

@@ -94,6 +94,14 @@ CASES = {
             found = df[df[col] == value]
             return found, rows[other > column], rows[rows > value]  # waits: mask_read
     """,
+    "a copy that no tensor makes": """
+        def others(rows, chosen, number, x: torch.Tensor):
+            left = rows.found.copy()
+            while len(left) > 0:
+                left = left[left != number]
+            same = chosen[chosen != number]  # waits: mask_read
+            return same, torch.as_tensor(rows.found.copy(), device=x.device)  # waits: tensor_literal
+    """,
     "a sparse tensor that is coalesced is given back as it is": """
         def accumulate(grad: torch.Tensor, total: torch.Tensor, other: torch.Tensor):
             grad = grad.coalesce()  # waits: sparse
@@ -249,4 +257,16 @@ CASES = {
 
 @pytest.mark.parametrize("code", CASES.values(), ids=CASES)
 def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)
+
+
+def test_that_a_gradient_is_sparse_is_a_guess() -> None:
+    code = """
+        def step(p: torch.Tensor, grad: torch.Tensor, adj: torch.Tensor):
+            if grad.is_sparse:
+                p.add_(grad.coalesce().values())
+            if adj.is_sparse:
+                adj = adj.coalesce()  # waits: sparse
+            return adj
+    """
     assert waits(code, confidence=2) == marks(code)

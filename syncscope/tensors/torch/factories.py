@@ -108,7 +108,7 @@ def _of_values(call: Call) -> Fact:
     device = call.where_made(HOST)
     if not given and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
-    elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
+    elif not given and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
         device = SOMEWHERE
     dtype = call.dtype_given()
     if dtype is ANY_DTYPE and not _dtype_is_given(call):

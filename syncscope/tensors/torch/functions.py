@@ -212,6 +212,15 @@ def _tensor_split(call: Call) -> Fact:
     return items(call.result(held, confidence=3))
 
 
+def _split(call: Call) -> None:
+    """By a list of sizes that are tensors: each is asked."""
+    sizes = call.given(1, "split_size_or_sections")
+    if (
+        sizes.kind is SEQUENCE and not sizes.elements and (held := holds_tensor(sizes)) is not None
+    ):  # else its slot tells
+        call.emit(Op.SIZE, call.node_of(1, "split_size_or_sections"), held)
+
+
 def _einsum(call: Call) -> Fact:
     """Of tensors one by one, or of a list of them."""
     listed = (fact.elements or (element(fact),) if fact.kind is SEQUENCE else (fact,) for fact in call.args[1:])
@@ -266,6 +275,7 @@ SPECIAL: dict[str, Special] = {
     "compile": lambda call: call.args[0] if call.args else THING,
     "broadcast_tensors": _broadcast,
     "numel": lambda _: INTEGER,
+    "split": _split,
     "tensor_split": _tensor_split,
     "einsum": _einsum,
     **dict.fromkeys(("svd_lowrank", "pca_lowrank"), _factored(2, 1, 2)),

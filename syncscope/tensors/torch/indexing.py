@@ -21,6 +21,7 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     MODULE,
+    NO_TENSOR,
     NONE,
     OTHER,
     PICKED,
@@ -61,6 +62,9 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
         return part
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
         return UNKNOWN if base.ref.endswith("()") else base
+    if base is NO_TENSOR and node.slice.__class__ in (ast.Compare, ast.Slice):
+        evaluate(frame, node.slice)
+        return base  # a part of an array or of a list
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
         confidence = min(mask.confidence, max(base.confidence, 2)) if kind is TENSOR else min(mask.confidence, 2)
