@@ -49,7 +49,7 @@ from syncscope.tensors.functions import call_function, call_module, note_built, 
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
-from syncscope.tensors.parameters import announced
+from syncscope.tensors.parameters import announced, given_as_loaded
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
@@ -364,6 +364,17 @@ def _is_step(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and conventions.STEP_CALL.match(name_of(node.func)) is not None
 
 
+def _sent(call: Call) -> Fact:
+    """`x.to(device)` of something unknown: in a trainer's step an argument is what its loader made, on the host."""
+    batch, at = given_as_loaded(call.frame.function), call.at
+    if batch is None or not isinstance(at, ast.Name) or at.id not in call.frame.function.names:  # type: ignore[union-attr]
+        return UNKNOWN
+    if at.id in conventions.MODELS or at.id.lower().endswith(("model", "net", "network", "criterion", "loss")):
+        return UNKNOWN
+    call.receiver = element(batch)
+    return tensor_method(call)
+
+
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word, args, at = call.word, call.args, call.at
@@ -388,9 +399,11 @@ def assumed_method(call: Call) -> Fact:
         if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
             call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")
             return tensor_method(call)
+    if word == "cuda" and call.receiver is UNKNOWN:
+        return _sent(call)
     if word == "to" and (args or call.keywords):
         if asked_for(call)[0] is not HOST:
-            return UNKNOWN
+            return _sent(call)
         call.receiver = tensor(confidence=1, why=f"`.{word}()` of something unknown")
         return tensor_method(call)
     if word == "copy" and not args and not call.keywords:

@@ -17,6 +17,7 @@ from syncscope.tensors.facts import (
     Items,
     Tag,
     items,
+    listed,
     sequence,
 )
 from syncscope.tensors.frame import evaluate
@@ -65,7 +66,8 @@ def _grown(call: Call) -> None:
     if new.kind is NOTHING_KNOWN:
         return
     each = element(call.receiver)
-    both = items(new if each is UNKNOWN else join(each, new))
+    of_list = call.word in ("append", "extend", "insert")  # a set has `add`, a deque is no index
+    both = (listed if of_list else items)(new if each is UNKNOWN else join(each, new))
     at = call.at
     path = dotted(at) if at is not None else ""
     if path:

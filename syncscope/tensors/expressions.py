@@ -51,7 +51,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element, join
-from syncscope.tensors.libraries import numpy, torch_geometric, transformers
+from syncscope.tensors.libraries import fastai, numpy, torch_geometric, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
@@ -146,6 +146,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         fact = frame.env.get(path)
         if fact is not None:
             return fact
+        if fastai.batch(word, frame.module.source):
+            return items(tensor(confidence=2, why=f"`{word}` is what fastai calls its batch"))
         if torch_geometric.split(word, frame.module.source):
             return tensor(BOOL, confidence=2, why=f"`{word}` is what torch_geometric calls a mask", ndim=1)
         fact = used_as(frame, node, path)

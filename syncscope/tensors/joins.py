@@ -95,6 +95,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 return one if one.confidence < 3 else _weaker(one, 2)
             if other.kind is ARRAY:
                 return _weaker(one, 1)
+            if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
+                return _weaker(one, 1).but(ndim=None)
             return _weaker(one, min(one.confidence, 2) if other.kind is Value.UNKNOWN else 1)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one

@@ -36,13 +36,26 @@ from syncscope.tensors.frame import Frame
 from syncscope.tensors.host_only import host_only
 from syncscope.tensors.instances import instance
 from syncscope.tensors.joins import element
+from syncscope.tensors.libraries import torch_geometric
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)
 ON_HOST = Fact(
     OTHER, device=HOST, confidence=3, ref=Tag.DEVICE
 )  # beside `device` it is another: where something is kept
+_LOADED = Fact(BATCH, confidence=1, why="a step is given what its loader made")
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
+
+
+def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
+    """What the arguments of a trainer's step are parts of: the loader's batch, which no framework has moved before.
+
+    A Lightning module is given its batch on the device.
+    """
+    if function is None or conventions.STEP_CALL.match(function.name.lstrip("_")) is None:
+        return None
+    of_module = function.cls is not None and instance(function.cls).kind is MODULE
+    return None if of_module else _LOADED
 
 
 def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
@@ -67,6 +80,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     private = conventions.is_private(function.name)
+    loaded = given_as_loaded(function)
     for argument, default in pairs:
         known = _announced(function, argument, frame) if argument.annotation is not None else UNKNOWN
         if known.kind is SEQUENCE and argument.arg in conventions.MATCHED:
@@ -84,7 +98,9 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
-                known = _told_more(known, passed, inner=function.closure is not None)
+                known = _told_more(
+                    known, passed, inner=function.closure is not None or (private and passed.device is HOST)
+                )
                 if function.name == "__init__" and passed.device is HOST:  # others may build it of the device's
                     known = Fact(
                         TENSOR,
@@ -106,8 +122,12 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
                 known = (
                     passed.but(confidence=1) if flag else passed if surer else passed.but(confidence=known.confidence)
                 )
-        if passed is not None and passed.kind is BATCH and known.kind is TENSOR and known.source is None:
-            known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=passed)
+        batch = passed if passed is not None and passed.kind is BATCH else loaded if passed is None else None
+        if batch is not None and known.kind is TENSOR and known.source is None:
+            known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=batch)
+        if known.kind is TENSOR and known.ndim is None:
+            rank = torch_geometric.rank(argument.arg, function.module.source)
+            known = known.but(ndim=rank) if rank is not None else known
         if known.kind is TENSOR and (
             frame.on_host or argument.arg in conventions.OF_THE_HOST or argument.arg in host_only(function)
         ):

@@ -42,6 +42,31 @@ CASES = {
                     return batch["image"].to(self.device) - gt["image"].to(self.device)  # waits: to_device
                 return batch["mask"].to(self.device) + batch["mask"].to(gt.device)  # waits: to_device
     """,
+    "what the step of a trainer is given": """
+        class Trainer:
+            def train_step(self, model, images, rows, target: torch.Tensor, device):
+                model.to(device)
+                images, rows = images.to(self.device), rows.cuda()  # waits: to_device
+                loss = model(images, rows) - target.to(device)  # waits: to_device
+                return loss + target.to(images.device) + images.to(device)
+
+            def _mixed(self, images, rows):
+                return images.to(self.device), rows.cuda()
+
+        class Lit(nn.Module):
+            def training_step(self, images, rows):
+                return images.to(self.device), rows.cuda()
+    """,
+    "what a learner of fastai lends its callbacks": """
+        import numpy as np
+        from fastai.callback.core import Callback
+
+        class Sampled(Callback):
+            def before_batch(self):
+                chosen = np.random.permutation(self.rows)
+                self.learn.xb = tuple(x[chosen] for x in self.learn.xb)  # waits: index_list
+                self.rest = tuple(x[chosen] for x in self.learn.others)
+    """,
     "what an iterator over a loader gives next": """
         class Replay:
             def __init__(self):

@@ -3,6 +3,7 @@
 import textwrap
 
 import pytest
+from tensors.marked import marks, waits
 
 from syncscope.tensors.interpret import sites
 
@@ -136,6 +137,20 @@ CASES = {
             if not isinstance(obs, torch.Tensor):
                 obs = torch.as_tensor(obs, dtype=torch.float32)
             return obs.cuda()  # waits: to_device
+    """,
+    "what all callers of a private function pass from the host, though it is announced": """
+        def scores(features: torch.Tensor, words: list[list[int]]):
+            return _cut(features, torch.LongTensor([len(each) for each in words])), cut(features, torch.tensor([3, 4]))
+
+        def _cut(features: torch.Tensor, lengths: torch.Tensor):
+            return [row[:length] for row, length in zip(features, lengths)]
+
+        def cut(features: torch.Tensor, lengths: torch.Tensor):
+            return [row[:length] for row, length in zip(features, lengths)]  # waits: size
+    """,
+    "a range is a list": """
+        def first(x: torch.Tensor, labels: torch.Tensor):
+            return x[range(len(labels))] + x[range(4), labels]  # waits: index_list
     """,
     "a list of sizes that are tensors": """
         def parts(x: torch.Tensor, masks: list[torch.Tensor], sizes: list[int]):
@@ -290,3 +305,14 @@ def test_waits_where_the_marks_say(name: str) -> None:
         if "# waits" in line
     }
     assert {(s.place.line, s.op.value) for s in sites(code.encode(), "x.py")} == marked
+
+
+def test_that_a_list_which_was_filled_is_copied_is_no_guess() -> None:
+    code = """
+        def pairs(x: torch.Tensor, n: int):
+            rows = []
+            for i in range(n):
+                rows.append(i)
+            return x[:, rows]  # waits: index_list
+    """
+    assert waits(code, confidence=2) == marks(code)

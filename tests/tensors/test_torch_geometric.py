@@ -6,6 +6,29 @@ from tensors.marked import marks, waits
 import syncscope
 
 CASES = {
+    "names that say how many dimensions there are": """
+        import torch_geometric
+
+        def merged(batch: torch.Tensor, edge_index: torch.Tensor, nodes: list[int], x: torch.Tensor):
+            cluster, other = torch.empty_like(batch), torch.empty_like(edge_index)
+            for number, node in enumerate(nodes):
+                cluster[number] = 3  # waits: number_write
+                other[0] = 3
+            return cluster, other, x[: batch[-1]]  # waits: size
+
+        def unpacked(edge_index: torch.Tensor, x: torch.Tensor, weight=None):
+            edge_index, weight = kept(edge_index, weight)
+            row, col = edge_index
+            return x[row] + x[col]
+
+        def kept(edge_index: torch.Tensor, weight=None):
+            if weight is None:
+                return edge_index.flip(0)
+            return edge_index.flip(0), weight.flip(0)
+
+        def linked(edge_type: torch.Tensor, x: torch.Tensor):
+            return x[edge_type[0]], x[edge_type[1]]
+    """,
     "numbers that nobody says are read": """
         from torch_geometric.utils import add_self_loops, degree, scatter, softmax, to_dense_batch
 

@@ -49,6 +49,7 @@ _DROPPING = {
     "add_random_edge": (1, 4),
 }
 _PAIRS = frozenset("remove_self_loops add_self_loops add_remaining_self_loops dropout_edge dropout_adj".split())
+_RANKS = {"batch": 1, "ptr": 1, "edge_type": 1, "node_type": 1, "edge_index": 2}
 _SPLITS = frozenset(("train_mask", "val_mask", "test_mask"))
 
 
@@ -116,3 +117,11 @@ def _given(call: Call) -> Fact:
     if word == "degree":
         return call.result(known, shape=FIXED, ndim=1, dtype=FLOAT)
     return call.result(known) if word in ("softmax", "scatter") else UNKNOWN
+
+
+def rank(name: str, source: bytes) -> int | None:
+    """How many dimensions people's tensors of this name have where they speak of torch_geometric."""
+    known = _RANKS.get(name)
+    if known is None or b"torch_geometric" not in source:
+        return None
+    return None if known == 1 and b"%s[1]" % name.encode() in source else known  # pairs of nodes, in two rows

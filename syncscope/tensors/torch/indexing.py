@@ -201,7 +201,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 _host_positions(frame, node, part, element(fact), base)
             if (
                 istensor
-                and (fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp)
+                and (fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp or _is_range(part))
                 and not _same_numbers(part)
             ) or (istensor and len(parts) > 1 and _numbers(fact)):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
@@ -310,6 +310,10 @@ def _word(node: ast.expr) -> str:
     """The last word of what is indexed, or the key under which it is found: `edge_index` of `data["edge_index"]`."""
     key = node.slice if isinstance(node, ast.Subscript) else None
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else last_word(node)
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
 
 def _same_numbers(node: ast.expr) -> bool:
