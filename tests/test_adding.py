@@ -30,7 +30,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs Python in a folder that holds the package, with all examples of the page in it."""
     here = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "syncscope", here / "syncscope", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "syncscope", here / "syncscope")  # with what Python has compiled of it
     for path, table, code in EXAMPLES.findall((ROOT / "docs" / "development.md").read_text(encoding="utf-8")):
         drop(here / path, table, textwrap.dedent(code))
     (here / "train.py").write_text(CODE)

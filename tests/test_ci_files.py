@@ -1,5 +1,6 @@
 """What CIs are given runs: the scripts of the action and of the template, on a project with one wait, and with none."""
 
+import importlib.util
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 from cli.recorded import MS, recording
 from click.testing import CliRunner
@@ -19,12 +21,13 @@ from syncscope.cli import commands
 from syncscope.model.trace import Kind, Trace
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("runs of a program")
 WAITS = "import torch\n\n\ndef forward(x: torch.Tensor):\n    return x.exp()[x > 0]\n"
 
 
 @pytest.fixture
-def machine(tmp_path):
-    """A runner: `python -m pip` does nothing, `syncscope` is ours."""
+def programs(tmp_path, request):
+    """What a runner has: `python -m pip` does nothing, `syncscope` is ours, forked from a process that has imported it."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name, does in (
@@ -33,6 +36,18 @@ def machine(tmp_path):
     ):
         (programs / name).write_text(f"#!/bin/sh\n{does}\n")
         (programs / name).chmod(0o755)
+    if sys.platform != "linux" or not importlib.util.find_spec("torch"):
+        yield programs
+        return
+    with warm.program(
+        request.getfixturevalue("warm_process"), programs / "syncscope", "from syncscope.cli import main; main()"
+    ):
+        yield programs
+
+
+@pytest.fixture
+def machine(tmp_path, programs):
+    """A runner."""
     (tmp_path / "output").touch()
     own = {
         "PATH": f"{programs}:{os.environ['PATH']}",

@@ -1,8 +1,6 @@
 """Names that a stranger chose reach no terminal, no viewer and no CI log as anything but text."""
 
 import json
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -12,6 +10,7 @@ from exporters.conftest import events
 from hypothesis import given
 from hypothesis import strategies as st
 from linter.conftest import MASKS
+from warm import Python, in_a_process
 
 import syncscope
 from syncscope import discover, exporters, kineto
@@ -125,14 +124,16 @@ def test_every_command_prints_through_the_door():
             assert " print(" not in text, path
 
 
-def run(*args: str, cwd: Path) -> str:
-    command = [sys.executable, "-m", "syncscope", *args]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=None)
+def run(*args: str, cwd: Path, forked: Python | None = None) -> str:
+    if forked is None:
+        done = in_a_process("-m", "syncscope", *args, folder=cwd)
+    else:
+        done = forked("-c", "from syncscope.cli import main; main()", *args, folder=cwd, ours=True)
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
 
 
-def test_lint_report_and_ranks_through_a_pipe(tmp_path, monkeypatch):
+def test_lint_report_and_ranks_through_a_pipe(tmp_path, monkeypatch, forked):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path / "cache"))
     code = MASKS.replace("    target[background]", "    # \x1b[2J ##[error]owned\n    target[background]")
     evil = "a\x1b[2J\n::error file=x::owned"
@@ -153,7 +154,7 @@ def test_lint_report_and_ranks_through_a_pipe(tmp_path, monkeypatch):
         ("ranks", "."),
         ("diff", "run.json", "run.json"),
     ):
-        said = run(*args, cwd=tmp_path)
+        said = run(*args, cwd=tmp_path, forked=forked if "--diff" not in args else None)
         assert not steers(said), args
         assert not any(line.lstrip().startswith("::") and "::" in line[3:] for line in said.splitlines()), args
         assert "##[" not in said

@@ -77,7 +77,8 @@ def test_it_works_where_no_compiler_is_and_nothing_of_the_checkout(wheel, tmp_pa
     home = tmp_path / "environment"
     venv.create(home, with_pip=False)
     python, site = home / "bin" / "python", Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
-    run(sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel))
+    install = ("install", "--quiet", "--no-deps", "--no-compile")
+    run(sys.executable, "-m", "pip", "--python", str(python), *install, str(wheel))
     depends = sysconfig.get_path("purelib")  # what it needs of others, without an editable install of ours
     (site / "depends.pth").write_text(
         f"{depends}\n" + "".join(f"{path}\n" for path in sys.path if "site-packages" in path)

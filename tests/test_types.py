@@ -9,9 +9,7 @@ import pytest
 import syncscope
 
 ROOT = Path(syncscope.__file__).parents[1]
-pytestmark = pytest.mark.xdist_group(
-    "types"
-)  # early, and one after the other: the second finds what the first has kept
+pytestmark = pytest.mark.xdist_group("types")  # early
 
 PROGRAM = """
 import syncscope
@@ -44,22 +42,26 @@ reveal_type(comprehension("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }"))
 """
 
 
-def mypy(*arguments: str) -> "subprocess.CompletedProcess[str]":
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    """What it says of the program, and else: both are asked in one process. Here and not before the tests, for it needs one
+    processor alone, for as long as a tenth of them."""
     pytest.importorskip("mypy")
-    return subprocess.run([sys.executable, "-m", "mypy", *arguments], capture_output=True, text=True, cwd=ROOT)
+    program = tmp_path_factory.mktemp("types") / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "syncscope", "benchmarks", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    lines = done.stdout.splitlines()
+    of_program = [line.partition("program.py:")[2] for line in lines if "program.py:" in line]
+    return of_program, "\n".join(line for line in lines if "program.py:" not in line) + done.stderr
 
 
-def test_it_finds_nothing_in_the_package_and_the_benchmarks() -> None:
-    """Here and not before the tests: it needs one processor alone, for as long as a tenth of them."""
-    done = mypy()
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_it_finds_nothing_in_the_package_and_the_benchmarks(said: tuple[list[str], str]) -> None:
+    assert said[1] == ""
 
 
-def test_a_type_checker_knows_the_names_and_refuses_others(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    done = mypy("--config-file", "pyproject.toml", str(tmp_path / "program.py"))
-    said = [line.partition("program.py:")[2] for line in done.stdout.splitlines() if "program.py:" in line]
-    assert said == [
+def test_a_type_checker_knows_the_names_and_refuses_others(said: tuple[list[str], str]) -> None:
+    assert said[0] == [
         '4: note: Revealed type is "list[syncscope.model.finding.Finding]"',
         '5: note: Revealed type is "syncscope.model.report.Report"',
         '8: error: "Recording" has no attribute "stop_it"  [attr-defined]',
@@ -71,4 +73,4 @@ def test_a_type_checker_knows_the_names_and_refuses_others(tmp_path: Path) -> No
         '22: error: Argument 1 to "train" has incompatible type "str"; expected "float"  [arg-type]',
         '24: note: Revealed type is "str"',
         '28: note: Revealed type is "syncscope.kernels.comprehensions.comprehension.Comprehension"',
-    ], done.stdout + done.stderr
+    ]

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ LATER = (  # what many runs import, too, and `syncscope run`
     *("syncscope.analysis.summary", "syncscope.cli.run", "syncscope.exporters.terminal", "syncscope.tracers.dry_run"),
     *("syncscope.tracers.session", "syncscope.verify.in_the_run", "syncscope.verify.in_turns", "libcst"),
 )
+asking = threading.Lock()  # one question, one answer
 told: dict[int, int] = {}  # where it is said how a fork has ended, by its number
 
 
@@ -39,11 +41,15 @@ Python = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def in_a_process(
-    *arguments: str, env: Mapping[str, str] | None = None, folder: Path | None = None, ours: bool = False
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    ours: bool = False,
+    out: BinaryIO | int = subprocess.PIPE,
 ) -> "subprocess.CompletedProcess[str]":
     """`python ARGUMENTS`."""
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=500, env=env, cwd=folder)
+    command, pipe = [sys.executable, *arguments], subprocess.PIPE
+    return subprocess.run(command, stdout=out, stderr=pipe, text=True, timeout=500, env=env, cwd=folder)
 
 
 class Served:
@@ -80,10 +86,12 @@ def serving(warm: socket.socket, environment: dict[str, str], kept: Sequence[int
     """A fork that serves runs, with these descriptors of ours under their own numbers."""
     (asked, ask), (answer, answered) = os.pipe(), os.pipe()
     said = {"environment": environment, "folder": os.getcwd(), "numbers": [0, 1, 2, *kept], "ours": True}
-    socket.send_fds(warm, [json.dumps(said).encode()], [asked, answered, 2, *kept])
+    with asking:
+        socket.send_fds(warm, [json.dumps(said).encode()], [asked, answered, 2, *kept])
+        child = int(warm.recv(64))
     os.close(asked)
     os.close(answered)
-    return Served(int(warm.recv(64)), open(ask, "wb", 0), open(answer, "rb", 0))
+    return Served(child, open(ask, "wb", 0), open(answer, "rb", 0))
 
 
 def ran(
@@ -92,27 +100,84 @@ def ran(
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     ours: bool = False,
+    out: BinaryIO | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """A fork that runs what `python SCRIPT ...` would, or `python -c CODE`, in this folder or the working one; with `ours` of a
-    process that has imported what `syncscope run` does."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
-        answer, answered = os.pipe()  # of which the fork knows nothing: what it starts may live on
-        numbers, environment = [0, 1, 2], dict(os.environ if env is None else env)
-        said = {"environment": environment, "folder": str(folder or os.getcwd()), "numbers": numbers, "ours": ours}
-        said["ran"] = arguments
-        socket.send_fds(warm, [json.dumps(said).encode()], [nothing.fileno(), out.fileno(), err.fileno(), answered])
+    process that has imported what `syncscope run` does. Where it is to print is `out`, or what it prints is given back."""
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
+        streams = nothing.fileno(), (out or printed).fileno(), err.fileno()
+        code = _code_of(warm, arguments, os.environ if env is None else env, str(folder or os.getcwd()), ours, streams)
+        printed.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, code, printed.read(), err.read())
+
+
+def _code_of(
+    warm: socket.socket,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: str,
+    ours: bool,
+    streams: Sequence[int],
+) -> int:
+    """How a fork has ended that ran this."""
+    answer, answered = os.pipe()  # of which the fork knows nothing: what it starts may live on
+    said = {"environment": dict(environment), "folder": folder, "numbers": [0, 1, 2], "ours": ours, "ran": arguments}
+    with asking:
+        socket.send_fds(warm, [json.dumps(said).encode()], [*streams, answered])
         os.close(answered)
         warm.recv(64)
-        with open(answer) as told:
-            code = told.read()
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(arguments, int(code or 70), out.read(), err.read())
+    with open(answer) as told:
+        return int(told.read() or 70)
+
+
+ASKS = """#!{python} -S
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+    door.connect("\\0" + {name!r})
+    said = [sys.argv[1:], dict(os.environ), os.getcwd()]
+    socket.send_fds(door, [json.dumps(said).encode()], [0, 1, 2])
+    sys.exit(int(door.recv(64)))
+"""
+
+
+@contextlib.contextmanager
+def program(warm: socket.socket, path: Path, code: str) -> Iterator[None]:
+    """A program for scripts that start it by its name: it has a fork run `python -c CODE ...`, with its own streams."""
+
+    def serves(door: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                one, _ = door.accept()
+                threading.Thread(target=answers, args=(one,), daemon=True).start()
+
+    def answers(one: socket.socket) -> None:
+        with one:
+            said, given, _, _ = socket.recv_fds(one, LARGEST, 3)
+            arguments, environment, folder = json.loads(said)
+            ended = _code_of(warm, ["-c", code, *arguments], environment, folder, True, given)
+            for each in given:
+                os.close(each)
+            one.send(str(ended).encode())
+
+    name = str(path)
+    path.write_text(ASKS.format(python=sys.executable, name=name))
+    path.chmod(0o755)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind("\0" + name)
+        door.listen()
+        threading.Thread(target=serves, args=(door,), daemon=True).start()
+        try:
+            yield
+        finally:
+            door.shutdown(socket.SHUT_RDWR)
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """As Python does with its command line, up to the exit code."""
+    """As Python does with its command line, up to the exit code. Its streams are as Python makes them of what they are now."""
     code: Any = 0
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     try:
         if arguments[0] == "-c":
             sys.argv[:] = ["-c", *arguments[2:]]

@@ -102,7 +102,7 @@ def main() -> None:
     try:
         code = ended()
     except OSError:  # nobody is left to whom it could be told
-        abandon()
+        abandon(1, 2)
         code = 2
     sys.exit(code)
 
@@ -136,11 +136,11 @@ def ended() -> int:
         echo("interrupted", err=True)
         return 130
     except OutputClosedError:
-        abandon()
+        abandon(1)
         return 141
     except Exception as error:  # our bug; but 1 would say that there are findings
         if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
-            abandon()
+            abandon(1)
             complain(UserError(f"the output cannot be written: {error.strerror}"))
         elif isinstance(error, FileNotFoundError) and error.filename is None:  # as os.getcwd raises it
             complain(UserError("the folder that you are in is gone", "go to one that is there"))
@@ -152,8 +152,9 @@ def ended() -> int:
     return 2
 
 
-def abandon() -> None:
-    """Nothing more reaches standard output, also not what is still to be flushed as the process ends."""
+def abandon(*streams: int) -> None:
+    """Nothing more reaches these, also not what is still to be flushed as the process ends, and would change its exit code."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
+    for stream in streams:
+        os.dup2(null, stream)
     os.close(null)
