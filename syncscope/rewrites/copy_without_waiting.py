@@ -132,10 +132,11 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     for call in calls:
         draft.add_argument(call, "non_blocking", "True")
     moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
-    around = loader_around(function, statement) or loader_of_file(function, statement)
-    loaders = [around] if around is not None else loaders_of_callers(function, moved)
+    of_loader = not any(kept_here(function, each) for each in moved)  # whoever pins, it is no loader's
+    around = loader_around(function, statement) or loader_of_file(function, statement) if of_loader else None
+    loaders = [around] if around is not None else loaders_of_callers(function, moved) if of_loader else []
     loader = loaders[0] if loaders else None
-    pinned = loader is not None or PINS.search(function.file.code) is not None
+    pinned = loader is not None or (of_loader and PINS.search(function.file.code) is not None)
     changes, safety = CHANGES, Safety.UNSAFE
     for each in loaders:
         if not any(k.arg in ("pin_memory", None) for k in each.keywords):
@@ -163,6 +164,16 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
 def guessed(function: Function, call: ast.Call) -> bool:
     """Whether what is moved is a tensor for no better reason than that it comes out of a loader."""
     return isinstance(call.func, ast.Attribute) and function.fact(call.func.value).dtype is Dtype.UNKNOWN
+
+
+def kept_here(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is one that an object keeps, or a part of it: `self.memory[0][:n]`."""
+    while isinstance(tensor, (ast.Subscript, ast.Attribute)):
+        if isinstance(tensor, ast.Attribute) and isinstance(tensor.value, ast.Name) and tensor.value.id == "self":
+            return True
+        tensor = tensor.value
+    made = function.reaching_definition(tensor) if isinstance(tensor, ast.Name) else None
+    return made is not None and not isinstance(made.value, ast.Name) and kept_here(function, made.value)
 
 
 def of_a_batch(fact: Fact) -> bool:

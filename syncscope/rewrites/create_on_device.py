@@ -192,7 +192,7 @@ EXAMPLES = (
         def loss(x: torch.Tensor):
             x = x / torch.full((1,), 0.5, dtype=torch.float, device=x.device) + torch.full((1,), 3, device=x.device)
             rows = torch.full((1,), x.shape[0], dtype=torch.long, device=x.device)
-            rows = rows + torch.zeros((1,), dtype=torch.long, device=x.device)
+            rows = rows + torch.zeros(1, dtype=torch.long, device=x.device)
             return x.square().sum() + torch.full((1,), 2 * math.pi, device=x.device) + rows
         """,
         Safety.SAFE,
@@ -211,7 +211,7 @@ EXAMPLES = (
         import torch
 
         def weighted(x: torch.Tensor, first: int):
-            weight = torch.ones((len(x),), device=x.device)
+            weight = torch.ones(len(x), device=x.device)
             place = torch.full((x.shape[0],), first, dtype=torch.long, device=x.device)
             return x * weight + place
         """,

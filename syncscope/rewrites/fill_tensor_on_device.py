@@ -114,7 +114,7 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device, dtype=torch.bool)
+            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.ones((), device=x.device, dtype=torch.bool)
         """,
         Safety.SAFE,
         "x: float[...]",
@@ -131,7 +131,7 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor, kind: torch.dtype):
-            total, count = torch.zeros((), device=x.device, dtype=kind), torch.full((), 0, device=x.device)
+            total, count = torch.zeros((), device=x.device, dtype=kind), torch.zeros((), device=x.device, dtype=torch.long)
             return total + x.new_ones(()), count, torch.full((2,), 0, device=x.device, dtype=kind)
         """,
         Safety.SAFE,
@@ -204,7 +204,7 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            least = torch.ones((1,), device=x.device, dtype=torch.float32)
+            least = torch.ones(1, device=x.device, dtype=torch.float32)
             return torch.max(x.sum().float(), least), x.new_full((2,), 0.5)
         """,
         Safety.SAFE,

@@ -42,7 +42,8 @@ EXAMPLES = (
             negative = label == 0
             count = torch.minimum((label > 0).sum() * 3, negative.sum())
             hard = error.masked_fill(~negative, 0).sort(descending=True).values
-            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / (count + 1)
+            hard = torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0)
+            return hard.sum() / (count + 1)
         """,
         Safety.UNSAFE,
         "error: normal[n, m]; label: label[n, m]",
@@ -65,7 +66,8 @@ EXAMPLES = (
             label = label.flatten()
             count = (label > 0).sum()
             hard = error.flatten().sort(descending=True).values
-            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / count
+            hard = torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0)
+            return hard.sum() / count
         """,
         Safety.UNSAFE,
         "error: normal[n, m]; label: label[n, m]",
@@ -90,7 +92,8 @@ EXAMPLES = (
             negative = error < 0.7
             count = negative.sum() // 2
             hard = error.masked_fill(~negative, float("-inf")).flatten().sort(descending=True).values
-            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+            hard = torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0)
+            return hard.sum()
         """,
         Safety.UNSAFE,
         "error: normal[n, m]; label: label[n, m]",
@@ -123,8 +126,9 @@ EXAMPLES = (
             wanted = ratio * positive_mask.sum()
             wanted = torch.minimum(wanted, negative_mask.sum())
             hard = each.masked_fill(~negative_mask, float("-inf")).flatten().sort(descending=True).values
+            hard = torch.where(torch.arange(hard.shape[-1], device=hard.device) < wanted, hard, 0)
             easy = torch.where(positive_mask, each, 0).sum()
-            return easy + torch.where(torch.arange(hard.shape[-1], device=hard.device) < wanted, hard, 0).sum()
+            return easy + hard.sum()
         """,
         Safety.SUGGEST,
         "scores: finite[n, 4]; label: label[n] < 4; weight: normal[n]; ratio: count",
@@ -152,7 +156,8 @@ EXAMPLES = (
             count = (rows_mask.sum() // 2).clamp(min=1)
             count = count.clamp(max=most)
             hard = error.sort(descending=True).values
-            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+            hard = torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0)
+            return hard.sum()
         """,
         Safety.UNSAFE,
         "error: normal[n, m]; label: label[n, m]; most: count",
@@ -262,8 +267,10 @@ def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix 
         )  # fmt: skip
     else:
         draft.replace(best.statement, "{v} = {x}.sort(descending=True).values", v=best.name.id, x=taken)
-    kept = "torch.where(torch.arange({v}.shape[-1], device={v}.device) < {k}, {v}, 0).sum()"
-    draft.replace(best.total, f"{kept} / {{k}}" if best.mean else kept, v=best.name.id, k=k)
+    first = "{v} = torch.where(torch.arange({v}.shape[-1], device={v}.device) < {k}, {v}, 0)"
+    draft.insert_after(best.statement, first, v=best.name.id, k=k)
+    if best.mean:
+        draft.replace(best.total, "{v}.sum() / {k}", v=best.name.id, k=k)
     changes = CHANGES.format(k=function.file.text(best.k))
     title = "sort all, and sum the first"
     if base is not None and chosen is not None:

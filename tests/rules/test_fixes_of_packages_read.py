@@ -226,3 +226,38 @@ def test_an_index_beside_one_that_is_sent_all_the_same_is_made_no_buffer(taken: 
     )
     fixes = {f.fix.rewrite for f in findings(code, "host-tensor-as-index") if f.fix is not None}
     assert ("register_buffer" in fixes) == (rewrite is not None)
+
+
+@pytest.mark.parametrize(("sent", "safety"), [("x", Safety.UNSAFE), ("self.memory[:8]", Safety.SUGGEST)])
+def test_what_an_object_keeps_is_not_taken_for_what_a_loader_pins(sent: str, safety: Safety) -> None:
+    code = (
+        f"{HEAD}class Replay:\n    def __init__(self, n):\n        self.memory = torch.zeros(n, 3)\n\n"
+        "    def train(self, model, data):\n        loader = DataLoader(data, pin_memory=True)\n"
+        "        for x, y in loader:\n            old = self.memory[:8]\n"
+        f"            old = {sent}\n            old = old.to(self.device)\n            model(old).sum().backward()\n"
+    )
+    fixes = [f.fix for f in findings(code, "blocking-upload") if f.fix is not None]
+    assert {fix.safety for fix in fixes} <= {safety}
+
+
+@pytest.mark.parametrize(
+    ("made", "filled"),
+    [
+        ("torch.tensor([1], device=x.device)", "torch.ones(1, device=x.device, dtype=torch.long)"),
+        ("torch.tensor(0, device=x.device)", "torch.zeros((), device=x.device, dtype=torch.long)"),
+        ("torch.tensor(True, device=x.device)", "torch.ones((), device=x.device, dtype=torch.bool)"),
+        ("torch.tensor([0.0], device=x.device)", "torch.zeros(1, device=x.device)"),
+        ("torch.tensor([1.0] * len(x), device=x.device)", "torch.ones(len(x), device=x.device)"),
+        ("torch.tensor([0] * len(x)).to(x.device)", "torch.zeros(len(x), device=x.device, dtype=torch.long)"),
+        ("torch.tensor(2, device=x.device)", "torch.full((), 2, device=x.device)"),
+        ("x.new_tensor([0.0, 0.0])", "x.new_zeros(2)"),
+    ],
+)
+def test_zeros_and_ones_are_made_as_people_make_them(made: str, filled: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    return x, {made}\n"
+    after = fixed(code, allowed=FIXES)
+    assert f"    return x, {filled}\n" in after
+    torch = pytest.importorskip("torch")
+    x = torch.rand(3)
+    one, other = (eval(text, {"torch": torch, "x": x}) for text in (made, filled))
+    assert (one.dtype, one.shape, one.tolist()) == (other.dtype, other.shape, other.tolist())

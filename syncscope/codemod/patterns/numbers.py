@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function, number
@@ -15,6 +16,7 @@ from syncscope.project.syntax import name_of
 
 SPECIAL = {f"{module}.{word}" for module in ("math", "torch", "numpy") for word in ("inf", "nan", "pi", "e")}
 LARGEST = 3.4e38  # about what single precision holds
+ALONE = re.compile(r"\((.+),\)")
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
 
 
@@ -123,21 +125,20 @@ def new_number(draft: Draft, of: ast.expr, number: ast.expr) -> Part:
 def filling(draft: Draft, call: ast.Call, number: ast.expr, size: str, **more: Part) -> Part:
     """`torch.tensor(number)` or `x.new_tensor(number)` as a call that fills what it makes.
 
-    `torch.zeros` has torch's default dtype where none is given, or None: so `torch.tensor(0)`, which is whole, needs full.
-    TorchScript's full makes a whole number of a bool, unless it is told the dtype.
+    `torch.zeros` has torch's default dtype where none is given, or None: so `torch.tensor(0)`, which is whole, says that it is.
     """
     made, word = call.func, filler(number)
     new = made.value if isinstance(made, ast.Attribute) and made.attr == "new_tensor" else None
-    if (
-        new is None
-        and isinstance(number, ast.Constant)
-        and isinstance(number.value, int)
-        and "dtype" not in more
-        and not says_dtype(draft.function, call)
-    ):
-        word = "full"
-        if isinstance(number.value, bool) and not any(k.arg == "dtype" for k in call.keywords):
-            more["dtype"] = draft.part("torch.bool")
+    value = number.value if isinstance(number, ast.Constant) else None
+    if new is None and isinstance(value, int) and "dtype" not in more and not says_dtype(draft.function, call):
+        told = any(k.arg == "dtype" for k in call.keywords)
+        if not told and value in (0, 1):  # True and False, too
+            word = "ones" if value else "zeros"
+            more["dtype"] = draft.part("torch.bool" if isinstance(value, bool) else "torch.long")
+        else:
+            word = "full"
+    if word != "full" and (count := ALONE.fullmatch(size)) is not None:
+        size = count[1]
     name = draft.part(f"torch.{word}") if new is None else draft.part(f"{{x}}.new_{word}", x=new)
     if word == "full":
         return draft.call(call, {made: name, call.args[0]: number}, size, **more)
