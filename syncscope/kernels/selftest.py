@@ -25,7 +25,12 @@ from syncscope.kernels.device import ENV, device, devices, info
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
 _TOLERANCE = 1e-4  # relative to the largest value; honest float32 stays below 1e-5 here
 _PATIENCE = 600  # seconds; a cold PoCL on a busy machine takes about ten
-_CHILD = tuple(interpreters.command("import syncscope.kernels; sys.exit(syncscope.kernels.selftest.main())"))
+# A fifth of what the import of torch takes is spent on looking for garbage, of which there is none.
+_CHILD = tuple(
+    interpreters.command(
+        "import gc; gc.disable(); import syncscope.kernels; sys.exit(syncscope.kernels.selftest.main())"
+    )
+)
 
 
 def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> None:

@@ -11,7 +11,7 @@ FORMS = {
     "plain": {},
     "causal": {"is_causal": True},
     "causal, more keys": {"is_causal": True, "keys": 21},
-    "scaled": {"scale": 0.3, "keys": 5},
+    "scaled": {"scale": 0.3, "keys": 9},  # eight or more: rows of a tile, as in the others
     "numbers added": {"keys": 21, "mask": lambda: torch.randn(13, 21, dtype=torch.float64)},
     "masked": {"mask": lambda: (torch.rand(2, 1, 13, 13) > 0.5).index_fill(2, torch.tensor([4]), False)},
 }
