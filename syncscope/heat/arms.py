@@ -223,8 +223,11 @@ def _moved(test: ast.expr) -> bool:
     return all(name_of(side).endswith("device") for side in sides) and any(isinstance(s, ast.Attribute) for s in sides)
 
 
-def of_first(node: ast.If) -> Heat | None:
-    """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
+def of_first(node: ast.If, forgotten: Callable[[str], bool] = lambda _: False) -> Heat | None:
+    """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`.
+
+    `forgotten` says of what is kept whether each step takes it away again.
+    """
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if any(_switches(each, part) for each in _straight(node.body)):
             return Reason.FIRST(ast.unparse(part))
@@ -254,7 +257,7 @@ def of_first(node: ast.If) -> Heat | None:
             kept = dotted(left.args[0])
         if state and conventions.OF_OPTIMIZER.search(kept):
             return Reason.FIRST(ast.unparse(part))
-        if kept and any(_keeps(each, kept) for each in _straight(node.body)):
+        if kept and any(_keeps(each, kept) for each in _straight(node.body)) and not forgotten(kept):
             return Reason.FIRST(ast.unparse(part))
     return None
 

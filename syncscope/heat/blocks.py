@@ -7,6 +7,7 @@ from functools import partial
 
 from syncscope.heat import arms, loops
 from syncscope.heat.counters import counts
+from syncscope.heat.forgotten import forgets
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.syntax import statements
 
@@ -18,6 +19,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
     heat: Heat | None = None
     trained = False
     counted = partial(counts, function=function, source=source)
+    forgotten = partial(forgets, function, source=source)
     body = function.body
     while (found := _holding(body, call)) is not None:
         index, statement = found
@@ -31,7 +33,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                 said = (
                     arms.of_test(statement.test, counted=counted)
                     or arms.of_arm(statement.body)
-                    or arms.of_first(statement)
+                    or arms.of_first(statement, forgotten)
                     or arms.of_nothing(statement)
                     or arms.of_warning(statement.body)
                 )

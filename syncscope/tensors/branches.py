@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from syncscope.heat import arms, blocks
+from syncscope.heat.forgotten import forgets
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.tensors.asked import named, of_rest, of_test
@@ -131,12 +133,16 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
     return (
         of_test(frame, asked)
         or arms.of_arm(node.body)
-        or arms.of_first(node)
+        or arms.of_first(node, partial(_forgotten, frame))
         or arms.of_nothing(node)
         or arms.of_warning(node.body)
         or _of_last(frame, node)
         or (arms.of_notice(node.body) if said.kind is TENSOR else None)
     )
+
+
+def _forgotten(frame: Frame, kept: str) -> bool:
+    return frame.function is not None and forgets(frame.function.node, kept, frame.module.source)
 
 
 def _of_last(frame: Frame, node: ast.If) -> Heat | None:

@@ -60,9 +60,13 @@ class Codebook(torch.nn.Module):
 """
 
 
+def assert_as_marked(code: str) -> None:
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(code.splitlines(), 1) if "# " in line}
+    assert heat(code.encode(), "layers.py") == marked
+
+
 def test_what_a_flag_or_a_buffer_of_its_own_keeps_from_running_again_is_cold() -> None:
-    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(MADE_ONCE.splitlines(), 1) if "# " in line}
-    assert heat(MADE_ONCE.encode(), "codebook.py") == marked
+    assert_as_marked(MADE_ONCE)
 
 
 CALLED_ONCE = """
@@ -100,5 +104,35 @@ class Kernels(torch.nn.Module):
 
 
 def test_what_is_only_called_the_first_time_or_after_an_error_is_cold() -> None:
-    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(CALLED_ONCE.splitlines(), 1) if "# " in line}
-    assert heat(CALLED_ONCE.encode(), "kernels.py") == marked
+    assert_as_marked(CALLED_ONCE)
+
+
+KEPT_FOR_A_STEP = """
+import torch
+
+class Guided(torch.nn.Module):
+    def _drop(self):
+        self.rows = None
+
+    def clear(self):
+        self.table = None
+
+    def forward(self, x: torch.Tensor):
+        if self.rows is None:
+            self.rows = torch.zeros(x.amax().item())  # hot
+        if self.columns is None:
+            self.columns = torch.zeros(self._count(x))
+        if self.table is None:
+            self.table = torch.zeros(x.amin().item())  # cold
+        if self.always:
+            self._drop()
+            self.columns = None
+        return x * self.rows * self.table
+
+    def _count(self, x: torch.Tensor):
+        return x.argmax().item()  # hot
+"""
+
+
+def test_what_each_step_takes_away_again_is_made_anew_and_not_the_first_time() -> None:
+    assert_as_marked(KEPT_FOR_A_STEP)
