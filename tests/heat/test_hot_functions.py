@@ -167,7 +167,7 @@ class Layer(torch.nn.Module):
         self.attend = self._attended
 
     def _sized(self, x: torch.Tensor):
-        return x.max().item()  # cold
+        return x.cuda().max().item()  # cold
 
     def _attended(self, x: torch.Tensor):
         return x.mean().item()  # hot
