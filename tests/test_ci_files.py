@@ -77,7 +77,7 @@ def step() -> str:
 
 
 def test_the_action_annotates_a_line_that_waits_and_fails(machine):
-    code, said = machine(step(), WAITS, PATHS="src", BASELINE="", ARGUMENTS="", SOURCE="x")
+    code, said = machine(step(), WAITS, PATHS="src", SINCE="", BASELINE="", ARGUMENTS="", SOURCE="x")
     assert code == 1, said
     assert "::warning file=src/train.py,line=5" in said
     assert machine.output.read_text() == "findings=1\n"
@@ -87,9 +87,38 @@ def test_the_action_passes_what_is_known_and_takes_options(machine):
     code, said = machine("syncscope lint --write-baseline known.json src", WAITS)
     assert code == 0, said
     code, said = machine(
-        step(), WAITS, PATHS="src", BASELINE="known.json", ARGUMENTS="--min-confidence high", SOURCE="x"
+        step(), WAITS, PATHS="src", SINCE="", BASELINE="known.json", ARGUMENTS="--min-confidence high", SOURCE="x"
     )
     assert (code, machine.output.read_text()) == (0, "findings=0\n"), said
+
+
+@pytest.fixture
+def branch(machine, monkeypatch):
+    """A branch in the machine's project whose base has one wait."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    commit = "git init -qb main; git add -A; git -c user.name=a -c user.email=a@b commit -qm a"
+    code, told = machine(f"{commit}; git update-ref refs/remotes/origin/main @", WAITS)
+    assert code == 0, told
+
+
+@pytest.mark.usefixtures("branch")
+def test_the_action_tells_what_a_branch_brings(machine):
+    inputs = {"PATHS": "src", "SINCE": "origin/main", "BASELINE": "", "ARGUMENTS": "", "SOURCE": "x"}
+    assert machine(step(), WAITS, **inputs)[0] == 0
+    code, said = machine(step(), WAITS.replace("x > 0", "x > 1"), **inputs)
+    assert code == 1, said
+    assert machine.output.read_text().splitlines()[-1] == "findings=1"
+
+
+@pytest.mark.usefixtures("branch")
+def test_the_workflow_for_github_compares_with_the_base_of_the_pull_request(machine):
+    job = yaml.safe_load(printed("github"))["jobs"]["lint"]
+    assert next(step for step in job["steps"] if "checkout" in step.get("uses", ""))["with"] == {"fetch-depth": 0}
+    script = "\n".join(step["run"] for step in job["steps"] if "run" in step)
+    said = job["env"]["SYNCSCOPE_ARGUMENTS"].replace("${{ github.base_ref }}", "main")
+    variables = job["env"] | {"SYNCSCOPE_PATHS": "src", "SYNCSCOPE_ARGUMENTS": said}
+    assert machine(script, WAITS, **variables)[0] == 0
+    assert machine(script, WAITS.replace("x > 0", "x > 1"), **variables)[0] == 1
 
 
 def printed(host: str) -> str:

@@ -16,6 +16,7 @@ OF_OTHERS = {
     "kernels/fallback.py": {" not implemented for '"},  # torch's
     "kernels/selftest.py": {"model name"},  # a line of /proc/cpuinfo
     "kineto/scan.py": {"trailing characters"},  # msgspec's
+    "linter/revision.py": {"fatal: ", "not a git repository"},  # git's
     "linter/diagnostics.py": {"Missing parentheses in call to 'print'", "multiple exception types must be"},  # Python's
     "tracers/program.py": {"<frozen runpy>"},
     "cli/explain.py": {"Use instead"},  # headings of a page

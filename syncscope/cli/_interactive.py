@@ -25,7 +25,7 @@ def ask(linted: Linted, files: Files) -> Linted:
     always: set[str] = set()
     changed = False
     for source in sources.values():
-        mended, stop = ask_file(source, files, always)
+        mended, stop = ask_file(source, linted, files, always)
         if mended.raw != source.raw:
             from syncscope.linter.fixing import write
 
@@ -38,21 +38,21 @@ def ask(linted: Linted, files: Files) -> Linted:
     from syncscope.cli._watch import forget
 
     forget()
-    return gather(files)
+    return gather(files, revision=linted.revision)
 
 
-def ask_file(source: SourceFile, files: Files, always: set[str]) -> tuple[SourceFile, bool]:
+def ask_file(source: SourceFile, linted: Linted, files: Files, always: set[str]) -> tuple[SourceFile, bool]:
     """The file with the fixes that were wanted, and whether to ask no more."""
     from syncscope.linter.fixing import edited, key
-    from syncscope.linter.run import to_mend
+    from syncscope.linter.run import Job, to_mend
     from syncscope.model.finding import Safety
 
-    config = files.config(source.path)
+    job = Job(source.path, files.config(source.path), baseline=files.first.baseline, since=linted.since)
     declined: Counter[tuple[str, str]] = Counter()  # how many of the fixes that are alike, the first in the file first
     while True:
         alike: Counter[tuple[str, str]] = Counter()
         finding = None
-        for one in to_mend(source, config, files.first.baseline):
+        for one in to_mend(source, job):
             if one.fix and one.fix.safety is not Safety.SUGGEST:
                 same = (one.rule, key(one.fix))
                 alike[same] += 1

@@ -11,6 +11,7 @@ import click
 from syncscope import files
 from syncscope.cli import _completion, _outputs
 from syncscope.cli._console import echo, harmless, painted, paints
+from syncscope.cli._lint_conflicts import TEXT, conflicts
 from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from syncscope.linter.run import Files
     from syncscope.linter.session import Linted
 
-TEXT = (None, "text", "terminal")  # what `--format` calls it; `report` says terminal
 MANY = 20  # findings: more are told in a line each, unless a format is asked for
 
 
@@ -65,6 +65,9 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--add-allow", is_flag=True, help="Write `# syncscope: allow[rule]` to every finding.")
 @click.option("--reason", default="", metavar="TEXT", help="With --add-allow: why.")
 @click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
+@click.option(
+    "--since", metavar="REV", help="Report only what was not there where this branch left the git revision REV."
+)
 @click.option("--write-baseline", metavar="FILE", help="Write all findings to a baseline, and report none.")
 @click.option("--prune-baseline", is_flag=True, help="Take out of the baseline what is not found any more.")
 @click.option(
@@ -113,12 +116,16 @@ def command(**said: Any) -> int:
     syncscope lint --all --min-confidence low    everything that could wait anywhere
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
+    syncscope lint --since origin/main           only what this branch brings, uncommitted and untracked files too
     syncscope lint --select kernel,host-program kernels.cl src/   OpenCL C, and what enqueues it, alone
     syncscope lint --from-trace run.pt.trace.json.gz   the OpenCL C that it gave to the driver
     syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
     syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
     cat x.py | syncscope lint - --stdin-filename src/x.py
     syncscope explain host-read                  what a rule means, with its rewrite
+
+    --since REV compares with the merge base of REV and HEAD, as `git diff REV...` does: files that changed are linted as they
+    stood there, too, and a finding that was there is not told, in whatever file its code is now. --fix mends only new ones.
 
     In pyproject.toml, [tool.syncscope.lint] takes select, ignore, per-file-ignores, exclude, min-confidence, baseline, rules.
     In a line, `# syncscope: allow[host-read] reason` lets a finding stand.
@@ -141,6 +148,11 @@ def lint(said: dict[str, Any]) -> int:
     safeties = chosen(said)
     said = {**said, "exporter": exporter(said)}
     spare(said, files)
+    revision = None
+    if said["since"] is not None:
+        from syncscope.linter.revision import since
+
+        revision = since(said["since"], files.paths)
     if said["from_trace"]:
         from syncscope.linter.session import texts
 
@@ -154,7 +166,9 @@ def lint(said: dict[str, Any]) -> int:
             return finish(linted, said, Output(err=True, color=said["color"]))
     else:
         with Progress("files", logged="" if said["quiet"] or said["form"] not in TEXT else "lint") as tick:
-            linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
+            linted = gather(
+                files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick, revision=revision
+            )
         if said["trace"]:
             from syncscope.cli._priced import by_price
 
@@ -204,7 +218,18 @@ def spare(said: dict[str, Any], files: Files) -> None:
 
 def tells_of_imports(said: dict[str, Any], files: Files) -> bool:
     """Whether somebody looks at what was named, and would take silence for there being nothing: no gate, nothing written."""
-    others = ("quiet", "fix", "diff", "statistics", "fixable", "interactive", "add_allow", "write_baseline", "output")
+    others = (
+        "quiet",
+        "fix",
+        "diff",
+        "statistics",
+        "fixable",
+        "interactive",
+        "add_allow",
+        "write_baseline",
+        "output",
+        "since",
+    )
     return said["exporter"] is None and not any(said[name] for name in others) and not files.first.baseline
 
 
@@ -235,40 +260,6 @@ def exporter(said: dict[str, Any]) -> ModuleType | None:
 
     found = _formats.chosen(said["form"], said["output"], {"findings"}, own=("text",))
     return found and found[0]
-
-
-def conflicts(said: dict[str, Any]) -> None:
-    """Say which options make no sense together."""
-    if said["form"] not in TEXT and (said["diff"] or said["statistics"]):
-        first = "--diff" if said["diff"] else "--statistics"
-        raise UserError(f"{first} and --format {said['form']} do not go together", "choose one")
-    if said["watch"] and (said["interactive"] or "-" in said["paths"]):
-        raise UserError("--watch lints files again and again", "it goes neither with - nor with --interactive")
-    strangers = (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow"))
-    for one, other in (*strangers, ("fix", "trace")):
-        if said[one] and said[other]:
-            first, second = (f"--{name.replace('_', '-')}" for name in (one, other))
-            raise UserError(f"{first} and {second} do not go together", "choose one")
-    writes = [name for name in ("fix", "interactive", "add_allow", "watch", "diff", "trace") if said[name]]
-    if said["from_trace"] and (said["paths"] or writes):
-        raise UserError(
-            "--from-trace reads programs from a recording, and nothing else", "lint files in a command of their own"
-        )
-    if said["unsafe_fixes"] and not (said["fix"] or said["diff"]):
-        raise UserError("--unsafe-fixes says which fixes --fix may make", "pass --fix too, or --diff to look first")
-    if said["reason"] and not said["add_allow"]:
-        raise UserError(
-            "--reason belongs to --add-allow", "syncscope lint --add-allow --reason 'logged once an epoch' src/"
-        )
-    if said["stdin_filename"] and "-" not in said["paths"]:
-        raise UserError("--stdin-filename names the source on standard input", "pass - as the path")
-    if said["add_allow"] and "-" in said["paths"]:
-        raise UserError("--add-allow writes into files", "name the file itself")
-    if said["interactive"] and "-" in said["paths"]:
-        raise UserError("--interactive asks on standard input, which holds the source", "lint the file itself")
-    narrow = next((f"--{n.replace('_', '-')}" for n in ("select", "ignore", "min_confidence", "diff") if said[n]), None)
-    if said["prune_baseline"] and (narrow or said["write_baseline"]):
-        raise UserError(f"--prune-baseline and {narrow or '--write-baseline'} do not go together", "choose one")
 
 
 def wanted(said: dict[str, Any]) -> Files:

@@ -15,9 +15,12 @@ from syncscope.model.finding import Finding, Safety
 FEW = 3  # files that are named one by one
 
 
-def next_step(files: Files, findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool) -> str:
+def next_step(
+    files: Files, findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool, since: str = ""
+) -> str:
     """What to do now, in one command for what was linted, and as it was; `dry`: each fix was just shown."""
-    again = " ".join([*_said(files), *map(shlex.quote, _where(files, findings))])
+    compared = [f"--since {shlex.quote(since)}"] if since else []
+    again = " ".join([*compared, *_said(files), *map(shlex.quote, _where(files, findings))])
     if offered[Safety.SAFE]:
         return f"`syncscope lint --fix {again}` makes the fixes that change nothing else"
     if offered[Safety.UNSAFE] and dry:

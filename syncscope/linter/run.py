@@ -13,6 +13,7 @@ from pathlib import Path
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import baseline, engine
+from syncscope.linter.baseline import Baseline
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.files import find, is_code
@@ -35,6 +36,7 @@ class Job:
     config: Config
     safeties: frozenset[Safety] = frozenset()
     baseline: str = ""  # what it holds is not mended
+    since: Baseline | None = None  # nor is what was there at a revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +192,18 @@ def mended(job: Job, raw: bytes) -> Done:
     first = engine.check(job.path, raw, job.config)
     if not any(f.fix and f.fix.safety in job.safeties for f in first.findings):
         return Done(first)
-    result = mend(job.path, raw, lambda source: to_mend(source, job.config, job.baseline), job.safeties)
+    result = mend(job.path, raw, lambda source: to_mend(source, job), job.safeties)
     return Done(engine.check(job.path, result.raw, job.config), result, raw)
 
 
-def to_mend(source: SourceFile, config: Config, known: str) -> Sequence[Finding]:
-    """The findings of a file that the baseline `known`, if there is one, does not hold."""
-    found = engine.check_source(source, config).findings
-    if not known:
-        return found
-    recalled = baseline.load(known).recall([(source, finding) for finding in found], [source.path])
-    return [finding for _, finding in recalled.new]
+def to_mend(source: SourceFile, job: Job) -> Sequence[Finding]:
+    """The findings of a file that neither its baseline holds nor the revision that it is compared with."""
+    found = engine.check_source(source, job.config).findings
+    for known in (baseline.load(job.baseline) if job.baseline else None, job.since):
+        if known is not None:
+            recalled = known.recall([(source, finding) for finding in found], [source.path])
+            found = tuple(finding for _, finding in recalled.new)
+    return found
 
 
 def where(bug: Exception) -> str:

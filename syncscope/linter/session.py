@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import baseline, engine, own_rules, rulesets
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import BUILT_IN, Config, nowhere, said_at
+from syncscope.linter.config import BUILT_IN, nowhere
 from syncscope.linter.fixing import edited, write
+from syncscope.linter.named_rules import check_names
 from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
@@ -23,6 +23,7 @@ from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.words import all_visible, visible
 
 if TYPE_CHECKING:
+    from syncscope.linter.revision import Revision
     from syncscope.model.report import Report
 
 Found = tuple[SourceFile, Finding]
@@ -40,6 +41,9 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     also: list[Found] = field(default_factory=list)  # what waits in a step, too, told in a line each, and is no finding
     known: int = 0  # findings that the baseline holds
+    revision: Revision | None = None  # only files that are otherwise now are linted
+    since: baseline.Baseline | None = None  # what was found at that revision, where it was asked for
+    stood: int = 0  # findings that were there then
     gone: Counter[baseline.KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
     moved: Sequence[tuple[baseline.KnownFinding, str]] = ()  # what it holds, and is in another file now, which
     tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
@@ -214,12 +218,14 @@ class Linted:
         linted = sum(not one.checked.problem for one in self.done)
         findings = [finding for _, finding in self.presented]
         if not findings:
-            yield f"no findings in {plural(linted, 'file')}" if linted else "no files to lint"
+            where = f" that changed since {self.revision.name}" if self.revision else ""
+            yield f"no findings in {plural(linted, 'file')}{where}" if linted else f"no files to lint{where}"
         else:
             count = Counter(f.severity for f in findings)
             kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
             kinds = f" ({kinds})" if len(count) > 1 else ""
             where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
+            where += f" that changed since {self.revision.name}" if self.revision else ""
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         if self.also:
             one = len(self.also) == 1
@@ -252,6 +258,7 @@ class Linted:
             (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),
             (self.known, f"known to the baseline{self._moved}"),
+            (self.stood, f"there before, at {self.revision.name}" if self.revision else ""),
             (self.without_fix, "without a fix"),
         ]
         if any(number for number, _ in reasons):
@@ -263,7 +270,8 @@ class Linted:
         if self.beside:
             yield self.beside
         if findings and not fixed and self.in_files:
-            yield f"next: {next_step(self.files, findings, offered, dry=dry)}"
+            since = self.revision.said if self.revision else ""
+            yield f"next: {next_step(self.files, findings, offered, dry=dry, since=since)}"
 
 
 def _at(finding: Finding) -> tuple[str, int, int]:
@@ -283,15 +291,28 @@ def gather(
     *,
     cached: bool = True,
     tick: Callable[[int, int], None] = lambda _, __: None,
+    revision: Revision | None = None,
 ) -> Linted:
-    """Lint the files of a command."""
+    """Lint the files of a command; of a revision, those that are otherwise now, for what was not found in them then."""
     jobs = files.jobs(safeties)
     configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
     check_names(configs)
+    apart: tuple[str, ...] = ()
+    stood = None
+    if revision is not None:
+        from syncscope.linter.since import known_at, of_other_repositories
+
+        apart = of_other_repositories(revision, jobs)
+        jobs = [job for job in jobs if revision.is_changed(job.path)]
+        if safeties:
+            stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
+            jobs = [replace(job, since=stood) for job in jobs]
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
-    linted = Linted(files, done, [*files.problems, *problems(done)])
+    if revision is not None and stood is None and any(one.checked.findings or one.checked.also for one in done):
+        stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
+    linted = Linted(files, done, [*files.problems, *problems(done)], revision=revision, since=stood)
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
-    linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config)))
+    linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config))) + apart
     if files.strange:
         first, others = files.strange[0], len(files.strange) - 1
         linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)
@@ -346,9 +367,15 @@ def collect(linted: Linted, checked: Checked, raw: bytes | None) -> None:
     linted.also += [(source, finding) for finding in checked.also]
 
 
+def in_order(linted: Linted, found: Sequence[Found]) -> list[Found]:
+    """Findings as their files were linted, and as they stand there."""
+    at = {one.checked.path: number for number, one in enumerate(linted.done)}
+    return sorted(found, key=lambda each: (at[each[0].path], each[1].span.start, each[1].rule))
+
+
 def recall(linted: Linted) -> None:
-    """Leave out what the baseline holds, and make the rest presentable: what waits in a step, too, is a finding where it is
-    new."""
+    """Leave out what the baseline holds, and what was there at the revision, and make the rest presentable: what waits in a
+    step, too, is a finding where it is new."""
     if path := linted.files.first.baseline:
         known = baseline.load(path)
         every = linted.found + linted.also if known.holds_also else linted.found
@@ -357,10 +384,8 @@ def recall(linted: Linted) -> None:
         linted.tells_also = known.holds_also
         linted.known = len(every) - len(new)
         if known.holds_also:
-            at = {one.checked.path: number for number, one in enumerate(linted.done)}
-            new.sort(key=lambda found: (at[found[0].path], found[1].span.start, found[1].rule))
             linted.also = []
-        linted.found = new
+        linted.found = in_order(linted, new) if known.holds_also else new
         linted.gone = Counter()
         if not linted.files.narrowed:
             linted.gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
@@ -368,22 +393,9 @@ def recall(linted: Linted) -> None:
         if new and known.is_of_elsewhere(root):
             line = f"no file that {path} names is below {root}, so all is new: it is of another folder, or was moved"
             linted.notices = tuple(dict.fromkeys((*linted.notices, line)))
+    if linted.since is not None:
+        every = linted.found + linted.also
+        new = linted.since.recall(every, linted.linted).new
+        linted.stood = len(every) - len(new)
+        linted.found, linted.also, linted.tells_also = in_order(linted, new), [], True
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]
-
-
-def check_names(configs: Iterable[Config]) -> None:
-    """Whether every name in `select` and `ignore` means something.
-
-    Raises:
-        UserError: one does not; the hint is the nearest.
-    """
-    for config in configs:
-        said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
-        if said:
-            rules = rulesets.pages(config.rules)
-            families = {rulesets.family_slug(name, config.rules) for name in rules}
-            choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
-            for name in said:
-                if name not in choices and not config.refused:  # it may be one of a rule that was not loaded
-                    hint = discover.did_you_mean(name, choices, "`syncscope explain` lists them all")
-                    raise UserError(f"{said_at(name, config)}no rule is called {name!r}", hint)

@@ -1,0 +1,249 @@
+"""`--since REV`: what was there where the branch left the revision is not told, wherever its code is now."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from linter.conftest import MASKS, READS
+
+SECOND = READS + "        print(loss.tolist())\n"
+KEEPS = """\
+import torch
+
+
+def forward(x: torch.Tensor):
+    return x.exp()[x > 0]
+"""
+
+
+@pytest.fixture
+def git(door, monkeypatch):
+    """Git in the folder of `door`, on the branch main, with its own settings alone."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "somebody")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "somebody@example.org")
+
+    def git(*said: str, within=door.folder) -> str:
+        return subprocess.run(["git", *said], cwd=within, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q", "-b", "main")
+
+    def commit(**files: str) -> str:
+        for name, code in files.items():
+            door.write(name.replace("__", "/") + ".py", code)
+        git("add", "-A")
+        git("commit", "-q", "--allow-empty", "-m", "a commit")
+        return git("rev-parse", "HEAD")
+
+    git.commit = commit
+    return git
+
+
+def test_only_what_was_not_there_is_told(door, git):
+    git.commit(train=READS, other=READS)
+    door.write("train.py", SECOND)
+    ran = door("lint", "--since", "main")
+    assert (ran.code, ran.lines) == (1, [("train.py", 12, "host-read")])
+    assert "1 finding in 1 of 1 file that changed since main (" in ran.err
+    assert "1 there before, at main (" in ran.err
+    door.write("train.py", "import math\n" + READS)
+    ran = door("lint", "--since", "main")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "no findings in 1 file that changed since main" in ran.err
+
+
+def test_it_is_compared_with_where_the_branch_left_the_revision(door, git):
+    git.commit(train=READS)
+    git("checkout", "-q", "-b", "work")
+    git.commit(train=SECOND)
+    git("checkout", "-q", "main")
+    git.commit(train="import torch\n")  # what main mended since is not brought back by this branch
+    git("checkout", "-q", "work")
+    assert door("lint", "--since", "main").lines == [("train.py", 12, "host-read")]
+
+
+def test_untracked_files_are_new_and_ignored_ones_are_linted_by_name_alone(door, git):
+    git.commit(train=READS)
+    door.write(".gitignore", "mine.py\n")
+    door.write("fresh.py", READS)
+    door.write("mine.py", READS)
+    assert door("lint", "--since", "HEAD").lines == [("fresh.py", 11, "host-read")]
+    assert door("lint", "--since", "HEAD", "mine.py").lines == [("mine.py", 11, "host-read")]
+
+
+def test_a_file_that_is_renamed_and_edited_brings_its_own_along(door, git):
+    git.commit(lib__train=READS)
+    git("mv", "lib", "src")
+    door.write("src/train.py", SECOND)
+    assert door("lint", "--since", "HEAD").lines == [("src/train.py", 12, "host-read")]
+    assert door("lint", "--since", "HEAD", "src").lines == [("src/train.py", 12, "host-read")]
+
+
+def test_a_function_that_moves_to_another_file_is_known_and_its_copy_is_new(door, git):
+    git.commit(train=READS + KEEPS, ops="import torch\n")
+    door.write("ops.py", KEEPS)
+    assert door("lint", "--since", "HEAD").lines == [("ops.py", 5, "boolean-mask-read")]
+    door.write("train.py", READS)
+    assert door("lint", "--since", "HEAD").lines == []
+
+
+COUNTS = "import torch\n\n\ndef count(x: torch.Tensor):\n    return x.sum().item()\n"
+ASKS = READS.replace("import torch", "import torch\nfrom ops import count").replace("print(loss.item())", "count(loss)")
+
+
+def test_a_line_that_the_steps_reach_now_is_new(door, git):
+    """Heat is judged by the whole project on both sides: by what steps called then, and by what they call now."""
+    idle = ASKS.replace("        count(loss)", "")
+    git.commit(train=idle, ops=COUNTS)
+    door.write("ops.py", COUNTS + "\n\nLIMIT = 3\n")
+    assert door("lint", "--since", "HEAD").lines == []
+    door.write("train.py", ASKS)
+    assert door("lint", "--since", "HEAD").lines == [("ops.py", 5, "host-read")]
+    git.commit()
+    door.write("ops.py", "LIMIT = 3\n" + COUNTS)
+    assert "ops.py:6:" in door("lint").out
+    assert door("lint", "--since", "HEAD").lines == []
+
+
+def test_what_git_ignores_is_there_on_both_sides(door, git):
+    """A script of one's own that no commit holds calls what is hot, then as now."""
+    door.write(".gitignore", "mine/\n")
+    git.commit(ops=COUNTS, train=READS)
+    door.write("mine/own.py", ASKS)
+    door.write("ops.py", "LIMIT = 3\n" + COUNTS)
+    assert "ops.py:6:" in door("lint", "ops.py").out
+    assert door("lint", "--since", "HEAD").lines == []
+
+
+def test_the_configuration_of_today_holds_for_both_sides(door, git):
+    door.write(
+        "pyproject.toml", '[tool.syncscope.lint]\nignore = ["host-read"]\nper-file-ignores = { "src/old*" = ["ALL"] }\n'
+    )
+    git.commit(src__train=READS, src__old_train=READS)
+    door.write("pyproject.toml", "[tool.syncscope.lint]\n")
+    door.write("src/train.py", "import math\n" + READS)
+    door.write("src/old_train.py", "import math\n" + READS)
+    assert door("lint", "--since", "HEAD").lines == []
+
+
+def test_what_waits_in_a_step_is_a_finding_where_it_is_new(door, git):
+    waits = READS.replace("images.cuda(non_blocking=True)", "images.cuda()")
+    git.commit(train=waits)
+    door.write("train.py", waits.replace("labels.cuda(non_blocking=True)", "labels.cuda()"))
+    assert door("lint").lines == [("train.py", 11, "host-read")], "the others are told in a line each"
+    assert door("lint", "--since", "HEAD").lines == [("train.py", 7, "blocking-upload")]
+
+
+def test_fix_mends_what_is_new_alone(door, git):
+    git.commit(masks=MASKS)
+    path = door.write("masks.py", MASKS + MASKS.replace("import torch", "").replace("def loss", "def forward"))
+    ran = door("lint", "--fix", "--since", "HEAD")
+    assert "made 1 fix\n" in ran.err
+    text = path.read_text()
+    assert text.startswith(MASKS)
+    assert "nonzero" not in text.removeprefix(MASKS)
+
+
+def test_a_baseline_holds_beside_it(door, git):
+    git.commit(train=READS)
+    door.write("train.py", SECOND)
+    door("lint", "--write-baseline", "known.json")
+    ran = door("lint", "--since", "HEAD", "--baseline", "known.json")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "2 known to the baseline" in ran.err
+
+
+@pytest.mark.parametrize("form", ["github", "gitlab", "sarif", "junit", "json"])
+def test_what_a_ci_reads_has_only_what_is_new(door, git, form):
+    git.commit(train=READS)
+    door.write("train.py", SECOND)
+    ran = door("lint", "--since", "HEAD", "--format", form)
+    assert ran.code == 1
+    assert "`loss.tolist()`" in ran.out
+    assert "`loss.item()`" not in ran.out
+
+
+def test_nothing_is_left_behind_and_the_second_run_reads_what_was_kept(door, git, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    git.commit(train=READS)
+    door.write("train.py", SECOND)
+    before = git("status", "--porcelain"), sorted(path.name for path in tmp_path.iterdir())
+    first = door("lint", "--since", "HEAD", "--no-cache")
+    assert (git("status", "--porcelain"), sorted(path.name for path in tmp_path.iterdir())) == before
+    assert door("lint", "--since", "HEAD").out == first.out
+    (kept,) = (tmp_path / "cache" / "since").iterdir()
+    kept.write_text(json.dumps({key: [] for key in json.loads(kept.read_text())}))
+    assert len(door("lint", "--since", "HEAD").lines) == 2, "nothing was known, as it says"
+    kept.write_text("{")
+    assert door("lint", "--since", "HEAD").out == first.out
+
+
+def test_a_hook_may_say_where_the_repository_is(door, git, monkeypatch):
+    git.commit(lib__train=READS)
+    door.write("lib/train.py", SECOND)
+    monkeypatch.setenv("GIT_DIR", ".git")
+    monkeypatch.setenv("GIT_INDEX_FILE", ".git/index")
+    assert door("lint", "--since", "HEAD", "lib").lines == [("lib/train.py", 12, "host-read")]
+
+
+def test_a_repository_within_is_left_out_and_named(door, git, tmp_path):
+    git.commit(train=READS)
+    git("clone", "-q", str(door.folder), str(tmp_path / "other"))
+    git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "other"), "within")
+    git.commit()
+    door.write("within/train.py", SECOND)
+    ran = door("lint", "--since", "HEAD")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "within is a repository of its own" in ran.err
+
+
+def refused(ran) -> str:
+    assert ran.code == 2, ran
+    assert len(ran.err.strip().splitlines()) == 2, "what happened, and what to do"
+    return str(ran.err)
+
+
+def test_a_revision_that_is_not_there_is_an_error_that_says_what_to_do(door, git, tmp_path):
+    git.commit(train=READS)
+    git("branch", "topic")
+    assert "git knows no such revision here\n hint: name a branch, a tag or a commit" in refused(
+        door("lint", "--since", "nope")
+    )
+    assert "hint: name a branch" in refused(door("lint", "--since", "--help"))
+    other = tmp_path / "other"
+    git("clone", "-q", str(door.folder), str(other))
+    assert "hint: did you mean 'origin/topic'?" in refused(door("lint", "--since", "topic", str(other)))
+    git("checkout", "-q", "--orphan", "apart")
+    git.commit(train=SECOND)
+    said = refused(door("lint", "--since", "main"))
+    assert "no commit is known from which both it and HEAD come\n hint: name a commit that is in" in said
+
+
+def test_a_shallow_clone_is_told_to_fetch_its_history(door, git, tmp_path):
+    first = git.commit(train=READS)
+    git("checkout", "-q", "-b", "work")
+    git.commit(train=SECOND)
+    git("checkout", "-q", "main")
+    git.commit(other="import torch\n")
+    shallow = tmp_path / "shallow"
+    git("clone", "-q", "--depth=1", "--no-single-branch", "-b", "work", f"file://{door.folder}", str(shallow))
+    for said in (first, "origin/main"):  # not there; there, but not where both come from
+        ran = door("lint", "--since", said, str(shallow))
+        assert "`git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout" in refused(ran)
+    git("fetch", "-q", "--unshallow", within=shallow)
+    assert [line for _, line, _ in door("lint", "--since", "origin/main", str(shallow)).lines] == [12]
+
+
+def test_a_folder_in_no_repository_is_an_error(door):
+    door.write("train.py", READS)
+    assert "is in no git repository" in refused(door("lint", "--since", "main"))
+
+
+@pytest.mark.parametrize(
+    "other", [("--write-baseline", "a.json"), ("--prune-baseline",), ("--from-trace", "a.json"), ("-",)]
+)
+def test_what_makes_no_sense_beside_it_is_refused(door, git, other):
+    assert "do not go together" in refused(door("lint", "--since", "main", *other, stdin=""))
