@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             group = "runs of a program" if forks else item.path.stem
             item.add_marker(pytest.mark.xdist_group(group))
     if hasattr(config, "workerinput"):
-        items.sort(key=_is_short)
+        counts = Counter(_group(item) for item in items)
+        items.sort(key=lambda item: (_is_short(item), -counts[_group(item)] if _is_short(item) else 0))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -187,8 +189,13 @@ def pytest_collection(session: pytest.Session) -> None:
             importlib.import_module(path.stem)
 
 
+def _group(item: pytest.Item) -> str:
+    return str([mark.args[0] for mark in item.iter_markers("xdist_group")][-1])
+
+
 def _is_short(item: pytest.Item) -> int:
-    """What takes long comes first, so that no worker waits for another at the end: what runs in turns, what starts programs."""
+    """What takes long comes first, so that no worker waits for another at the end: what runs in turns, what starts programs;
+    and of others the files with the most tests."""
     named = [mark.args[0] for mark in item.iter_markers("xdist_group") if mark.args[0] != item.path.stem]
     return 0 if named else 2 - hasattr(getattr(item, "module", None), "subprocess")
 

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import Python
 
 import syncscope
+from syncscope.cli.run import INSIDE
 
 
 def test_what_the_checker_sees_is_what_there_is() -> None:
@@ -46,13 +48,12 @@ def test_an_extra_that_is_missing_is_named(missing: tuple[str, ...], code: str, 
     assert f'{needed}\n hint: pip install "{extra}"' in done.stderr
 
 
-def test_run_on_a_device_whose_extra_is_missing(tmp_path: Path) -> None:
+def test_run_on_a_device_whose_extra_is_missing(tmp_path: Path, forked: Python) -> None:
     pytest.importorskip("torch")
-    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pyopencl'] = None")
     (tmp_path / "train.py").write_text("import torch; torch.zeros(3, device='cuda')")
-    command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    absent = "import sys; sys.modules['pyopencl'] = None; from syncscope.cli import main; main()"
+    inside = os.environ | {INSIDE: str(tmp_path)}  # the process in which `syncscope run` has the program run
+    done = forked("-c", absent, "run", "--device", "ocl", "train.py", env=inside, folder=tmp_path, ours=True)
     assert done.returncode == 2
     assert 'error: the device ocl needs pyopencl\n hint: pip install "syncscope[opencl]"' in done.stderr
     assert "Traceback" not in done.stderr

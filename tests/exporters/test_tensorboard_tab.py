@@ -183,10 +183,23 @@ def test_answers_have_the_headers_that_tensorboard_asks_for(ask):
     assert json.loads(gzip.decompress(packed.get_data())) == ask("/runs")
 
 
+WITH_OURS = """
+from importlib.metadata import entry_points
+from absl import app
+from tensorboard import main_lib, program
+from tensorboard.plugins.core import core_plugin
+
+main_lib.global_init()
+(ours,) = entry_points(group="tensorboard_plugins", name="syncscope")
+tensorboard = program.TensorBoard(plugins=[core_plugin.CorePluginLoader(), ours.load()])
+app.run(tensorboard.main, flags_parser=tensorboard.configure)
+"""  # of others one reads each recording, in a process that it starts anew
+
+
 @pytest.fixture
 def server(logdir):
     """TensorBoard itself over that folder; its address."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0", "--load_fast=false"]
+    command = [sys.executable, "-c", WITH_OURS, "--logdir", str(logdir), "--port", "0", "--load_fast=false"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         for line in process.stderr:
