@@ -29,6 +29,7 @@ def watched(browser, ours="", **options):
     complaints of files whose address holds `ours` count.
     """
     page, seen = browser.new_page(**({"viewport": {"width": 1200, "height": 900}} | options)), []
+    page.set_default_timeout(200_000)
 
     def said(message):
         if message.type in ("error", "warning") and ours in message.location["url"]:

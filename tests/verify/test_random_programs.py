@@ -251,7 +251,7 @@ def killed(folder: Path, way: str, text: str, seconds: float) -> None:
         assert verify.stdout.readline() == b"ran\n"
         time.sleep(seconds)
         verify.kill()
-    until = time.monotonic() + 100
+    until = time.monotonic() + 500
     while any(temporary.glob("syncscope-verify-*")):
         assert time.monotonic() < until
         time.sleep(0.02)
