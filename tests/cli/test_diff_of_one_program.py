@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.compared import STEP, gated
+from effort import EFFORT
 
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
 
 LOG = 60
+PAIRS = 4 * EFFORT  # of recordings that are drawn
 
 
 def recorded(counts):
@@ -68,9 +70,9 @@ def by_chance(seed, share, steps=40):
 
 
 def test_what_waits_by_chance_is_new_only_where_it_does_so_more_often_than_chance_has_it(tmp_path):
-    failed = [gate(tmp_path, by_chance(n, 0.3), by_chance(100 + n, 0.3))[0] for n in range(10)]
-    assert sum(failed) <= 1
-    assert all(gate(tmp_path, by_chance(n, 0.2), by_chance(100 + n, 0.9))[0] == 1 for n in range(4))
+    failed = [gate(tmp_path, by_chance(n, 0.3), by_chance(100 + n, 0.3))[0] for n in range(PAIRS)]
+    assert sum(failed) <= PAIRS // 5
+    assert all(gate(tmp_path, by_chance(n, 0.2), by_chance(100 + n, 0.9))[0] == 1 for n in range(PAIRS // 2))
 
 
 def test_counts_that_vary_are_new_only_where_they_are_larger(tmp_path):
@@ -78,9 +80,9 @@ def test_counts_that_vary_are_new_only_where_they_are_larger(tmp_path):
         draw = random.Random(seed)
         return recorded([draw.randint(3, 7) + more for _ in range(24)])
 
-    failed = [gate(tmp_path, drawn(n), drawn(100 + n))[0] for n in range(10)]
-    assert sum(failed) <= 1
-    assert all(gate(tmp_path, drawn(n), drawn(100 + n, 4))[0] == 1 for n in range(4))
+    failed = [gate(tmp_path, drawn(n), drawn(100 + n))[0] for n in range(PAIRS)]
+    assert sum(failed) <= PAIRS // 5
+    assert all(gate(tmp_path, drawn(n), drawn(100 + n, 4))[0] == 1 for n in range(PAIRS // 2))
 
 
 def placed(trace, at):
