@@ -33,8 +33,9 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """What it is called in a sentence: `main (1a2b3c4d5)`."""
-        return f"{self.said} ({self.commit[:9]})"
+        """What it is called in a sentence: `main (1a2b3c4d5)`, a hash by its beginning."""
+        short = self.commit[:9]
+        return short if self.commit.startswith(self.said) else f"{self.said} ({short})"
 
     @cached_property
     def listed(self) -> dict[str, str]:

@@ -217,16 +217,15 @@ class Linted:
             yield from (why for one in self.done if one.mended for why in one.mended.refused)
         linted = sum(not one.checked.problem for one in self.done)
         findings = [finding for _, finding in self.presented]
+        where = f" that changed since {self.revision.name}" if self.revision else ""
         if not findings:
-            where = f" that changed since {self.revision.name}" if self.revision else ""
             yield f"no findings in {plural(linted, 'file')}{where}" if linted else f"no files to lint{where}"
         else:
             count = Counter(f.severity for f in findings)
             kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
             kinds = f" ({kinds})" if len(count) > 1 else ""
-            where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
-            where += f" that changed since {self.revision.name}" if self.revision else ""
-            yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
+            of = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}{where}"
+            yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {of}"
         if self.also:
             one = len(self.also) == 1
             told = f"told in a line{'' if one else ' each'}"

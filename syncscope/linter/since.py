@@ -26,7 +26,7 @@ from syncscope.linter.config import Config
 from syncscope.linter.files import SUFFIXES
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
-from syncscope.project.folders import MARKS, NEVER
+from syncscope.project.folders import MARKS, NEVER, SILENT, roots
 from syncscope.project.folders import files as python_files
 
 Entries = list[tuple[str, str]]  # fingerprint and function of each finding of a file
@@ -45,9 +45,9 @@ def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: 
     found = {name: store.entries[keys[name]] for name in names if store and keys[name] in store.entries}
     todo = [name for name in names if name not in found]
     if todo:
-        with stood(revision, todo) as top:
+        with stood(revision, todo) as top, as_silent(revision, todo, top) as silent:
             old = [Job(os.path.join(top, name), moved(jobs[name], revision.top, top)) for name in todo]
-            for name, one in zip(todo, run(old, processes, cached=False), strict=True):
+            for name, one in zip(todo, run(old, 1 if silent else processes, cached=False), strict=True):
                 every = (*one.checked.findings, *one.checked.also)
                 found[name] = [(finding.fingerprint, finding.function) for finding in every]
         if store:
@@ -104,6 +104,21 @@ def stood(revision: Revision, also: Iterable[str]) -> Iterator[str]:
         yield top
     finally:
         shutil.rmtree(base, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def as_silent(revision: Revision, names: Iterable[str], there: str) -> Iterator[bool]:
+    """Have nothing said of what stands for a project that is too large now, its data included, which no commit holds; whether
+    there is one, which processes of our own would not know."""
+    folders = {os.path.dirname(os.path.join(revision.top, name)) for name in names}
+    every = {root for folder in folders for root in roots(Path(folder))}
+    large = {os.path.join(there, root.relative_to(revision.top)) for root in every if not python_files(root)}
+    large = {os.path.normpath(root) for root in large}
+    SILENT.update(large)
+    try:
+        yield bool(large)
+    finally:
+        SILENT.difference_update(large)
 
 
 def _ignored(revision: Revision) -> Iterator[str]:

@@ -18,6 +18,9 @@ NEVER = frozenset(
 """Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 LARGEST, _MOST_SOURCES = 500_000, 4000  # bytes of a file, and files of a project, that are looked through for a word
+SILENT: set[str] = set()
+"""Projects of which nothing is said, however few their files are: they stand for others that are too large."""
+
 _INSTALLED = "site-packages"
 _PASSED_BY = frozenset((_INSTALLED, "node_modules", "__pycache__"))
 _MOST, _MOST_FILES = (
@@ -107,6 +110,8 @@ def _is_apart(folder: str, name: str) -> bool:
 def files(root: Path) -> dict[str, tuple[int, int]]:
     """Its files of Python, with time and size of each; none where they are too many to be read."""
     found: dict[str, tuple[int, int]] = {}
+    if str(root) in SILENT:
+        return found
     size = number = 0
     for folder, below, names in os.walk(root):
         below[:] = sorted(each for each in below if not (each.startswith(".") or _is_apart(folder, each)))

@@ -118,6 +118,20 @@ def test_what_git_ignores_is_there_on_both_sides(door, git):
     assert door("lint", "--since", "HEAD").lines == []
 
 
+@pytest.mark.parametrize("most", [8, 100])
+def test_a_project_that_is_too_large_now_was_too_large_then(door, git, monkeypatch, most):
+    """Data lie in its folder, which no commit holds: of so many files nothing is said of what steps reach."""
+    monkeypatch.setattr("syncscope.project.folders._MOST_FILES", most)
+    door.write(".gitignore", "data/\n")
+    idle = ASKS.replace("        count(loss)", "")
+    git.commit(train=idle, ops=COUNTS)
+    for number in range(10):
+        door.write(f"data/{number}.bin", b"")
+    door.write("ops.py", "LIMIT = 3\n" + COUNTS)
+    assert ("ops.py:6:" in door("lint", "--all", "ops.py").out, door("lint", "--since", "HEAD").lines) == (True, [])
+    assert ("1 in cold code" in door("lint", "ops.py").err) == (most == 100)
+
+
 def test_the_configuration_of_today_holds_for_both_sides(door, git):
     door.write(
         "pyproject.toml", '[tool.syncscope.lint]\nignore = ["host-read"]\nper-file-ignores = { "src/old*" = ["ALL"] }\n'
