@@ -20,6 +20,7 @@ from syncscope import files
 from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.host_operators import Spent
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
 from syncscope.interpreters import safe_path
@@ -99,7 +100,7 @@ def store(rank: Rank, folder: Path) -> None:
     arrow, parquet = _arrow()
     collectives = [{"rank": rank.number, "origin": rank.origin} | asdict(c) for c in rank.collectives]
     for row in collectives:
-        row |= {"start": round(row["start"]), "end": round(row["end"])}
+        row |= {"start": round(row["start"]), "end": round(row["end"]), "work": json.dumps(row["work"])}
     reads = [{"rank": rank.number, **_read_row(read)} for read in rank.graph.reads]
     kept = {"collectives": collectives, "reads": reads, "graph": _entry_rows(rank.graph)}
     graph = rank.graph
@@ -140,7 +141,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
     graph = rest["graph"]
     reads = tuple(_read(row) for row in tables["reads"].to_pylist())
     collectives = tuple(
-        Collective(**{k: v for k, v in row.items() if k not in ("rank", "origin")})
+        Collective(**{k: v for k, v in row.items() if k not in ("rank", "origin", "work")}, work=_work(row.get("work")))
         for row in tables["collectives"].to_pylist()
     )
     return Rank(
@@ -209,7 +210,15 @@ def _schemas(arrow: Any) -> dict[str, Any]:
     times = [(name, number) for name in ("start", "end", "blocked", "bytes", "idle_after")]
     return {
         "collectives": arrow.schema(
-            [("rank", whole), ("origin", number), ("key", text), ("start", number), ("end", number), *spent]
+            [
+                ("rank", whole),
+                ("origin", number),
+                ("key", text),
+                ("start", number),
+                ("end", number),
+                *spent,
+                ("work", text),
+            ]
         ),
         "reads": arrow.schema([("rank", whole), *places, *times, ("step", number), ("fallback", arrow.bool_())]),
         "graph": arrow.schema(
@@ -227,6 +236,11 @@ def _read_row(read: Read) -> dict[str, Any]:
 def _read(row: dict[str, Any]) -> Read:
     place = Place(row.pop("path"), row.pop("line")) if row["path"] is not None else None
     return Read(thread=0, place=place, **{k: v for k, v in row.items() if k not in ("rank", "path", "line")})
+
+
+def _work(told: str | None) -> Spent:
+    """What a host did, as it was stored; nothing where the tables are older than that."""
+    return tuple((str(name), float(time)) for name, time in json.loads(told or "[]"))
 
 
 def _entry_rows(graph: Graph) -> list[dict[str, Any]]:

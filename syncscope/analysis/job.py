@@ -22,6 +22,7 @@ from syncscope.model.durations import in_ms
 from syncscope.model.report import GATE, Price
 from syncscope.model.source import Place
 
+NAMED = 3  # operators in the verdict
 ALONE = 64  # up to so many ranks each is also replayed with the reads of all others left in
 
 
@@ -235,6 +236,7 @@ def _verdict(
         )
         if slow.on_time >= WORTH * step:
             told += f" Had it come with the one before it, a step would be up to {in_ms(slow.on_time)} shorter."
+        told += _of_operators(slow)
     if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
         told += "record from an earlier step."
@@ -242,6 +244,18 @@ def _verdict(
     if saving is not None and each > max(0.0, saving):  # who is late matters more than any sync
         return f"{told.strip()} {_of_syncs(step, saving, between, error, doubtful, rows)}".strip()
     return f"{_of_syncs(step, saving, between, error, doubtful, rows)}{told}"
+
+
+def _of_operators(slow: RankLine) -> str:
+    """A sentence on what the host of a rank does longer; empty where nothing is known of that."""
+    if slow.cause is not LateBy.HOST or not slow.operators:
+        return ""
+    named = [
+        f"{f'in `{each.name}`' if each.name else 'outside of operators'} "
+        f"({in_ms(each.own)}, the others {in_ms(each.others)})"
+        for each in slow.operators[:NAMED]
+    ]
+    return f" Its host was longer {', '.join(named)}."
 
 
 def _of_syncs(

@@ -21,6 +21,7 @@ from syncscope.analysis.replay import Meeting, Times, walk
 from syncscope.model.durations import about_ms
 
 UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
+MOST, LEAST = 5, 0.1  # operators that are named, and the part of what a host does longer that each of them has
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
@@ -62,6 +63,16 @@ class Meet:
 
 
 @dataclass(frozen=True, slots=True)
+class LongerIn:
+    """An operator or annotation in which the host of a rank was longer than the middle one of the others, before collectives to
+    which it came last by host work; ns of the whole recording. "" is what lies outside of all."""
+
+    name: str
+    own: float
+    others: float
+
+
+@dataclass(frozen=True, slots=True)
 class RankLine:
     """A rank's part in the job. Times are ns: a step's are `blocked` and `symptom`, what its reads waited because other ranks
     were late, and `on_time`, by how much the job's would be shorter if it had come to collectives with the one before it. Of
@@ -78,6 +89,7 @@ class RankLine:
     saved_alone: float | None  # what the job gains if only this rank made no read
     offset: float  # of its clock
     on_time: float = 0.0
+    operators: tuple[LongerIn, ...] = ()  # what its host does longer, most first
 
 
 class JointReplay:
@@ -221,9 +233,23 @@ class JointReplay:
                     offset=float(self.offsets[r]),
                     on_time=sum(m.behind for m in own if m.step in shared and m.cause is not LateBy.START)
                     / max(1, len(shared)),
+                    operators=self._longer_in(r, [meet for meet in own if meet.cause is LateBy.HOST]),
                 )
             )
         return tuple(found)
+
+    def _longer_in(self, r: int, meets: Sequence[Meet]) -> tuple[LongerIn, ...]:
+        """What a rank's host did longer before these collectives than the middle one of the others."""
+        own, others = Counter[str](), Counter[str]()
+        for meet in meets:
+            works = {at: dict(self.ranks[at].collectives[c].work) for at, c in self._who[meet.key]}
+            mine = works.pop(r)
+            for name, time in mine.items():
+                own[name] += int(time)
+                others[name] += int(statistics.median(work.get(name, 0.0) for work in works.values()))
+        longer = own - others
+        found = [(name, more) for name, more in longer.most_common(MOST) if more >= LEAST * longer.total()]
+        return tuple(LongerIn(name, float(own[name]), float(others[name])) for name, _ in found)
 
     def _symptom(self, r: int, arrivals: dict[str, float], reads: Collection[int]) -> float:
         """How long these reads of a rank were blocked while one of its collectives waited for another rank."""

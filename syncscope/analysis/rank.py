@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
@@ -23,7 +24,8 @@ class Collective:
     """One collective on one rank; ns of the graph. `key` is the same on every rank that takes part.
 
     Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
-    otherwise; `queued` is what passed from its own launch to its start.
+    otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
+    each operator meanwhile.
     """
 
     key: str
@@ -33,6 +35,7 @@ class Collective:
     launching: float = 0.0
     hosting: float = 0.0
     queued: float = 0.0
+    work: Spent = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def _spans(
     calls = np.unique(launched.call[launched.call >= 0])
     begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(trace.duration[calls])))
     since, found = origin, []
+    spans: list[tuple[int, int, int]] = []
     for row, key in zip(rows, keys, strict=True):
         start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
         launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
@@ -127,7 +131,8 @@ def _spans(
         launching = float(lengths[last] - lengths[first])
         blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
         hosting = max(0.0, launch - since - launching - blocked)
-        spent = (blocked, launching, hosting, float(start - launch))
-        found.append(Collective(key, float(start - origin), float(end - origin), *spent))
+        times = (blocked, launching, hosting, float(start - launch))
+        found.append(Collective(key, float(start - origin), float(end - origin), *times))
+        spans.append((int(trace.lane[call_of[row]]) if call_of[row] >= 0 else -1, since, max(since, launch)))
         since = max(since, launch)
-    return tuple(found)
+    return tuple(replace(one, work=work) for one, work in zip(found, spent(trace, spans), strict=True))

@@ -216,6 +216,14 @@ def show(found: JobReport) -> None:
     ]
     console.print(_table(columns, rows))
     _rest(console, len(found.ranks), "ranks")
+    longer = [(rank, each) for rank in slow for each in rank.operators]
+    if longer:
+        told = [
+            (str(rank.number), each.name or "outside of operators", in_ms(each.own, ""), in_ms(each.others, ""))
+            for rank, each in longer[:SHOWN]
+        ]
+        console.print(_table(("rank", Words("its host is longer in"), "its own", "the others'"), told))
+        _rest(console, len(longer), "operators")
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
     meets = [
         (
@@ -244,8 +252,8 @@ def show(found: JobReport) -> None:
     for note in found.notes:
         console.print(f"note  {note}", style="dim")
     console.print(
-        "\nms per step, but how often a rank comes last, what others wait for it then, and each collective: of the whole "
-        "recording; lines: on the mean rank, and what the whole job gains",
+        "\nms per step, but how often a rank comes last, what others wait for it then, its operators, and each collective: of "
+        "the whole recording; lines: on the mean rank, and what the whole job gains",
         style="dim",
     )
 

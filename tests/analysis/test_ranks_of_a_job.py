@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.analysis import fleet
+from syncscope.analysis.host_operators import spent
 from syncscope.analysis.job import job
 from syncscope.analysis.rank import rank_of
 from syncscope.errors import UserError
@@ -17,11 +18,12 @@ from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 MS = 1_000_000
 
 
-def ranks_of(*late_by, reads=(), clock=(), steps=3):
+def ranks_of(*late_by, reads=(), clock=(), steps=3, within=()):
     """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
 
     `late_by[r]` ns of host work more on rank r, `reads` the ranks that read after each all-reduce, `clock[r]` what is wrong
-    with the clock of rank r.
+    with the clock of rank r. `within` are the events around that host work, the outermost first: kind and name, and how much
+    of its beginning is the next one's.
     """
     events = [[] for _ in late_by]
     host, free, number = [0] * len(late_by), [0] * len(late_by), 0
@@ -29,6 +31,8 @@ def ranks_of(*late_by, reads=(), clock=(), steps=3):
         number += 10
         arrivals, begun = [], list(host)
         for r, late in enumerate(late_by):
+            for depth, (kind, name) in enumerate(within):
+                events[r].append(Event(kind, name, Lane(1, 1), host[r] + depth * MS // 4, MS + late - depth * MS // 4))
             host[r] += MS + late
             start = max(free[r], host[r] + 5_000)
             events[r] += [launch(host[r], number), work("gemm", start, MS, number)]
@@ -68,6 +72,54 @@ def test_ranks_meet_and_the_late_one_is_named():
     assert slow.late == 3
     assert slow.imposed == pytest.approx(3 * 3 * 3 * MS, rel=0.1)  # three others, three steps, 3 ms
     assert "Rank 2 comes last to 3 of 3" in found.verdict
+
+
+STEPPING = (Kind.ANNOTATION, "Optimizer.step#SGD.step")
+
+
+@pytest.mark.parametrize(
+    ("within", "named"),
+    [
+        ((), ""),
+        ([(Kind.OP, "aten::nonzero")], "aten::nonzero"),
+        ([STEPPING, (Kind.OP, "aten::add_")], "aten::add_"),
+        ([STEPPING], "Optimizer.step#SGD.step"),
+    ],
+)
+def test_what_the_slow_rank_does_longer_is_named_beside_the_others(within, named):
+    found = job(ranks_of(0, 0, 3 * MS, 0, within=within))
+    (longer,) = found.ranks[2].operators
+    usual = 3 * (MS * 3 // 4 if len(within) > 1 else MS)  # in three steps
+    assert (longer.name, longer.own, longer.others) == (
+        named,
+        pytest.approx(usual + 9 * MS, rel=0.02),
+        pytest.approx(usual, rel=0.02),
+    )
+    assert [rank.operators for rank in found.ranks if rank.number != 2] == [(), (), ()]
+    said = f"longer in `{named}` (" if named else "longer outside of operators ("
+    assert said in found.verdict
+
+
+def test_a_call_of_the_driver_within_an_operator_is_not_its_host_work():
+    found = job(ranks_of(0, 3 * MS, within=[(Kind.OP, "aten::item"), (Kind.CALL, "cudaStreamSynchronize")]))
+    assert found.ranks[1].operators == ()
+
+
+def test_what_lies_in_no_operator_and_what_began_before_is_cut_at_the_moments_that_are_asked_for():
+    lane = Lane(1, 1)
+    trace = Trace.of(
+        [
+            Event(Kind.OP, "aten::mm", lane, 0, 40),
+            Event(Kind.OP, "aten::copy_", lane, 10, 10),
+            Event(Kind.CALL, "cudaLaunchKernel", lane, 12, 4),
+            Event(Kind.ANNOTATION, "forward", lane, 50, 50),
+            Event(Kind.OP, "aten::mm", Lane(1, 2), 0, 100),  # another thread
+        ]
+    )
+    of = {known.thread: number for number, known in enumerate(trace.lanes)}
+    first, second, none = spent(trace, [(of[1], 5, 60), (of[1], 15, 17), (of[1], 60, 60)])
+    assert dict(first) == {"aten::mm": 25, "aten::copy_": 6, "": 10, "forward": 10}
+    assert (dict(second), none) == ({"aten::copy_": 1}, ())
 
 
 def test_a_blocked_read_on_a_fast_rank_is_a_symptom():
