@@ -2,11 +2,12 @@
 
 import re
 
-from syncscope.project.conventions import LAUNCHERS
+from syncscope.project.conventions import LAUNCHERS, MODELS
 
-_KNOW_DEVICE = frozenset(
-    """self cls args cfg config conf opt opts options hparams model net network module trainer engine runner learner agent
-    policy""".split()
+SETTINGS = frozenset("cfg config conf opt opts options hparams".split())
+"""What holds numbers, texts and flags, and no tensors."""
+_KNOW_DEVICE = SETTINGS | frozenset(
+    "self cls args model net network module trainer engine runner learner agent policy".split()
 )
 
 BATCHES = frozenset("batch data sample samples minibatch mini_batch".split())
@@ -22,3 +23,8 @@ def knows_device(name: str) -> bool:
 def on_cpu(name: str) -> bool:
     """Whether a flag is called like one that asks for the CPU: `assign_on_cpu`, `cpu_offload`."""
     return bool(re.search(r"(^|_)(cpu|offload)(_|$)", name.lower()))
+
+
+def is_model(name: str) -> bool:
+    """Whether people call so what is moved to a device as a whole, once: a network, or a loss that has parameters."""
+    return name in MODELS or name.lower().endswith(("model", "net", "network", "criterion", "loss"))

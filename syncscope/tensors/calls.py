@@ -13,8 +13,9 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import find_method, member
-from syncscope.project.syntax import dotted, last_word, name_of
+from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import libraries
+from syncscope.tensors.assumed import OF_ARRAYS_ALONE, TELLING, assumed_method, tells_by_name
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -26,7 +27,6 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     MODULE,
-    NO_TENSOR,
     NONE,
     NUMBER,
     OTHER,
@@ -48,13 +48,12 @@ from syncscope.tensors.frame import Frame
 from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.joins import element
-from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
-from syncscope.tensors.parameters import announced, given_as_loaded
+from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
+from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
-from syncscope.tensors.torch.moves import asked_for
 from syncscope.tensors.torch.objects import inherited_of_distribution, object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
 
@@ -77,7 +76,7 @@ def call(frame: Frame, node: ast.Call) -> Fact:
             frame.around = before
         else:
             args, keywords = _arguments(frame, node)
-        if receiver.kind is NOTHING_KNOWN and word not in _TELLING:  # most methods of a file
+        if receiver.kind is NOTHING_KNOWN and word not in TELLING:  # most methods of a file
             held = frame.env.get(dotted(func))
             if held is None or held.kind is NOTHING_KNOWN:
                 return UNKNOWN
@@ -244,7 +243,7 @@ def call_member(call: Call) -> Fact:
                 inherited = inherited_of_distribution(call, ref.cls)
                 if inherited.kind is not NOTHING_KNOWN:
                     return inherited
-        _tells_by_name(call)
+        tells_by_name(call)
         return assumed_method(call) if kind is OTHER and ref is None else UNKNOWN
     if kind is SEQUENCE:
         return container_method(call)
@@ -258,13 +257,13 @@ def call_member(call: Call) -> Fact:
     held = call.frame.env.get(path) if path else None
     if held is not None and held.kind is not NOTHING_KNOWN:
         return apply(call, held)
-    _tells_by_name(call)
+    tells_by_name(call)
     return assumed_method(call)
 
 
 def _tensor_method(call: Call) -> Fact:
     owner = call.receiver
-    telling = call.word in TORCH_ONLY or (call.word in _OF_ARRAYS_ALONE and call.frame.alone)
+    telling = call.word in TORCH_ONLY or (call.word in OF_ARRAYS_ALONE and call.frame.alone)
     if owner.confidence == 1 and telling and not isinstance(call.at, ast.Name):
         call.receiver = owner = owner.but(confidence=2)  # a name that is used so was found by its text
     if isinstance(owner.ref, Instance):  # of a class that derives from Tensor
@@ -322,98 +321,3 @@ def _batch_method(call: Call) -> Fact:
         call.receiver = each
         return tensor_method(call)
     return UNKNOWN
-
-
-def _tells_by_name(call: Call) -> None:
-    """A method of something unknown that tells by its name alone what it does."""
-    logging.method(call)
-    if call.word in ("backward", "step"):
-        call.frame.work = True
-    if call.word == "step" and len(call.args) == 1 and dotted(call.at).rpartition(".")[2] in conventions.GRAD_SCALERS:
-        call.emit(Op.GRAD_SCALER, call.at, tensor(confidence=2, why=call.node))
-
-
-_ARITHMETIC = frozenset("mul div sub pow matmul true_divide eq ne lt le gt ge maximum minimum fmod".split())
-# Modules, optimizers and containers have these, too.
-_OF_OTHERS = frozenset("cuda half bfloat16 requires_grad_ backward register_hook exp log add_ copy_".split())
-
-
-# Of what is no name, whose uses would say it: `norm(x / scale).abs()`. Containers of the project have none of these.
-_OF_ARRAYS = frozenset("abs argmax argmin cumsum squeeze flatten mean std var lt le gt ge eq ne".split())
-_OF_DISTRIBUTIONS = frozenset("log_prob rsample".split())
-_OF_ARRAYS_ALONE = frozenset("item nonzero any all".split())  # methods that nothing but an array has
-
-
-def _of_some_distribution(call: Call) -> Fact:
-    """`dist.log_prob(x)` of a distribution that is not in sight: torch's check a value, where people call it so."""
-    if call.word == "log_prob" and conventions.is_distribution(last_word(call.at)) and call.args:
-        held = call.first_tensor() or tensor(confidence=2, why=call.node)
-        call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, held, 2)
-    return tensor(FLOAT, confidence=2, why=call.node)
-
-
-# What a method of something unknown is called that says anything by its name alone.
-_TELLING = frozenset().union(
-    TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "to", "type_as", "clone", "copy", "clip_gradients"),
-)  # fmt: skip
-
-
-def _is_step(node: ast.expr | None) -> bool:
-    """Whether it is what a step of the training gives: its loss."""
-    return isinstance(node, ast.Call) and conventions.STEP_CALL.match(name_of(node.func)) is not None
-
-
-def _sent(call: Call) -> Fact:
-    """`x.to(device)` of something unknown: in a trainer's step an argument is what its loader made, on the host."""
-    batch, at = given_as_loaded(call.frame.function), call.at
-    if batch is None or not isinstance(at, ast.Name) or at.id not in call.frame.function.names:  # type: ignore[union-attr]
-        return UNKNOWN
-    if at.id in conventions.MODELS or at.id.lower().endswith(("model", "net", "network", "criterion", "loss")):
-        return UNKNOWN
-    call.receiver = element(batch)
-    return tensor_method(call)
-
-
-def assumed_method(call: Call) -> Fact:
-    """A method of something unknown: one that only a tensor has says what it is."""
-    word, args, at = call.word, call.args, call.at
-    gathered = accelerate.method(call)
-    if gathered is not None:
-        return gathered
-    if call.receiver.kind is not NOTHING_KNOWN:
-        return UNKNOWN
-    if word in TORCH_ONLY and word not in _OF_OTHERS:
-        if call.receiver is PICKED and at is not None:
-            picked_from_host(call.frame, at, True)
-        call.receiver = tensor(confidence=2, why=call.node)
-        return tensor_method(call)
-    if word == "item" and (args or call.keywords):
-        return UNKNOWN  # a tensor's takes nothing: an entry of a list view, of a dict
-    if word in SHARED:
-        confidence = 2 if word in _OF_ARRAYS_ALONE and call.frame.alone else 1
-        if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
-            confidence = 2  # no module or container can be calculated with
-        if word == "item" and (conventions.is_loss(last_word(at)) or _is_step(at)):
-            confidence = 2
-        if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
-            call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")
-            return tensor_method(call)
-    if word == "cuda" and call.receiver is UNKNOWN:
-        return _sent(call)
-    if word == "to" and (args or call.keywords):
-        if asked_for(call)[0] is not HOST:
-            return _sent(call)
-        call.receiver = tensor(confidence=1, why=f"`.{word}()` of something unknown")
-        return tensor_method(call)
-    if word == "copy" and not args and not call.keywords:
-        return NO_TENSOR  # an array, a list or a dict, which have this method, and tensors have not
-    if word in _OF_DISTRIBUTIONS:
-        return _of_some_distribution(call)
-    if word in _OF_ARRAYS and not isinstance(at, (ast.Name, ast.Attribute)) and call.frame.alone:
-        call.receiver = tensor(confidence=2, why=f"`.{word}()` of something unknown, where no other arrays are")
-        return tensor_method(call)
-    if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].confidence >= 2:
-        call.receiver = tensor(device=args[0].device, confidence=2, why=f"`.{word}()` of a tensor")
-        return tensor_method(call)
-    return tensor(confidence=1, why=call.node) if word in ("type_as", "clone") else UNKNOWN

@@ -316,3 +316,13 @@ def test_that_a_list_which_was_filled_is_copied_is_no_guess() -> None:
             return x[:, rows]  # waits: index_list
     """
     assert waits(code, confidence=2) == marks(code)
+
+
+def test_that_a_setting_is_a_number() -> None:
+    code = """
+        class Positions(nn.Module):
+            def forward(self, x: torch.Tensor, given):
+                last = torch.as_tensor(self.config.length - 1, device=x.device)  # waits: tensor_literal
+                return torch.min(last, x), torch.as_tensor(given.length - 1, device=x.device)
+    """
+    assert waits(code, confidence=2) == marks(code)

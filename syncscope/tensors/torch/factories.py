@@ -6,8 +6,8 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.project import conventions
-from syncscope.project.syntax import last_word
+from syncscope.project import conventions, devices
+from syncscope.project.syntax import dotted, last_word
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -117,7 +117,10 @@ def _of_values(call: Call) -> Fact:
         call.emit(Op.ITEM, call.first_node, held, 2)
     elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
         of_host = (
-            first.kind in (SCALAR, SEQUENCE) or (first.kind is ARRAY and word == "tensor") or _written(call.first_node)
+            first.kind in (SCALAR, SEQUENCE)
+            or (first.kind is ARRAY and word == "tensor")
+            or _written(call.first_node)
+            or (first.kind is NOTHING_KNOWN and _is_setting(call.first_node))
         )
         asked = word == "tensor" or first.ref is Tag.NO_TENSOR
         confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
@@ -158,6 +161,13 @@ def _there(call: Call, device: Device) -> int:
 def _written(node: ast.expr | None) -> bool:
     """Whether values are a list that is written out, or called one."""
     return isinstance(node, (ast.List, ast.ListComp)) or last_word(node).endswith("list")
+
+
+def _is_setting(node: ast.expr | None) -> bool:
+    """Whether a value is read from a configuration, and perhaps computed with: `self.config.max_length - 1`."""
+    if isinstance(node, ast.BinOp):
+        return all(isinstance(each, ast.Constant) or _is_setting(each) for each in (node.left, node.right))
+    return isinstance(node, ast.Attribute) and not devices.SETTINGS.isdisjoint(dotted(node.value).split("."))
 
 
 def _empty(node: ast.expr | None) -> bool:
