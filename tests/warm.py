@@ -1,5 +1,5 @@
 """A process that has imported what every training program imports, to be forked: what `verify` forks its runs from, and other
-programs of tests.
+programs of tests. A first fork of it has imported ours, too, and is forked for runs and commands.
 
 To import torch and its compilers takes three seconds of a processor, and most of these tests less than one without. How
 `verify` starts that process for a user, and how it ends, is asked by its `test_clearing.py`, `test_undo.py` and
