@@ -86,8 +86,8 @@ def _kept(source: bytes) -> set[bytes]:
 
 
 def _made_as(name: bytes, source: bytes) -> list[bytes]:
-    """What a file assigns to a name, or an attribute of this name, each to the end of its line."""
-    return re.findall(rb"\b%b = ([^\n]*)" % name, source)
+    """What a file assigns to a name, or an attribute of this name, each to the end of its line, or of the next in a bracket."""
+    return re.findall(rb"\b%b(?:: ?[^\n=]*)? = ((?:\(\n)?[^\n]*)" % name, source)
 
 
 def _said_outside(text: bytes) -> set[bytes]:

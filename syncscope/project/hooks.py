@@ -11,6 +11,9 @@ _STEP = re.compile(
     rf"^_*{_ASIDE}(?:(?:before|after)_(?:\w+_)?(?:forward|backward|batch|step|iteration|iter|update|loss)|"
     r"on_(?:\w+_)?(?:batch|step|iteration|iter|backward)_(?:start|end|begin))$"
 )
+_BACKWARD = re.compile(
+    rf"^_*{_ASIDE}(?!_*(?:is|has|needs?|supports?|requires?|check|test|enable|disable|register|setup|build|get)_)\w+_backward$"
+)
 _AROUND = re.compile(
     r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
     r"^_*(?:\w+_)?on_\w*(?:stage|epoch|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
@@ -20,8 +23,10 @@ _AROUND = re.compile(
 
 @lru_cache(maxsize=10_000)  # asked for every function of a project
 def of_step(name: str) -> bool:
-    """Whether it is a hook that a training step calls: `after_backward`, `on_train_batch_end`, a transform's `encodes`."""
-    return name == "encodes" or ("_" in name and _STEP.match(name) is not None)
+    """Whether it is a hook that a training step calls, `after_backward`, `on_train_batch_end`, a transform's `encodes`, or is
+    called like a backward pass: `projected_backward`.
+    """
+    return name == "encodes" or _BACKWARD.match(name) is not None or ("_" in name and _STEP.match(name) is not None)
 
 
 @lru_cache(maxsize=10_000)

@@ -47,6 +47,18 @@ class Plugin:
 
     def before_norm(self, x: torch.Tensor):
         return x / x.sum().item()  # hot
+
+    def projected_backward(self, losses, x: torch.Tensor):
+        self.set_gradients(x)
+
+    def set_gradients(self, x: torch.Tensor):
+        self.kept = x / x.sum().item()  # hot
+
+    def supports_backward(self, x: torch.Tensor):
+        self.set_flags(x)
+
+    def set_flags(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
 """
 STEP = """
 import torch
@@ -76,7 +88,9 @@ from torch.optim import Optimizer
 
 class Fused(Optimizer):
     def __init__(self, model, zero3):
-        self.on_gradient = self.fused_by_parts() if zero3 else self.fused()
+        self.on_gradient: Callable[[Any], Any] = (
+            self.fused_by_parts() if zero3 else self.fused()
+        )
         for p in model.parameters():
             p.register_hook(self.on_gradient)
             p.register_post_accumulate_grad_hook(scaled)
