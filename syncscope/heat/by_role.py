@@ -43,7 +43,7 @@ def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
 def for_others(function: ProjectFunction) -> Heat:
     """Of what a package offers, and no step of it calls: in a line where it is among losses, operators and the like, else cold.
 
-    Of what stands elsewhere most is for before, beside or after the training: of a hundred such waits twelve ran in a step.
+    Of what stands elsewhere most is for before, beside or after the training.
     """
     module = function.module
     words = {*module.package[1:], Path(module.path).stem.strip("_")}
