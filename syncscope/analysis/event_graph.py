@@ -26,6 +26,7 @@ from syncscope.analysis.changes import Added, After, Changes, How
 from syncscope.analysis.entries import Hold
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.folding import Enqueued, folded
+from syncscope.analysis.full_queue import full_queue, untold
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
@@ -100,6 +101,10 @@ class EventGraph:
             self.steps = quietest(self.steps, made)
         self.steps, self.rounds = in_whole_rounds(self.steps, made)
         self._pinned = pinned
+        self.full = full_queue(trace, host, work)
+        if self.full.held and not self.full.gives_back(self.graph(), self.ends):
+            self.full = untold(host, work)
+            self._graphs.clear()
 
     @cached_property
     def taken_out(self) -> TakenOut:
@@ -139,8 +144,8 @@ class EventGraph:
         return sum(one.kept for one in of) / sum(one.rows for one in of) if of else None
 
     def host_times(self, recorder: Recorder) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The host's time before each of its items and in it, ns, without the recorder's."""
-        return recorder.gaps(self.trace, self._host), self._host.cost * (1 - recorder.share)
+        """The host's time before each of its items and in it, ns, without the recorder's nor the wait for a full queue."""
+        return recorder.gaps(self.trace, self._host), self.full.cost * (1 - recorder.share)
 
     def graph(
         self,
@@ -267,7 +272,7 @@ class EventGraph:
             work.item, latency, work.queue, gap, duration, source, lag, collective, with_read, left, spare, needed
         )
         cost = np.where(work.launch[:-1] & ~holding, cost, 0.0)
-        stream = folded(launches, gaps, cost, np.flatnonzero(holding), work.depth, hold)
+        stream = folded(launches, gaps, cost, np.flatnonzero(holding), self.full.depth, hold)
         graph = Graph(
             stream=stream,
             queues=work.queues,
@@ -276,7 +281,7 @@ class EventGraph:
             steps=self.steps,
             end=float(max(host.end.max(initial=0.0), work.end.max(initial=0.0))),
             ends=self.ends,
-            depth=work.depth,
+            depth=self.full.depth,
             free=tuple(work.free.tolist()),
             together=tuple(one.reads for one in chosen),
             inferred=int((work.cause == Cause.INFERRED).sum()),

@@ -118,7 +118,12 @@ def summarize(
         held_up=held_up(trace, event_graph),
         bound=None
         if coverage.refusal
-        else bound_of(replayed, graph, trusted.error is not None and trusted.error <= GATE, trusted.silent <= GATE),
+        else bound_of(
+            replayed,
+            graph,
+            trusted.error is not None and trusted.error <= GATE,
+            trusted.silent <= GATE and not replayed.full.unclear,
+        ),
         coverage=coverage,
     )
     if replayed.uploads:
@@ -150,7 +155,10 @@ def summarize(
             "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"
         )
         report = replace(report, notes=(*report.notes, said))
-    report = replace(report, notes=(*report.notes, *replayed_of(found_steps, replayed), *remarks(report, graph, aside)))
+    report = replace(
+        report,
+        notes=(*report.notes, *replayed_of(found_steps, replayed), *remarks(report, graph, aside, replayed.full)),
+    )
     if prices and trusted.told:
         report = priced(report, replayed, graph, [rows for rows, _ in counted], trusted, loops)
     if report.answer is None or not report.lines:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.analysis.answer import EXCHANGED
 from syncscope.analysis.experience import BUSY
+from syncscope.analysis.full_queue import FullQueue
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
@@ -202,7 +203,7 @@ def next_recording(report: Report) -> str:
     return f"Record {more} ({ours if meta.get('recorder') == 'syncscope' else theirs}), on a machine with nothing else to do."
 
 
-def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
+def remarks(report: Report, graph: Graph, aside: int = 0, full: FullQueue | None = None) -> tuple[str, ...]:
     """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced.
 
     `aside` is the number of reads in other steps, on lines that do not read in the counted ones.
@@ -241,6 +242,16 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     busy = max((time for time in graph.free if time > NEVER), default=0.0)
     if busy > WORTH * graph.end:
         said.append(f"for the first {about_ms(busy)} a queue was busy with what was enqueued before the recording")
+    if full is not None and full.held:
+        said.append(
+            f"{_count(full.held, 'launch call')} waited for a full queue, of {full.depth:,} launches: in a replay "
+            "they are as long as the device makes them"
+        )
+    if full is not None and full.unclear:
+        said.append(
+            "launch calls are long while much is enqueued, and it cannot be told whether they waited for the device: of a "
+            "faster one nothing is said"
+        )
     if graph.guessed:
         said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
     if graph.overlap > OVERLAP:

@@ -42,7 +42,7 @@ MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
 LINES = 3  # lines of which a row of their own is made
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
-LONGER = 1.1  # times the step, from which the device is what holds it up
+HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is what holds it up
 # how many times as much memory an optimizer's step in single operators goes through as in one kernel: tensors read and written
 TRAFFIC = {"SGD": 8 / 5, "Adam": 18 / 7, "AdamW": 20 / 7, "Adagrad": 11 / 5}
 FUSED = 2.0  # of any other
@@ -288,7 +288,9 @@ def _users(ground: Ground, line: int) -> Place:
 
 
 def _device(ground: Ground) -> Iterator[WhatIf]:
-    """Kernels take half as long; the network between devices does not."""
+    """Kernels take half as long; the network between devices does not. Nothing where launches may have waited, or not."""
+    if ground.event_graph.full.unclear:
+        return
     work = ground.event_graph.device_work
     between = np.array([bool(COLLECTIVE.search(name)) for name in ground.trace.names], bool)[
         ground.trace.name[work.row]
@@ -299,19 +301,33 @@ def _device(ground: Ground) -> Iterator[WhatIf]:
         return ground.saved(Changes(duration=np.where(of, work.duration * times, work.duration)))
 
     halved = saved(0.5)
-    larger = next((times for times in LARGER if -saved(times) > (LONGER - 1) * ground.step), None)
-    if halved >= (LONGER - 1) * ground.step:
+    kept = _kept(ground, saved)
+    if halved >= HOLDS * ground.step:
         advice = "the device is what holds it up: lower precision, fewer operations, a faster device"
     elif _worked(ground, np.flatnonzero(between)) > APART * ground.step:
         advice = "the exchange with other ranks is what holds it up, and no faster device shortens that"
-    elif larger is not None:
-        advice = f"the host is what holds it up: with {larger:g} times the batch, or less, a step takes no longer"
+    elif kept:
+        advice = f"the host is what holds it up: up to {kept:g} times the batch, a step takes no longer"
     else:
-        advice = f"the host is what holds it up, up to {LARGER[-1]:g} times the batch"
+        longer = max(0.0, -saved(LARGER[0])) / ground.step
+        advice = (
+            f"host and device hold it up by turns: with {LARGER[0]:g} times the batch a step takes {longer:.0%} longer"
+        )
     everything = saved(0.5, ~between)
     own = min(ground.busy, _worked(ground, np.flatnonzero(~between)))
     name = "the device is twice as fast"
     yield replace(ground.row(name, halved, halved, everything, everything, advice=advice, device=own), bought=True)
+
+
+def _kept(ground: Ground, saved: Callable[[float], float]) -> float:
+    """The most times the device's work with which a step takes no longer, within what a replay may be off; 0 where none is."""
+    within = max(WORTH, ground.trusted.error or 0.0) * ground.step
+    kept = 0.0
+    for times in LARGER:
+        if -saved(times) > within:
+            break
+        kept = times
+    return kept
 
 
 WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (

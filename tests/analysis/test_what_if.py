@@ -178,13 +178,57 @@ def test_copies_from_pageable_memory():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "says"), [(3 * MS, "the device is what holds it up"), (300 * US, "with 4 times the batch, or less")]
+    ("kernel", "says"),
+    [(3 * MS, "the device is what holds it up"), (300 * US, "up to 3 times the batch, a step takes no longer")],
 )
 def test_a_device_that_is_twice_as_fast_tells_who_holds_it_up(kernel, says):
     steps = [[("work", MS), ("launch", 0, kernel), ("read", 57, 0)]] * 8
     row = rows(recorded(steps))["the device is twice as fast"]
     assert row.saving == pytest.approx(kernel / 2, rel=0.05)
     assert says in row.advice or kernel < MS
+
+
+@pytest.mark.parametrize("kernel", [50 * US, 25 * US, 14 * US])
+@pytest.mark.parametrize("work", [0, 4 * US])
+def test_launches_that_a_full_queue_held_up_are_as_long_as_a_faster_device_makes_them(kernel, work):
+    steps, faster = ([[("work", work), ("launch", 0, each)] * 200] * 8 for each in (kernel, kernel // 2))
+    found = summarize(recorded(steps, depth=300))
+    row = next(one for one in found.what_if if one.name == "the device is twice as fast")
+    truth = length(steps, depth=300) - length(faster, depth=300)
+    assert row.saving == pytest.approx(truth, rel=0.05)
+    assert truth <= row.bound
+    assert any("waited for a full queue, of 299 launches" in note for note in found.notes)
+
+
+def test_a_slow_host_whose_queue_is_never_full_stays_as_slow():
+    steps = [[*[("launch", 0, 50 * US)] * 200, ("read", 57, 0)]] * 8
+    found = summarize(recorded(steps, launch=60 * US))
+    assert not [one for one in found.what_if if one.name == "the device is twice as fast"]
+    assert not any("launch call" in note for note in found.notes)
+
+
+def test_nothing_is_said_of_a_faster_device_where_launches_may_have_waited_or_not():
+    """Two calls of a step are long with much before them: eight tell nothing."""
+    steps = [[*[("launch", 0, 200 * US)] * 43, ("read", 57, 0)]] * 4
+    found = summarize(recorded(steps, depth=40))
+    assert not [one for one in found.what_if if one.name == "the device is twice as fast"]
+    assert any("cannot be told whether they waited" in note for note in found.notes)
+    free = summarize(recorded(steps))
+    assert [one for one in free.what_if if one.name == "the device is twice as fast"]
+
+
+def test_no_larger_batch_is_free_where_the_device_trails_the_host():
+    trailing = [
+        *[("work", 17 * US), ("launch", 0, 22 * US)] * 100,
+        ("work", 200 * US),
+        ("launch", 0, 22 * US),
+        ("read", 57, 0),
+    ]
+    row = rows(recorded([trailing] * 12))["the device is twice as fast"]
+    larger = [(what, rest[0], round(1.25 * rest[1])) if what == "launch" else (what, *rest) for what, *rest in trailing]
+    longer = length([larger] * 12) / length([trailing] * 12) - 1
+    assert longer > 0.1
+    assert f"with 1.25 times the batch a step takes {longer:.0%} longer" in row.advice
 
 
 def exchanging(trace: Trace) -> Trace:
