@@ -93,6 +93,27 @@ CASES = {
             def _init_weights(self, module):
                 module.decay.data = torch.tensor(self.decay, device=module.decay.device)
     """,
+    "a list by the tensor that it is to lie beside, and a type of tensors": """
+        def padded(x: torch.Tensor, y: torch.Tensor):
+            begin, room = x.new([1]), y.new(y.size()).fill_(2)  # waits: tensor_literal
+            return torch.cat([begin.tile(4), room, torch.zeros(3).type(x.type()), y.type(y.dtype)])  # waits: created_on_host
+    """,
+    "lengths are a vector: one of them is a number": """
+        def ended(x: torch.Tensor, text_lengths: torch.Tensor, lens: torch.Tensor, rows: torch.Tensor):
+            for i, length in enumerate(text_lengths):
+                x[i, length] = 1  # waits: scalar_index
+            x[0, lens[0]] = 1  # waits: scalar_index
+            x[0, rows[0]] = x[0, 1]
+            return x
+    """,
+    "what a distribution that holds another draws lives where its parameters do": """
+        from torch.distributions import Independent, Normal
+
+        def loss(mean: torch.Tensor, spread: torch.Tensor):
+            dist = Independent(Normal(mean, spread), 1)  # waits: distribution_validate
+            drawn = dist.rsample()
+            return dist.log_prob(drawn)  # waits: distribution_validate
+    """,
     "a number at two places that are numbers or positions": """
         def masks(mat: torch.Tensor, pairs, names):
             first, second, *_ = pairs

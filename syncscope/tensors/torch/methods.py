@@ -287,6 +287,11 @@ def _new_tensor(call: Call) -> Fact:
     return call.result(dtype=dtype if dtype is not ANY_DTYPE else None, device=device, shape=FIXED, ndim=ndim)
 
 
+def _new(call: Call) -> Fact:
+    """`x.new([0.5])`: a list, copied to where `x` lives. Of anything else, `x.new(y.size())`, nobody can tell what it is."""
+    return _new_tensor(call) if isinstance(call.first_node, (ast.List, ast.ListComp)) else UNKNOWN
+
+
 SPECIAL: dict[str, Method] = {
     **dict.fromkeys(_READS, _item),
     "tolist": _tolist,
@@ -309,5 +314,6 @@ SPECIAL: dict[str, Method] = {
     "size": lambda call: INTEGER if call.args or call.keywords else SIZE,
     "multinomial": _multinomial,
     "new_tensor": _new_tensor,
+    "new": _new,
     **dict.fromkeys(("split", "tensor_split"), _split),
 }

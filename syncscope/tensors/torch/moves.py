@@ -20,7 +20,6 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SOMEWHERE,
-    STRING,
     TENSOR,
     TYPES_ON_DEVICE,
     Tag,
@@ -206,10 +205,12 @@ def _is_cut(index: ast.expr) -> bool:
 
 
 def converted(call: Call) -> Fact:
-    """`x.type(torch.float)` converts; a type of tensors says where, too: `x.type(torch.cuda.FloatTensor)`."""
+    """`x.type(torch.float)` converts; a type of tensors, `torch.cuda.FloatTensor` or `y.type()`, says where, too."""
     if not call.args and not call.keywords:
-        return STRING  # what it is called
+        return Fact(OTHER, confidence=3, ref=Tag.TEXT, source=call.receiver)  # what it is called
     ref = call.first.ref
+    if ref is Tag.TEXT and call.first.source is not None:
+        return _as_another(call, call.first.source)
     if isinstance(ref, str) and ref.startswith("torch.") and ref.endswith("Tensor"):
         target = DEVICE if ref.startswith(TYPES_ON_DEVICE) else HOST
         _copied(call, target, beside=False)
@@ -219,9 +220,11 @@ def converted(call: Call) -> Fact:
 
 def like_another(call: Call) -> Fact:
     """`x.type_as(y)`: the dtype of `y`, where `y` lives."""
-    owner, other = call.receiver, call.first
-    if other.kind is not TENSOR:
-        return call.result(dtype=ANY_DTYPE)
+    return _as_another(call, call.first) if call.first.kind is TENSOR else call.result(dtype=ANY_DTYPE)
+
+
+def _as_another(call: Call, other: Fact) -> Fact:
+    owner = call.receiver
     if other.device is not HOST and (owner.device is HOST or owner.device is SOMEWHERE):
         _copied(call, other.device, beside=True)
     return call.result(dtype=other.dtype, device=device_of(owner, other))

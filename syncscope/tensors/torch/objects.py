@@ -36,6 +36,7 @@ from syncscope.tensors.facts import (
     THING,
     device_of,
     holds_tensor,
+    is_distribution,
     items,
     sequence,
     tensor,
@@ -156,8 +157,9 @@ def _distribution(call: Call) -> Fact:
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
         call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
-    if held is not None:
-        device = held.device
+    lives = held or next(filter(is_distribution, given), None)
+    if lives is not None:
+        device = lives.device
     else:
         device = SOMEWHERE if any(f.kind is NOTHING_KNOWN for f in given) else HOST
     return Fact(
