@@ -11,7 +11,7 @@ every epoch of ten steps   --5---------5--------    two in 21
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import mean, variance
@@ -30,9 +30,10 @@ class StepCounts:
     def __init__(self, report: Report) -> None:
         numbers = [step.index for step in report.steps]
         counted = {report.steps[n].index for n in alike(report.steps)}
-        self._by_line: dict[Key, Counter[int]] = {}
+        # A line may have no reads: on a CPU none wait.
+        self._by_line: defaultdict[Key, Counter[int]] = defaultdict(Counter)
         for read in report.reads:
-            self._by_line.setdefault(key_of(read), Counter())[read.step] += 1
+            self._by_line[key_of(read)][read.step] += 1
         self._all = numbers
         self._counted = [number for number in numbers if number in counted]
 

@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from cli.compared import TWICE, compared, gated
 from cli.recorded import outcome
+from drawn import Device
 
 from syncscope import kineto
 from syncscope.model.source import Place
@@ -72,3 +74,15 @@ def test_where_only_the_cpu_works_the_report_says_how_to_have_a_device_without_a
         in said
     )
     assert "ProfilerActivity" not in said, "which is torch.profiler's"
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "json"), ("--format", "markdown"), ("--format", "github")])
+def test_a_recording_of_a_cpu_is_compared_with_none_in_either_order(tmp_path, options):
+    device = Device().run([TWICE] * 6)[0]
+    for pair in ((recording(dry=True), device), (device, recording(dry=True)), (recording(dry=True),) * 2):
+        code, said = compared(tmp_path, *pair, *options)
+        assert code == 2
+        assert options == ("--format", "json") or "it was made on the CPU" in said
+        code, err = gated(tmp_path, *pair, *options, "--max-new-syncs", "0", "--max-slowdown", "5%")
+        assert code == 2
+        assert "no limit can be judged" in err
