@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.first_use import asked_times
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.intervals import Intervals, covered, distinct, minus, union
 from syncscope.analysis.nesting import Nesting
@@ -150,34 +151,41 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     length = (idle.end - idle.start).astype(float)
     built = trace.rows(Kind.COMPILE)
     builds = union(trace.start[built], trace.end[built])
-    building = covered(builds, idle.start, idle.end).astype(float)
-    earlier = covered(minus(_earlier(event_graph, origin), builds), idle.start, idle.end).astype(float)
-    late = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
+    once = {"building kernels": builds}
+    waiting = np.array([wait.row for wait in event_graph.held], np.intp)
+    asked = asked_times(trace, event_graph.launched, waiting)
+    once |= {name: minus(times, builds) for name, times in asked.items()}
+    taken = union(*(np.concatenate([getattr(times, side) for times in once.values()]) for side in ("start", "end")))
+    part = {name: covered(times, idle.start, idle.end).astype(float) for name, times in once.items()}
+    building = np.sum(list(part.values()), axis=0)
+    earlier = covered(minus(_earlier(event_graph, origin), taken), idle.start, idle.end).astype(float)
+    late = covered(minus(_late(event_graph, origin), taken), idle.start, idle.end).astype(float)
     unknown = np.maximum(earlier, late)
-    shares = _shares(trace, event_graph, idle, begun)
+    shares = _shares(trace, event_graph, idle, begun, taken)
+    known = np.maximum(np.sum(list(shares.values()), axis=0), 1.0)
     credit = list(_credits(event_graph.reads, idle, length - unknown - building))
     lent = np.bincount([position for _, position, _ in credit], [ns for *_, ns in credit], len(length)).astype(float)
     rest = np.maximum(0.0, length - unknown - building - lent)
-    parts = {use: np.where(length > 0, shares.pop(use) / np.maximum(length, 1.0), 0.0) * rest for use in list(shares)}
+    parts = {use: shares.pop(use) / known * rest for use in list(shares)}
     returned = parts[Use.WAIT].copy()
     parts[Use.WAIT] = parts[Use.WAIT] + lent
     parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
     credit += _returning(event_graph.reads, idle, returned)
-    built_in, before = np.flatnonzero(building > 0), np.flatnonzero(earlier > 0)
     del late, unknown, length, lent, rest, returned  # of a long recording each is some megabytes
     names = (
-        NamedTimes(Use.UNEXPLAINED, (Nameless.EARLIER,), np.zeros(len(before), np.intp), before, earlier[before]),
+        _one_name(Use.UNEXPLAINED, Nameless.EARLIER, earlier),
         _calls(trace, idle, parts[Use.LAUNCH]),
         _functions(trace, idle, begun, parts[Use.HOST]),
-        NamedTimes(Use.HOST, ("building kernels",), np.zeros(len(built_in), np.intp), built_in, building[built_in]),
+        *(_one_name(Use.HOST, name, times) for name, times in part.items()),
     )
     parts[Use.HOST] = parts[Use.HOST] + building
     read, position, ns = np.array(credit, float).reshape(-1, 3).T
     return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
 
 
-def _shares(trace: Trace, event_graph: EventGraph, idle: _Idle, begun: Times) -> dict[Use, Numbers]:
-    """What the host did in each idle time, ns; until a moment in it nothing had `begun` to launch what ended it."""
+def _shares(trace: Trace, event_graph: EventGraph, idle: _Idle, begun: Times, once: Intervals) -> dict[Use, Numbers]:
+    """What the host did in each idle time besides what it does `once`, ns; until a moment in it nothing had `begun` to launch
+    what ended it."""
     over = np.where(idle.call >= 0, trace.end[idle.call], idle.end)
     waits = _together((r.start, r.end) for r in event_graph.reads)
     loads = loading_times(trace, event_graph)
@@ -186,10 +194,12 @@ def _shares(trace: Trace, event_graph: EventGraph, idle: _Idle, begun: Times) ->
     waiting = covered(waits, idle.start, begun).astype(float)
     loading = covered(minus(loads, waits), idle.start, begun).astype(float)
     taken = union(np.append(waits.start, loads.start), np.append(waits.end, loads.end))
-    calling = covered(minus(calls, taken), idle.start, begun).astype(float)
-    hosting = (begun - idle.start) - waiting - loading - calling
-    launching = np.where(over > idle.start, idle.end - begun, 0).astype(float)
-    queued = (idle.end - begun) - launching
+    calling = covered(minus(minus(calls, taken), once), idle.start, begun).astype(float)
+    besides = minus(once, taken)
+    hosting = (begun - idle.start) - waiting - loading - calling - covered(besides, idle.start, begun)
+    launched = (idle.end - begun) - covered(besides, begun, idle.end)
+    launching = np.where(over > idle.start, launched, 0).astype(float)
+    queued = launched - launching
     return {
         Use.WAIT: waiting,
         Use.LOADER: loading,
@@ -253,6 +263,12 @@ def _credits(reads: Sequence[Read], idle: _Idle, open_: Numbers) -> Iterator[tup
             credit[-1][1] -= lent
             if credit[-1][1] <= 0:
                 credit.pop()
+
+
+def _one_name(use: Use, name: str, times: Numbers) -> NamedTimes:
+    """What of each idle time has this name."""
+    position = np.flatnonzero(times > 0)
+    return NamedTimes(use, (name,), np.zeros(len(position), np.intp), position, times[position])
 
 
 def _returning(reads: Sequence[Read], idle: _Idle, times: Numbers) -> Iterator[tuple[int, int, float]]:

@@ -189,8 +189,11 @@ def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> flo
 
 
 def window(trace: Trace, launched: Launches) -> tuple[int, int]:
-    """First and last moment of the recording: of the host's calls and operators and of the device's work, ns."""
+    """First and last moment of the recording, ns: from its first launch on, for savings are of as much; until the host's calls
+    and operators, and the device's work, are over. Where nothing is launched, from the first of these on."""
     rows = np.concatenate([trace.rows(Kind.STEP, Kind.OP, Kind.READ, Kind.CALL), launched.row])
     if not len(rows):
         return 0, 0
-    return int(trace.start[rows].min()), int((trace.start[rows] + trace.duration[rows]).max())
+    known = np.concatenate([launched.row, launched.call[launched.call >= 0]])
+    since = known if len(known) else rows
+    return int(trace.start[since].min()), int((trace.start[rows] + trace.duration[rows]).max())

@@ -93,9 +93,8 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.steps:
         yield "steps", Text.assemble(*steps(report, width))
     elif report.trace is not None and report.uses is not None:
-        told = (
-            "none is marked, so all figures are of the whole recording: end each with `prof.step()` or `trace.step()`"
-        )
+        told = "none is marked, so all figures are of the whole recording, from its first launch on: end each with "
+        "`prof.step()` or `trace.step()`"
         yield "steps", Text(told, "yellow")
     if whole and report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
@@ -193,7 +192,7 @@ def savings_are_of(report: Report) -> str:
     if not report.steps:
         trace, unmarked = report.trace, "no step is marked in it"
         if trace is not None and len(trace) and trace.end.max() - trace.start.min() > (1 + APART) * replayed:
-            return f"are of {figures.time(replayed)} of the recording, from the device's first work on: {unmarked}"
+            return f"are of {figures.time(replayed)} of the recording, from its first launch on: {unmarked}"
         return f"are of the whole recording, {figures.time(replayed)}: {unmarked}"
     said = f"are of a step of {figures.time(replayed)}, as a replay gives it"
     if abs(replayed - recorded) <= NOTHING * recorded:

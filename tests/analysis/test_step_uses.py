@@ -224,3 +224,37 @@ def test_the_first_use_of_a_device_is_not_told_as_slow_launches():
     words = summarize(Trace.of(events)).uses.words
     assert "the host loads kernels, or asks the driver for memory, as at first use" in words
     assert "more slowly" not in words
+
+
+def cold(asks: str, first: int) -> Trace:
+    """A process that makes its context in a call that asks for little, then `asks` the driver for something, and launches 40
+    kernels, of which the first takes `first` ns."""
+    host, queue, ms, us = Lane(1, 1), Lane(0, 7, 0), 1_000_000, 1_000
+    events = [
+        Event(Kind.CALL, "cudaDeviceGetStreamPriorityRange", host, 0, 300 * ms),
+        Event(Kind.CALL, "cudaLaunchKernel", host, 300 * ms, 10 * us, correlation=1),
+        Event(Kind.KERNEL, "fill", queue, 300 * ms + 15 * us, 5 * us, correlation=1),
+        Event(Kind.CALL, asks, host, 301 * ms, 30 * ms),
+    ]
+    at = 331 * ms
+    for number in range(2, 42):
+        call = first if number == 2 else 10 * us
+        events.append(Event(Kind.CALL, "cudaLaunchKernel", host, at, call, correlation=number))
+        events.append(Event(Kind.KERNEL, "gemm", queue, at + call + 5 * us, 5 * us, correlation=number))
+        at += call + 20 * us
+    return Trace.of(events)
+
+
+@pytest.mark.parametrize(
+    "asks", ["cudaMalloc", "cudaStreamCreateWithPriority", "cuLibraryLoadData", "cudaDeviceGetAttribute"]
+)
+def test_calls_that_launch_nothing_are_no_launches(asks):
+    report = summarize(cold(asks, first=20 * 1_000_000))
+    spent = {one.use: one for one in report.uses.spent}
+    names = dict(spent[Use.HOST].by)
+    assert next(ns for name, ns in names.items() if asks in name) == pytest.approx(30e6, rel=0.01)
+    assert next(ns for name, ns in names.items() if "loads its kernel" in name) == pytest.approx(20e6, rel=0.01)
+    assert spent[Use.LAUNCH].time < 1e6
+    assert report.uses.step == pytest.approx(report.saving_step, rel=0.01), "one length for all that a page says"
+    graphs = [one for one in report.what_if if one.name == "launches cost nothing"]
+    assert all(one.saving < 2e6 for one in graphs), "of the launches alone"

@@ -1,0 +1,81 @@
+"""Calls of the driver that launch nothing, as what they are: memory, code, queues, and what a program does at first use.
+
+```text
+host   [cudaDeviceGetStreamPriorityRange......][cudaMalloc..]  [launch, the kernel is loaded...]  [launch]
+        first use: the context is made          memory          first use, in a launch
+```
+
+The first call of a process makes the context, however little its name asks for: 30 s on a machine with eight A100. No graph of
+launches, and no larger kernel, makes any of them shorter.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.intervals import Intervals, minus, union
+from syncscope.analysis.start_causes import SLOWEST
+from syncscope.analysis.waits import Launches, working_threads
+from syncscope.model.trace import Kind, Trace
+
+# what a call asks for by its name; the first that fits
+ASKED = (
+    (re.compile(r"Malloc|Free(?!ze)|Alloc|MemCreate|MemMap|MemUnmap|MemAddress|HostRegister"), "memory of the driver"),
+    (re.compile(r"(?:Module|Library)(?:Load|Unload)|BuildProgram|CompileProgram"), "loading kernels"),
+    (re.compile(r"(?:Stream|Event|CommandQueue)(?:Create|Destroy)|Create\w*CommandQueue"), "making queues"),
+)
+FIRST_USE = "first use: "
+CONTEXT = f"{FIRST_USE}making the context"
+LOADED = f"{FIRST_USE}a launch that loads its kernel"
+LASTING = "a call that launches nothing"
+TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done
+Rows = NDArray[np.intp]
+
+
+def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, Intervals]:
+    """When threads that launch were in calls that ask the driver for something else, by what that is and the call's name.
+
+    Short ones that belong to launches (events, queries) are none of them: it takes over `SLOWEST`, or asks for memory, code or
+    queues by its name. `waiting` are the calls that wait (rows).
+    """
+    calls = trace.rows(Kind.CALL)
+    lanes = list(working_threads(trace, launched))
+    calls = calls[np.isin(trace.lane[calls], lanes) & ~np.isin(calls, waiting)]
+    launching = np.zeros(len(trace.names), bool)
+    launching[trace.name[launched.call[launched.call >= 0]]] = True
+    first = int(trace.start[launched.call[launched.call >= 0]].min(initial=np.iinfo(np.int64).max))
+    others = calls[~launching[trace.name[calls]]]
+    of: dict[str, list[int]] = {}
+    named = {
+        code: next((words for name, words in ASKED if name.search(trace.names[code])), "")
+        for code in set(trace.name[others].tolist())
+    }
+    for row in others.tolist():
+        code = int(trace.name[row])
+        lasting = CONTEXT if trace.start[row] < first else LASTING
+        if words := named[code] or lasting * bool(trace.duration[row] > SLOWEST):
+            of.setdefault(f"{words} ({trace.names[code]})", []).append(row)
+    for row in first_launches(trace, launched, waiting).tolist():
+        of.setdefault(f"{LOADED} ({trace.names[trace.name[row]]})", []).append(row)
+    found: dict[str, Intervals] = {}
+    nothing = np.zeros(0, np.int64)
+    taken = union(nothing, nothing)
+    for name, rows in of.items():
+        spans = union(trace.start[rows], trace.end[rows])
+        found[name] = minus(spans, taken)
+        taken = union(np.append(taken.start, spans.start), np.append(taken.end, spans.end))
+    return found
+
+
+def first_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:
+    """The launches that are much longer than any, by their rows: the driver loads the kernel, or makes what it needs."""
+    calls = np.unique(launched.call[launched.call >= 0])
+    calls = calls[~np.isin(calls, waiting)]
+    if not len(calls):
+        return calls
+    usual = float(np.quantile(trace.duration[calls], 0.5, method="lower"))
+    found: Rows = calls[trace.duration[calls] > max(SLOWEST, TIMES * usual)]
+    return found
