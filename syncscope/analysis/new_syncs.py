@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from syncscope.analysis.same_text import in_one_gap, place_before
+from syncscope.analysis.same_text import at_one_statement, in_one_gap, place_before
 from syncscope.analysis.summary import key_of_line
 from syncscope.analysis.window_rates import StepCounts, may_be_alike
 from syncscope.model.report import Line
@@ -25,7 +25,8 @@ class NewSyncs:
     """The lines that have more syncs than before, by how many a step, the most first; and how many a step has more.
 
     Where the texts of lines are not known, a line that moved may look like one that is new: then `surely` is less than `count`.
-    `in_place` has each line that waits where another has gone, which is not called new: it may be the same, rewritten.
+    `in_place` has each line that waits where another has gone, which is not called new: it may be the same, rewritten, or waits
+    for the same statement in another operation.
     """
 
     lines: tuple[tuple[Line, float], ...] = ()
@@ -44,9 +45,10 @@ def new_syncs(
     steps only, or did so before in those that are not counted. Among the others of one file and op, whose texts are known, what
     is gone goes against what came if the same expression waits, since one statement may have become two, or stands at the same
     place among the lines that stayed. Where no texts are known, anything goes against anything. What the device's fallbacks
-    read is no sync of the user's.
+    read is no sync of the user's. Whatever is left then is new only in so far as its statement waits more often than before, in
+    any op: one wait of it may have become another.
     """
-    firm: Counts = []
+    firm, fewer = list[tuple[Line, float]](), list[tuple[Line, float]]()
     came: dict[tuple[str, str], Counts] = {}
     gone: dict[tuple[str, str], Counts] = {}
     told = {known[path] for path in texts if path in known}
@@ -65,6 +67,7 @@ def new_syncs(
             more = 0.0 if a is not None and is_alike(a, b) else more
         if b is not None and _is_firm(a, b, texts):
             firm += [(b, more)] if more > 0 else []
+            fewer += [(a, -more)] if a is not None and more < 0 else []
             continue
         path = known.get(b.place.path, b.place.path) if b and b.place else a.place.path if a and a.place else ""
         key = path, line.op
@@ -76,18 +79,18 @@ def new_syncs(
         else:
             gone.setdefault(key, []).append((line, -more))
     lines, in_place = firm, list[tuple[Line, Line]]()
-    count = surely = sum(more for _, more in firm)
-    for key, found in came.items():
-        went = gone.get(key, [])
+    for key in dict.fromkeys([*came, *gone]):
         if key[0] in told:
-            left, instead = _settled(found, went, known, texts, waits, is_alike)
-            lines, in_place = lines + left, in_place + instead
-            surely += sum(more for _, more in left)
-            count += sum(more for _, more in left)
-        else:
+            left, less, instead = _settled(came.get(key, []), gone.get(key, []), known, texts, waits, is_alike)
+            lines, fewer, in_place = lines + left, fewer + less, in_place + instead
+    lines, instead = _by_statement(lines, fewer, known, texts)
+    in_place += instead
+    count = surely = sum(more for _, more in lines)
+    for key, found in came.items():
+        if key[0] not in told:
             lines = lines + found
             count += (total := sum(more for _, more in found))
-            surely += max(0.0, total - sum(less for _, less in went))
+            surely += max(0.0, total - sum(less for _, less in gone.get(key, [])))
     old = {id(b) for a, b in pairs if a is not None}
     ordered = sorted(lines, key=lambda of: (-of[1], id(of[0]) in old))
     return NewSyncs(tuple(ordered), count, surely, tuple(in_place))
@@ -100,8 +103,9 @@ def _settled(
     texts: Texts,
     waits: Waits,
     is_alike: Callable[[Line, Line], bool],
-) -> tuple[Counts, list[tuple[Line, Line]]]:
-    """What is left of what came when what is gone went against it, and the pairs that stand at the same place."""
+) -> tuple[Counts, Counts, list[tuple[Line, Line]]]:
+    """What is left of what came, and of what is gone, when one went against the other, and the pairs that stand at the same
+    place."""
 
     def same_wait(a: Line, b: Line) -> bool:
         one, other = (
@@ -121,7 +125,31 @@ def _settled(
                 whole = left[n] == b.count and less[m] == a.count and is_alike(a, b)
                 left[n], less[m] = 0.0 if whole else left[n] - taken, less[m] - taken
                 in_place += [(a, b)] if alike is same_gap else []
-    return [(b, more) for (b, _), more in zip(came, left, strict=True) if more > SLIGHT], in_place
+    return _left(came, left), _left(gone, less), in_place
+
+
+def _by_statement(
+    came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts
+) -> tuple[Counts, list[tuple[Line, Line]]]:
+    """What is left of what came when what is gone from the same statement went against it, whatever the op, and these pairs."""
+
+    def same_statement(a: Line, b: Line) -> bool:
+        if not at_one_statement(a.place, b.place, known, texts):
+            return False
+        return a.caller is b.caller is None or at_one_statement(a.caller, b.caller, known, texts)
+
+    in_place: list[tuple[Line, Line]] = []
+    left, less = [more for _, more in came], [count for _, count in gone]
+    for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
+        taken = min(left[n], less[m])
+        if taken > SLIGHT and a.op != b.op and same_statement(a, b):
+            left[n], less[m] = left[n] - taken, less[m] - taken
+            in_place.append((a, b))
+    return _left(came, left), in_place
+
+
+def _left(lines: Counts, counts: Sequence[float]) -> Counts:
+    return [(line, count) for (line, _), count in zip(lines, counts, strict=True) if count > SLIGHT]
 
 
 def _was_uncounted(b: Line, counts: tuple[StepCounts, StepCounts], texts: Texts) -> bool:

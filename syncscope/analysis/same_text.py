@@ -106,6 +106,25 @@ def in_one_gap(
     return any(a == b for a, b in zip(one, other, strict=True))
 
 
+def at_one_statement(
+    before: Place | None, after: Place | None, known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]
+) -> bool:
+    """Whether a line of the second recording is one of the first, rewritten or not: of the same text, or between the same lines
+    that both have and as far below and above them, but for lines that came or went there."""
+    if before is None or after is None or known.get(after.path) != before.path:
+        return False
+    same = texts.get(after.path, {})
+    if (there := same.get(after)) is not None or before in same.values():
+        return there == before
+    old, new = _neighbours(before, {place: place for place in same.values()}), _neighbours(after, same)
+    if old != new:
+        return False
+    later = {there: place.line - there.line for place, there in same.items()}
+    above, below = (later.get(place) if place else None for place in old)
+    by = [0 if above is None else above, below if below is not None else above or 0]
+    return min(by) <= after.line - before.line <= max(by)
+
+
 def _neighbours(place: Place, same: Mapping[Place, Place]) -> tuple[Place | None, Place | None]:
     """Where in the first recording those of these lines are that are the next above and below a place."""
     above = max((p for p in same if p.line < place.line), key=lambda p: p.line, default=None)

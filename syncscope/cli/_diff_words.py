@@ -133,6 +133,8 @@ def _work(found: Comparison, what: str) -> str:
 def in_place(pair: tuple[Line, Line]) -> str:
     """That a line which waits where another has gone may be another."""
     before, after = (here(place) if (place := line.caller or line.place) else "no line known" for line in pair)
+    if pair[0].op != pair[1].op:
+        return f"The {pair[1].op} at {after} is in place of the {pair[0].op} that was at {before}: it is not counted as new."
     return (
         f"The {pair[1].op} at {after} is where that at {before} was, of another expression: it is not counted as new."
     )
