@@ -130,7 +130,7 @@ def command(**said: Any) -> int:
     In pyproject.toml, [tool.syncscope.lint] takes select, ignore, per-file-ignores, exclude, min-confidence, baseline, rules.
     In a line, `# syncscope: allow[host-read] reason` lets a finding stand.
 
-    Exit code: 0 clean, 1 findings, 2 usage or something that could not be read.
+    Exit code: 0 clean, 1 findings, 2 usage, nothing to lint in what was named, or something that could not be read.
     """
     conflicts(said)
     if said["watch"]:
@@ -280,7 +280,8 @@ def wanted(said: dict[str, Any]) -> Files:
         "force_exclude": said["force_exclude"],
         "rules": said["rules"] or None,
     }
-    return Files(said["paths"] or (".",), over, Configs(said["config"] or "", said["isolated"]))
+    configs, named = Configs(said["config"] or "", said["isolated"]), bool(said["paths"]) and not said["watch"]
+    return Files(said["paths"] or (".",), over, configs, must_hold_some=named)
 
 
 def chosen(said: dict[str, Any]) -> list[Any]:

@@ -25,7 +25,7 @@ class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
     `also` are those that wait in a step, too, and that nobody gains by reading more of than a line.
-    `silenced` are those that a comment lets stand.
+    `silenced` are those that a comment lets stand. `unread` is a file that names neither torch nor OpenCL.
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
     why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took;
     `failed`, which rules of the user's own raised what, and at which line of this file.
@@ -38,5 +38,6 @@ class Checked:
     relied: tuple[tuple[str, str], ...] = ()
     problem: str = ""
     silenced: tuple[Finding, ...] = ()
+    unread: bool = False
     asked: dict[str, tuple[int, float]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

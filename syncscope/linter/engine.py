@@ -6,6 +6,7 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -44,7 +45,9 @@ from syncscope.rules import ASKED, Family, View
 from syncscope.tensors.interpret import Project, facts_of, sites
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-MENTION = b"torch"  # a file without it is never parsed
+MENTION = b"torch"  # a file without it is not parsed, unless it is named by itself
+PYTHON_SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
+_RUN_BY_PYTHON = re.compile(rb"#![^\n]*python")
 
 
 class Tracked(Project):
@@ -98,8 +101,11 @@ def project(roots: tuple[str, ...]) -> Tracked:
     return Tracked(tuple(map(Path, roots)))
 
 
-def is_silent(path: str, raw: bytes) -> bool:
-    """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us."""
+def is_silent(path: str, raw: bytes, named: bool = False) -> bool:
+    """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us. Python that
+    somebody `named` is looked at, for it may be broken."""
+    if named and (path == "-" or path.endswith(PYTHON_SUFFIXES) or _RUN_BY_PYTHON.match(raw)):
+        return False
     return not _mentions(raw) and not suppressions.ours(raw) and not speaks_of_opencl(path, raw)
 
 
@@ -126,19 +132,19 @@ def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: 
     return suppressions.additions(source, by_line, reason)
 
 
-def check_file(path: str, config: Config) -> Checked:
+def check_file(path: str, config: Config, named: bool = False) -> Checked:
     """What there is to say of a file on disk; one that cannot be read is a problem, not an exception."""
     try:
         raw = regular(path)
     except OSError as error:
         return Checked(path, problem=f"{path}: {error.strerror}")
-    return check(path, raw, config)
+    return check(path, raw, config, named)
 
 
-def check(path: str, raw: bytes, config: Config) -> Checked:
-    """What there is to say of a file with this content."""
-    if is_silent(path, raw):
-        return Checked(path)
+def check(path: str, raw: bytes, config: Config, named: bool = False) -> Checked:
+    """What there is to say of a file with this content. Of one that was `named`, also whether it is Python at all."""
+    if is_silent(path, raw, named):
+        return Checked(path, unread=True)
     try:
         source = source_of(path, raw)
     except SyntaxError as error:

@@ -37,6 +37,7 @@ class Job:
     safeties: frozenset[Safety] = frozenset()
     baseline: str = ""  # what it holds is not mended
     since: Baseline | None = None  # nor is what was there at a revision
+    named: bool = False  # by itself: it has to be Python, whatever it speaks of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Files:
     strange: list[str] = field(
         default_factory=list
     )  # files that were named, and are called like nothing that is linted
+    must_hold_some: bool = False  # somebody named them, and would take silence for there being no findings
 
     def config(self, path: str) -> Config:
         """The configuration of a file or folder, with what the command line said over it."""
@@ -96,8 +98,13 @@ class Files:
         self.strange, found = sorted(strange), [path for path in every if path not in strange]
         if self.strange and not found:
             raise UserError(f"{self.strange[0]} is {STRANGE}", "name files or folders of these")
-        known = self.first.baseline
-        return [Job(path, config(folder_around(path)), allowed, known) for path in found]
+        if self.must_hold_some and not every and not self.problems and not self.first.force_exclude:
+            raise UserError(
+                f"no files to lint in {', '.join(self.paths)}",
+                "is it the right folder? What .gitignore or `exclude` leaves out is not looked for in it",
+            )
+        known, named = self.first.baseline, set(self.paths)
+        return [Job(path, config(folder_around(path)), allowed, known, named=path in named) for path in found]
 
 
 def run(
@@ -125,8 +132,8 @@ def run(
         except OSError as error:
             done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
             continue
-        if engine.is_silent(job.path, raw):
-            done[job.path] = Done(Checked(job.path))
+        if engine.is_silent(job.path, raw, job.named):
+            done[job.path] = Done(Checked(job.path, unread=True))
             continue
         keys[job.path] = store.key(job.path, raw, job.config)
         if answer := store.get(job.path, keys[job.path]):
@@ -169,7 +176,7 @@ def work(job: Job, noted: bool = False) -> Done:
     """One job; `noted`, with what the answer relied on."""
     try:
         if not job.safeties:
-            checked = engine.check_file(job.path, job.config)
+            checked = engine.check_file(job.path, job.config, job.named)
             relied = engine.project_of(job.config).relied(job.path) if noted else ()
             return Done(replace(checked, relied=relied))
         raw = regular(job.path)
@@ -189,11 +196,11 @@ def work(job: Job, noted: bool = False) -> Done:
 
 def mended(job: Job, raw: bytes) -> Done:
     """The fixes of a file with this content, and what is still found in it then."""
-    first = engine.check(job.path, raw, job.config)
+    first = engine.check(job.path, raw, job.config, job.named)
     if not any(f.fix and f.fix.safety in job.safeties for f in first.findings):
         return Done(first)
     result = mend(job.path, raw, lambda source: to_mend(source, job), job.safeties)
-    return Done(engine.check(job.path, result.raw, job.config), result, raw)
+    return Done(engine.check(job.path, result.raw, job.config, job.named), result, raw)
 
 
 def to_mend(source: SourceFile, job: Job) -> Sequence[Finding]:

@@ -226,6 +226,8 @@ class Linted:
             kinds = f" ({kinds})" if len(count) > 1 else ""
             of = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}{where}"
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {of}"
+        if unread := sum(one.checked.unread for one in self.done):
+            yield f"not read: {plural(unread, 'file')} that name{'s' * (unread == 1)} neither torch nor OpenCL"
         if self.also:
             one = len(self.also) == 1
             told = f"told in a line{'' if one else ' each'}"
@@ -325,7 +327,7 @@ def gather(
 
 def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
     """Lint one file's content, given by another program."""
-    job = Job(name, files.config(name), frozenset(safeties), files.first.baseline)
+    job = Job(name, files.config(name), frozenset(safeties), files.first.baseline, named=True)
     check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)

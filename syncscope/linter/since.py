@@ -46,7 +46,7 @@ def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: 
     todo = [name for name in names if name not in found]
     if todo:
         with stood(revision, todo) as top, as_silent(revision, todo, top) as silent:
-            old = [Job(os.path.join(top, name), moved(jobs[name], revision.top, top)) for name in todo]
+            old = [Job(os.path.join(top, name), moved(jobs[name], revision.top, top), named=True) for name in todo]
             for name, one in zip(todo, run(old, 1 if silent else processes, cached=False), strict=True):
                 every = (*one.checked.findings, *one.checked.also)
                 found[name] = [(finding.fingerprint, finding.function) for finding in every]

@@ -102,6 +102,35 @@ def test_an_empty_folder_is_clean(door):
     assert "no files to lint" in ran.err
 
 
+def test_a_folder_that_is_named_and_holds_nothing_to_lint_is_no_pass(door):
+    (door.folder / "empty").mkdir()
+    door.write("left_out/a.py", READS)
+    door.write(".gitignore", "left_out/\n")
+    (door.folder / ".git").mkdir()
+    for named in ("empty", "left_out"):
+        ran = door("lint", named, "--exit-zero")
+        assert (ran.code, ran.out) == (2, "")
+        assert f"no files to lint in {named}" in ran.err
+    assert door("lint", "empty", "--force-exclude").code == 0
+    door.write("b.py", READS)
+    assert door("lint", "empty", "b.py").lines == [("b.py", 11, "host-read")]
+
+
+def test_a_file_that_is_named_has_to_be_python_whatever_it_speaks_of(door):
+    door.write("broken.py", "for i in range(9:\n    pass\n")
+    door.write("old.py", "print 9\n")
+    door.write("fine.py", "print(9)\n")
+    door.write("LICENSE", "Copyright (c) those who wrote it\n")
+    for given in ([], ["--no-cache"], ["--fix"]):
+        ran = door("lint", "broken.py", "old.py", "fine.py", "LICENSE", *given)
+        assert ran.code == 1
+        assert ran.lines == [("broken.py", 1, "syntax-error"), ("old.py", 1, "syntax-error")]
+        assert "not read: 1 file that names neither torch nor OpenCL" in ran.err
+    ran = door("lint", ".")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "not read: 3 files that name neither torch nor OpenCL" in ran.err
+
+
 def test_what_is_called_like_nothing_that_is_linted_is_left_out_and_named(door):
     door.write("a.py", READS)
     door.write("README.md", "# Uses torch: see the [guide](guide.md)\n")

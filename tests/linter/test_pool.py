@@ -77,10 +77,10 @@ def test_fixes_made_by_processes_are_written(many):
 def test_a_file_that_kills_its_process_is_named_and_the_others_are_linted(many, monkeypatch):
     real = engine.check_file
 
-    def check_file(path, config):
+    def check_file(path, config, named=False):
         if path == "m07.py":
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(path, config)
+        return real(path, config, named)
 
     monkeypatch.setattr(engine, "check_file", check_file)
     ran = many("lint", "--no-cache", "--jobs", "2", "--format", "text")
@@ -93,10 +93,10 @@ def test_a_file_that_kills_its_process_is_named_and_the_others_are_linted(many, 
 def test_a_file_that_meets_a_bug_is_named_with_its_place_and_the_others_are_linted(many, monkeypatch, jobs):
     real = engine.check_file
 
-    def check_file(path, config):
+    def check_file(path, config, named=False):
         if path == "m07.py":
             engine.source_of(path, None)
-        return real(path, config)
+        return real(path, config, named)
 
     monkeypatch.setattr(engine, "check_file", check_file)
     ran = many("lint", "--no-cache", "--jobs", jobs, "--format", "text")
