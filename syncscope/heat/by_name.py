@@ -112,6 +112,8 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
 def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     """Why all of a file is cold, and whether it is one of metrics."""
     aside = beside_training.ASIDE.intersection((*package, stem.strip("_")))
+    if beside_training.TRAINER.search(stem):
+        aside -= beside_training.TRAINED
     if aside := aside or beside_training.TRANSFORMING.intersection(package):
         return Reason.ASIDE(min(aside)), False
     if beside_training.ASIDE_WORD.search(stem):

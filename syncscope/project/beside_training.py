@@ -14,6 +14,9 @@ ASIDE = frozenset(
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
+TRAINED = frozenset(("tokenization", "tokenizers", "detect", "predictor"))
+"""Those of them that are models, too, where a trainer stands among them."""
+TRAINER = re.compile(r"(^|_)train(er|ing)?$")
 TRANSFORMING = frozenset(("transform", "transforms"))
 """Folders of what prepares data; a file that is called `transform.py` may be of a network."""
 ASIDE_WORD = re.compile(

@@ -254,3 +254,25 @@ class KVCache(torch.nn.Module):
 def test_what_is_asked_for_inference_or_calibrated_afterwards_is_no_part_of_a_step() -> None:
     lines = enumerate(FLAGS.splitlines(), 1)
     assert heat(FLAGS.encode(), "parts.py") == {n: line.rpartition("# ")[2] for n, line in lines if "# " in line}
+
+
+LEARNT = """
+import torch
+
+def update(model, batch, optimizer):
+    loss = model(batch).mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+"""
+
+
+@pytest.mark.parametrize(("file", "said"), [("trainer.py", "hot"), ("text.py", "cold")])
+def test_a_trainer_among_tokenizers_trains_one(file: str, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tokenization"
+    folder.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (folder / "__init__.py").touch()
+    (folder / file).write_text(LEARNT)
+    found = sites(LEARNT.encode(), str(folder / file), Project())
+    assert [("hot" if s.hot else "cold") for s in found if s.op == "item"] == [said]
