@@ -283,7 +283,7 @@ def _of_syncs(
     )
     if saving <= WORTH * step or (between is not None and between[0] <= 0):
         change = f"{in_ms(abs(saving))} {'shorter' if saving >= 0 else 'longer'}"
-        gain = f"without any, the job's {in_ms(step)} would be {change} ({known})"
+        gain = f"without any on any rank, the job's {in_ms(step)} would be {change} ({known})"
         return f"No sync is {surely}worth fixing: {gain}.{because}"
     gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
-    return f"Without its syncs the job {gain}.{because}"
+    return f"Without the syncs of all ranks the job {gain}.{because}"

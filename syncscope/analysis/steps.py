@@ -161,7 +161,19 @@ def _settled(found: Sequence[Step]) -> range:
         if step is None or not step.settled:
             best = max(range(since, position), best, key=len)  # of two as long, the later
             since = position + 1
-    return best if len(best) >= 2 else range(len(found))
+    if len(best) >= 2:
+        return best
+    return _whole(found) if any(step.lost for step in found) else range(len(found))
+
+
+def _whole(found: Sequence[Step]) -> range:
+    """The longest run of steps that lost nothing; all steps where every one did."""
+    best, since = range(0), 0
+    for position, step in enumerate([*found, None]):
+        if step is None or step.lost:
+            best = max(range(since, position), best, key=len)
+            since = position + 1
+    return best or range(len(found))
 
 
 def as_worked(trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float]) -> tuple[Step, ...]:

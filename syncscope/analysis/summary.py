@@ -137,7 +137,10 @@ def summarize(
     if event_graph.rounds.words:
         report = replace(report, notes=(*report.notes, event_graph.rounds.words))
     if lost := sum(step.lost for step in found_steps):
-        said = f"{lost} of {len(found_steps)} steps lost calls that their operators make in others, and are not counted"
+        counted_too = (
+            "are counted all the same, for so did every step" if any(s.lost for s in steady) else "are not counted"
+        )
+        said = f"{lost} of {len(found_steps)} steps lost calls that their operators make in others, and {counted_too}"
         report = replace(report, notes=(said, *report.notes))
     if warm := sum(not step.settled and not step.lost for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
+PART = 0.01  # of a step by which a part of it must differ, to be named
+PARTS = 3  # that are named
 
 
 def unlike(found: Comparison) -> str:
@@ -126,8 +128,25 @@ def _work(found: Comparison, what: str) -> str:
     if others:
         return f" What else was changed, {what}: {', '.join(others)}."
     if found.before.step and found.after.step and not found.within_noise and found.predicted is None:
-        return " The device has the same work in both: what differs is the host, or how fast the device is."
+        return f" The device has the same work in both{_parts(found)}."
     return ""
+
+
+def _parts(found: Comparison) -> str:
+    """The parts of where a step goes that became others, before and after, the largest difference first."""
+    if found.before.uses is None or found.after.uses is None:
+        return ": what differs is the host, or how fast the device is"
+    before, after = (
+        {one.use: one.time for one in report.uses.spent} for report in (found.before, found.after) if report.uses
+    )
+    longest = max(sum(before.values()), sum(after.values()))
+    pairs = [(use, before.get(use, 0.0), after.get(use, 0.0)) for use in dict.fromkeys([*before, *after])]
+    changed = [pair for pair in pairs if abs(pair[2] - pair[1]) > PART * longest]
+    changed.sort(key=lambda pair: -abs(pair[2] - pair[1]))
+    if not changed:
+        return ", and no part of where a step goes is another"
+    told = ", ".join(f"{use.words} {in_ms(one, '')} and {in_ms(other, '')}" for use, one, other in changed[:PARTS])
+    return f". What differs of where a step goes, ms of the first and of the second: {told}"
 
 
 def in_place(pair: tuple[Line, Line]) -> str:

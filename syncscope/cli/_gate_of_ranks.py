@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncscope.cli._gate import COUNT_INSTEAD, NO_STEPS, SAVING, SYNCS, syncs, where
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 WAIT = "--max-wait-for-rank"
 EXPECT = "--expect"
 NAMED = 8  # missing ranks
+HARDLY = 0.01  # of a step that others wait, from which a late start is worth a word
 
 
 def limits(
@@ -66,7 +68,8 @@ def _given(
     if most_saving is not None:
         yield judged(f"{SAVING} {100 * most_saving:g}%", lambda: _saving(found, most_saving))
     if most_wait is not None:
-        yield judged(f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait))
+        limit = judged(f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait))
+        yield replace(limit, aside=_late_starts(found, ranks))
 
 
 def _syncs(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
@@ -122,6 +125,24 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
             share = f"{100 * ns / of_a_step:.1f} % of a step"
             (cause, _), *_ = causes[number].most_common()
             yield f"the other ranks wait {share} for rank {number}, more than the {100 * most:.2g} % allowed, mostly by {cause}"
+
+
+def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:
+    """That the ranks wait for one whose recording only begins later, which no limit counts; "" where they hardly do."""
+    from syncscope.analysis.joint_replay import LateBy
+
+    counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks)) if ranks else frozenset()
+    waited = Counter[int]()
+    for meet in found.meets:
+        if meet.step in counted and meet.cause is LateBy.START:
+            waited[meet.late] += round(meet.imposed)
+    of_a_step = len(counted) * (len(ranks) - 1) * found.step
+    if not of_a_step or not waited or (ns := max(waited.values())) < HARDLY * of_a_step:
+        return ""
+    return (
+        f"{WAIT} does not count a late start: the other ranks wait {100 * ns / of_a_step:.1f} % of a step for rank "
+        f"{max(waited, key=lambda rank: waited[rank])}, whose recording begins later than theirs"
+    )
 
 
 def _refuse_without_steps(ranks: Sequence[Rank]) -> None:

@@ -28,11 +28,15 @@ def share(*names: str, when: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True)
 class GivenLimit:
-    """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone."""
+    """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone.
+
+    `aside` says what it does not count, though it is there.
+    """
 
     option: str
     broken: tuple[str, ...] = ()
     unjudged: UserError | None = None
+    aside: str = ""
 
     @property
     def held(self) -> bool | None:
@@ -76,6 +80,8 @@ def code(limits: Iterable[GivenLimit]) -> int:
     for limit in limits:
         for line in limit.broken:
             echo(line, err=True)
+        if limit.aside:
+            echo(limit.aside, err=True)
         if limit.error is not None:
             complain(limit.error)
         broken |= limit.held is False

@@ -33,6 +33,8 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     FILE is a recording with shapes: syncscope.trace's or torch.profiler's with record_shapes=True. The ceilings are those
     given, else those of the data sheet of the GPU it names (for each operator that of its dtype, 32 bits or 16), else they are
     measured once on this machine's OpenCL device and kept.
+
+    Exit status: 0 all well, else 2, also where not all of the work is in the recording, as in one that is cut off.
     """
     from syncscope import kineto
     from syncscope.analysis.coverage import coverage_of
@@ -48,10 +50,11 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     if format_ == "json":
         told = {"schema": 1, "ceilings": asdict(ceilings), "ceilings_from": source, "why_not": coverage.refusal or None}
         echo(json.dumps(told | asdict(found), indent=2))
-        return 0
-    show(found, ceilings, source)
+    else:
+        show(found, ceilings, source)
     if coverage.refusal:
         complain(UserError(f"not all of the work is here: {coverage.refusal}", coverage.hint))
+        return 2
     return 0
 
 

@@ -77,7 +77,8 @@ def counted(report: Report) -> str:
     if any(step.in_round for step in report.steps):
         return f"{report.steady} counted: whole rounds of steps that do not wait alike"
     if lost := sum(step.lost for step in report.steps):
-        return f"{report.steady} counted: the calls of {lost} others were lost"
+        others = f", and {left - lost} more" if left > lost else ""
+        return f"{report.steady} counted: without {lost} whose calls were lost{others}"
     ends = (
         "without the first and the last" if left == 2 else f"without the first, the last and {left - 2} that warmed up"
     )

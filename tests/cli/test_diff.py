@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from cli.compared import FIXED, STEP, TWICE, compared, on, recorded
 from click.testing import CliRunner
 
@@ -44,6 +45,23 @@ def test_diff_says_what_else_was_changed_where_no_read_went(tmp_path):
     said = " ".join(done.output.split())
     assert "no sync went. What else was changed" in said
     assert "ms of the device's work 5.00 and 10.00." in said
+
+
+def test_where_the_work_is_the_same_the_parts_of_a_step_that_grew_are_named(tmp_path):
+    """The host does more between two launches: the device computes for as long, and stands still for longer."""
+    slower = [*STEP, ("work", 7_000_000)]
+    paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
+    for path, step in zip(paths, ([*STEP, ("work", 1_000_000)], slower), strict=True):
+        kineto.save(Device().run([step] * 6)[0], path)
+    done = CliRunner().invoke(command, paths, standalone_mode=False)
+    said = " ".join(done.output.split())
+    assert (
+        "The device has the same work in both. What differs of where a step goes, ms of the first and of the second: "
+        in said
+    )
+    first, *_ = re.findall(r"second: (idle: [a-z ]+) (\d+\.\d+) and (\d+\.\d+)", said)
+    assert float(first[2]) - float(first[1]) == pytest.approx(6, abs=2)
+    assert "how fast the device is" not in said
 
 
 def test_two_machines_are_no_change_of_a_program(tmp_path):

@@ -1,6 +1,7 @@
 """Steps of which a recording lost the driver's calls and the device's work are no idle ones."""
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -89,3 +90,16 @@ def test_a_rank_that_lost_most_of_its_steps_lets_no_gate_of_the_job_pass(folder:
     done = CliRunner().invoke(commands, ["ranks", "job", "--max-syncs-per-step", "5"], standalone_mode=False)
     assert done.return_value == 2
     assert "job/1.json cannot be judged: in 5 of 8 steps operators ran" in done.stderr
+
+
+@pytest.mark.parametrize("lost", [(1, 3, 5, 7), (0, 2, 3, 5, 6), (0, 1, 2, 4, 6, 7)])
+def test_counted_steps_and_lost_ones_are_one_account(folder: Path, lost: Collection[int]) -> None:
+    """Where no two whole steps follow one another, a lost one is not counted either, and the numbers add up."""
+    found = json.loads(outcome(saved(training(lost)), "--format", "json")[1])
+    assert found["step_ms"] == pytest.approx(10)
+    _, out, _ = told(training(lost))
+    counted, without, _, more = re.search(
+        r"(\d) counted: without (\d) whose calls were lost(, and (\d) more)?", out
+    ).groups()
+    assert (int(without), int(counted) + int(without) + int(more or 0)) == (len(lost), STEPS)
+    assert f"{len(lost)} of 8 steps lost calls that their operators make in others, and are not counted" in out

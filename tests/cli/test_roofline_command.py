@@ -90,3 +90,18 @@ def test_a_recording_of_the_sample_on_our_device_is_known_whole(tmp_path):
         assert step["bytes"] > 0
     convolution = next(row for row in found["rows"] if row["op"] == "aten::convolution_overrideable")
     assert "conv_forward" in [kernel for kernel, _ in convolution["kernels"]]
+
+
+def test_a_recording_of_which_a_part_is_missing_is_told_and_no_success(tmp_path):
+    path = recorded(tmp_path, "NVIDIA A100-SXM4-80GB")
+    whole = kineto.read(path)
+    events = [
+        *whole,
+        *(Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), 200 + 20 * n, 10, correlation=9 + n) for n in range(40)),
+    ]
+    kineto.save(Trace.of(events, **whole.meta), path)
+    for more in ([], ["--format", "json"]):
+        done = run(path, *more)
+        assert done.return_value == 2
+        assert "not all of the work is here: of 41 launches 40 have no work of the device" in done.stderr
+    assert run(recorded(tmp_path, "NVIDIA A100-SXM4-80GB")).return_value == 0
