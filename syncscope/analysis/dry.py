@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from syncscope.analysis.rounds import whole_rounds
 from syncscope.analysis.steps import COUNTED
 from syncscope.model.finding import Finding
+from syncscope.model.ops import Op
 from syncscope.model.report import Line, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
@@ -28,6 +29,16 @@ class DryWaits:
     steps: int
     which: tuple[int, ...] = ()
     words: str = ""
+
+    @property
+    def uncounted(self) -> str:
+        """What is not heard on the CPU; "" where nothing is selected by a mask."""
+        if not any(op == Op.MASK_READ for (_, _, op), _ in self.counts):
+            return ""
+        return (
+            f"{Op.MASK_READ} counts no backward pass: on CUDA that waits once more for each selection by a mask "
+            "through which a gradient goes"
+        )
 
 
 def dry_waits(trace: Trace, steps: Sequence[Step]) -> DryWaits:

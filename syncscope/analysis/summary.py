@@ -21,7 +21,7 @@ from syncscope.analysis.held_up import held_up
 from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
-from syncscope.analysis.not_waited_for import uploads_not_waited_for
+from syncscope.analysis.not_waited_for import not_waited_for
 from syncscope.analysis.priced import priced
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.some_steps import replayed_of, replayed_steps
@@ -146,8 +146,7 @@ def summarize(
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
-    if said := uploads_not_waited_for(trace, found_steps):
-        report = replace(report, notes=(said, *report.notes))
+    report = replace(report, notes=(*not_waited_for(trace, found_steps), *report.notes))
     if (others := crowded(replayed)) > CROWD:
         said = (
             f"others had the processors, which are the device, for {others:.0%} of its time: savings may be as far off"

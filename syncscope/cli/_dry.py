@@ -31,7 +31,7 @@ def tell(trace: Trace, command: str) -> None:
     for (place, column, op), count in found.counts:
         often = f"{count / found.steps:.3g} per step" if found.steps else f"{count} {'time' if count == 1 else 'times'}"
         echo(f"  {here(place) if place else 'no line known'}:{column}  {op}  {often}", err=True)
-    for note in filter(None, [found.words, *trace.meta.get("notes", [])]):
+    for note in filter(None, [found.words, found.uncounted, *trace.meta.get("notes", [])]):
         echo(f"note: {note}", err=True)
     if not number:
         return

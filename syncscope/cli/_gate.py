@@ -51,10 +51,10 @@ def _syncs(report: Report, most: float) -> Iterator[str]:
 
 def uncounted(report: Report) -> list[str]:
     """What a limit of syncs that holds does not speak of, a line each."""
-    from syncscope.analysis.not_waited_for import uploads_not_waited_for
+    from syncscope.analysis.not_waited_for import not_waited_for
 
-    said = uploads_not_waited_for(report.trace, report.steps) if report.trace is not None else ""
-    return [f"note: {SYNCS} holds, but {said}"] if said else []
+    said = not_waited_for(report.trace, report.steps) if report.trace is not None else []
+    return [f"note: {SYNCS} holds, but {each}" for each in said]
 
 
 def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:

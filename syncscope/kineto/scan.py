@@ -29,6 +29,7 @@ HOPELESS = 1000  # broken events after which no cut is looked past any more
 NOTHING = msgspec.Raw()
 
 PACKED = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
+HEADER = 256  # bytes at the begin of a file, which name the first that is packed in it
 START = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
 BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid|tid|id|bp|s|args|dur|tts|cname)"\s*:)')
 CLOSE = re.compile(rb"\}\s*(?:,\s*)?\]")
@@ -153,6 +154,11 @@ class Scan:
                 if bytes(text[:2]) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                     raise UserError(f"{name} is UTF-16, and a trace is UTF-8", "iconv -f UTF-16 -t UTF-8 makes it one")
                 text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+                if checkpoint := _checkpoint(bytes(text[:HEADER])):
+                    raise UserError(
+                        f"{name} is {checkpoint} of PyTorch's, as torch.save writes, and no recording",
+                        "recordings are called *.pt.trace.json.gz: `syncscope run` says where it wrote one",
+                    )
                 if packer := next((who for magic, who in PACKED.items() if text.startswith(magic)), ""):
                     raise UserError(
                         f"{name} is packed by {packer}, which is not read here", "unpack it, or pack it by gzip"
@@ -338,3 +344,11 @@ def _boundaries(text: bytes) -> list[tuple[int, int]]:
         if found or window >= len(text):
             return found[: -1 - WRONG_CUTS : -1]
         window *= 16
+
+
+def _checkpoint(header: bytes) -> str:
+    """What kind of checkpoint of PyTorch's a file is that begins so: an archive of which a pickle is the first part, or a bare
+    pickle; "" where it is none."""
+    if header.startswith(b"PK\x03\x04"):
+        return "a checkpoint" if any(part in header for part in (b"/data.pkl", b"/constants.pkl")) else ""
+    return "an old checkpoint" if header.startswith(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9") else ""  # its magic number

@@ -127,9 +127,8 @@ def report(error: BaseException) -> None:
         if one := todo.pop():
             last = one.stack[-1] if one.stack else None
             is_bug = last is not None and last.filename.startswith(HERE) and not (last.line or "").startswith("raise ")
-            if not is_bug or isinstance(
-                error, SyntaxError
-            ):  # a bug is ours to show; what we say on purpose is said to the user
+            # A bug is ours to show; what we say on purpose is said to the user, and who presses Ctrl-C may meet us at work.
+            if not is_bug or isinstance(error, (SyntaxError, KeyboardInterrupt)):
                 one.stack = traceback.StackSummary.from_list([f for f in one.stack if not f.filename.startswith(OURS)])
             todo += [one.__cause__, one.__context__, *(one.exceptions or ())]
     told.print()

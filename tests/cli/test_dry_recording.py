@@ -1,6 +1,7 @@
 """`report` of what `syncscope run --device cpu` wrote, or `trace()` where nothing but the CPU works."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from cli.compared import TWICE, compared, gated
@@ -59,6 +60,17 @@ def test_the_lines_that_run_has_listed_are_in_the_report_of_what_it_wrote(writte
     assert "did not wait" not in said
     (line,) = json.loads(outcome("run.json.gz", "--format", "json")[1])["lines"]
     assert (line["line"], line["op"], line["count"], line["rule"]) == (7, "item", 1.0, "host-read")
+
+
+@pytest.mark.parametrize("selects", [True, False])
+def test_that_the_backward_pass_of_a_mask_is_not_heard_is_said(written, selects, capsys):
+    from syncscope.cli import _dry
+
+    trace = recording(dry=True)
+    names = tuple("mask_read" if selects and name == "item" else name for name in trace.names)
+    _dry.tell(replace(trace, names=names), "train.py")
+    said = "mask_read counts no backward pass: on CUDA that waits once more for each selection by a mask"
+    assert (said in capsys.readouterr().err) == selects
 
 
 def test_no_limit_is_kept_by_a_recording_that_has_no_device(written):

@@ -149,6 +149,16 @@ def test_a_trace_that_is_packed_otherwise_is_an_error_that_says_so(folder, magic
         assert "unpack it" in err
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_checkpoint_of_pytorch_is_called_one(folder, zipped):
+    torch = pytest.importorskip("torch")
+    torch.save({"weight": torch.zeros(3)}, "last.pt", _use_new_zipfile_serialization=zipped)
+    code, _, err = outcome("last.pt")
+    assert code == 2
+    assert "last.pt is a" in err
+    assert "checkpoint of PyTorch's, as torch.save writes, and no recording" in err
+
+
 def test_an_empty_folder_does_not_hide_the_others(folder):
     (folder / "empty").mkdir()
     code, out, err = outcome("empty", "run.pt.trace.json.gz")

@@ -186,6 +186,20 @@ def test_an_interrupted_program_ends_as_without_us_and_is_recorded(
     assert list((tmp_path / "out" / "train").iterdir())
 
 
+def test_who_is_interrupted_within_our_code_is_shown_the_programs_lines(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("""
+import signal, syncscope
+for step in syncscope.steps(map(signal.raise_signal, [signal.SIGINT])):
+    print("began", step)
+""")
+    done = run("--device", "cpu", "train.py", folder=tmp_path)
+    assert done.returncode == 130
+    shown = done.stderr[done.stderr.index("Traceback") :]
+    assert 'train.py", line 3' in shown
+    assert str(Path(syncscope.__file__).parent) not in shown
+    assert "KeyboardInterrupt" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -328,6 +342,46 @@ def test_a_thread_that_exits_ends_the_program_at_once(tmp_path: Path) -> None:
     assert after.count("step") < 200
     trace = recorded(tmp_path)
     assert sum(event.kind == Kind.STEP for event in trace) > 0  # some warm the recorder up
+
+
+SELECTS = """
+import torch
+device = torch.device("cuda")
+w = torch.randn(8, 4, device=device, requires_grad=True)
+rows = torch.tensor([1, 2, 2], device=device)
+for step in range(12):
+    w.grad = None
+    y = w * 2
+    {loss}.sum().backward()
+    copy = w.detach()
+    copy[copy > 100] = 0.0
+    copy[copy > 0] = copy[copy > 0] * 0.9
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        ("(y[y > 0].sum() + y[y > 1000])", "2 gradients of selections by a mask per step are no sync here"),
+        ("(y[rows].sum() + y.detach()[y > 0].sum())", ""),
+    ],
+    ids=["two, one of no rows", "by positions, and without a gradient"],
+)
+def test_gradients_of_selections_by_a_mask_are_told_beside_a_limit_that_holds(
+    tmp_path: Path, loss: str, told: str
+) -> None:
+    """On CUDA the backward pass waits for each, and not on `ocl`: a gate of no syncs was passed there in silence."""
+    pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(SELECTS.format(loss=loss))
+    done = run("--device", "ocl", "train.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    file = next(line for line in done.stderr.splitlines() if line.startswith("wrote ")).removeprefix("wrote ")
+    gate = CliRunner().invoke(
+        commands, ["report", str(tmp_path / file), "--max-syncs-per-step", "99"], standalone_mode=False
+    )
+    assert gate.return_value == 0, gate.output
+    assert told in gate.stderr
+    assert ("gradient" in gate.stderr) == bool(told)
 
 
 SPARSE = """
