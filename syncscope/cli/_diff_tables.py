@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from syncscope.cli._busy import busy_share
 from syncscope.cli._diff_words import in_place, unlike
 from syncscope.cli._places import here
 
@@ -49,7 +50,7 @@ def totals(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
         low, high = (number(t, 1e6) for t in found.spread)
         yield "give or take, ms (95 %)", low, high, _between(found)
     yield "steps", str(len(one.steps)), str(len(other.steps)), ""
-    yield "device busy, %", number(one.device_busy, 0.01), number(other.device_busy, 0.01), ""
+    yield "device busy, %", number(busy_share(one), 0.01), number(busy_share(other), 0.01), ""
     known = [not report.refused for report in (one, other)]
     syncs = [sum(line.count for line in r.lines) for r in (one, other)]
     before, after = (f"{count:.3g}" if judged else "unknown" for count, judged in zip(syncs, known, strict=True))
@@ -83,7 +84,8 @@ def _length(found: Comparison) -> str:
     if not (found.before.steps and found.after.steps):
         return "step or recording, ms"
     replayed = all(report.saving is not None for report in (found.before, found.after))
-    return f"step{', replayed' * replayed}, ms"
+    recorded = not any(report.saving is not None for report in (found.before, found.after)) and not any(found.timed)
+    return f"step{', replayed' if replayed else ', as recorded' if recorded else ''}, ms"
 
 
 def _change(found: Comparison) -> str:

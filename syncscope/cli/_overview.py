@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from syncscope.cli._busy import busy_share
 from syncscope.cli._console import console
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
@@ -37,6 +38,7 @@ def row(report: Report, path: str) -> AtAGlance:
     """The row of a report; the path is that of its file."""
     meta = report.trace.meta if report.trace is not None else {}
     refused = report.coverage is not None and bool(report.coverage.refusal)
+    busy = None if refused else busy_share(report)
     own = [line for line in report.lines if not line.fallback]
     found = report.answer if report.lines else None
     length = figures.measured_step(report)
@@ -48,7 +50,7 @@ def row(report: Report, path: str) -> AtAGlance:
     cells = (
         figures.time(length) if length else "-",
         "-" if refused else figures.count(sum(line.count for line in own)),
-        figures.percent(None if report.device_busy is None else max(0.0, 1 - report.device_busy)),
+        figures.percent(None if busy is None else max(0.0, 1 - busy)),
         str(decision),
         figures.percent(found.share if found is not None else None),
         between,
@@ -93,7 +95,7 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
         "answer, saves: of waits, what a step is shorter if nothing waits; do first: what it is by what the report of one says "
         "to do first; idle: the part of it in which the device has nothing to do"
     )
-    out.print(f"\n{said}", style="dim")
+    out.print(f"\n{said}; -: not known, as its report says", style="dim")
     if alone:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
 

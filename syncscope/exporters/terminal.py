@@ -93,8 +93,10 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.steps:
         yield "steps", Text.assemble(*steps(report, width))
     elif report.trace is not None and report.uses is not None:
-        told = "none is marked, so all figures are of the whole recording, from its first launch on: end each with "
-        "`prof.step()` or `trace.step()`"
+        told = (
+            "none is marked, so all figures are of the whole recording, from its first launch on: "
+            "end each with `prof.step()` or `trace.step()`"
+        )
         yield "steps", Text(told, "yellow")
     if whole and report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])

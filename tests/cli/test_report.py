@@ -11,7 +11,8 @@ from cli.recorded import MS, READ, SOURCE, outcome, recording, report
 from click.testing import CliRunner
 
 from syncscope import kineto
-from syncscope.cli import commands
+from syncscope.analysis.summary import summarize
+from syncscope.cli import _overview, commands
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
 
@@ -340,3 +341,13 @@ def test_what_the_page_says_of_a_report_in_python_is_so(folder, capsys):
     ]
     assert len(named) > 20
     assert [name for name in named if not hasattr(kept["report"], name)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("mi_vllm_decode_hipgraph", False), ("mi300x_sglang_qwen3_decode_hipgraph", False), ("mi250_minitoy_train", True)],
+)
+def test_a_table_calls_no_device_idle_that_works_on_what_was_enqueued_before(shared, name, known):
+    found = summarize(kineto.read(shared / "traces" / f"{name}.json.gz"))
+    idle = _overview.row(found, name).cells[_overview.COLUMNS.index("idle")]
+    assert idle.endswith("%") if known else idle == "-"
