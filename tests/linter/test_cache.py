@@ -14,9 +14,9 @@ def analysed(monkeypatch):
     seen = []
     real = engine.check
 
-    def check(path, raw, config):
+    def check(path, raw, config, named=False):
         seen.append(path)
-        return real(path, raw, config)
+        return real(path, raw, config, named)
 
     monkeypatch.setattr(engine, "check", check)
     return seen
