@@ -98,6 +98,14 @@ CASES = {
             begin, room = x.new([1]), y.new(y.size()).fill_(2)  # waits: tensor_literal
             return torch.cat([begin.tile(4), room, torch.zeros(3).type(x.type()), y.type(y.dtype)])  # waits: created_on_host
     """,
+    "positions that are made on the host": """
+        class Lower(nn.Module):
+            def forward(self, x: torch.Tensor, heads):
+                made, at = x.new_zeros(3, 4, 4), torch.tril_indices(4, 4, -1)
+                made[:, at[0], at[1]] = x  # waits: index_host
+                rows = torch.tensor(heads[:-1], dtype=torch.long)
+                return made, x[rows, :]  # waits: index_host
+    """,
     "lengths are a vector: one of them is a number": """
         def ended(x: torch.Tensor, text_lengths: torch.Tensor, lens: torch.Tensor, rows: torch.Tensor):
             for i, length in enumerate(text_lengths):

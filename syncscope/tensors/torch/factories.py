@@ -133,10 +133,17 @@ def _of_values(call: Call) -> Fact:
         ndim = 1
     if first.kind is SEQUENCE and ndim is None and isinstance(call.first_node, ast.List):
         ndim = _depth(call.first_node)
+    if ndim is None and first.kind is NOTHING_KNOWN and dtype is INT and _is_part_of_list(call.first_node):
+        ndim = 1
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
     made = tensor(dtype, device, 3, call.node, held, shape, ndim)
     made.ref = Tag.EMPTY if _empty(call.first_node) else None
     return made
+
+
+def _is_part_of_list(node: ast.expr | None) -> bool:
+    """Whether a list is cut, `heads[:-1]`: of whole numbers it is one of positions, most often, and no number."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def _depth(node: ast.expr) -> int | None:
@@ -199,7 +206,7 @@ def _ndim(call: Call) -> int | None:
     word, args, first = call.word, call.args, call.first
     if word in ("arange", "linspace", "randperm", "logspace", "range"):
         return 1
-    if word == "eye":
+    if word in ("eye", "tril_indices", "triu_indices"):
         return 2
     size = call.keywords.get("size") or next((each for each in args if each.kind is SEQUENCE), None)
     if size is not None:
