@@ -118,6 +118,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(call, ast.Call) or call.keywords:
         return None
     name = function.dotted(call.func)
+    if name in ("max", "min") and carries(function, call):
+        return None
     if (
         name in ("max", "min", "any", "all")
         and call.args
@@ -215,3 +217,34 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     bound = "min" if name == "max" else "max"
     draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=tensor, c=number)
     return draft.fix("clamp on the device", Safety.UNSAFE, changes)
+
+
+def carries(function: Function, call: ast.Call) -> bool:
+    """Whether what comes out takes the place of what went in, and is given to the next pass or to a later call.
+
+    `max` gives back one of the two: a leaf that an optimizer holds stays that leaf, where what a kernel makes is another tensor
+    and has the graph of all before.
+    """
+    statement = function.statement(call)
+    match statement:
+        case ast.Assign(value=value, targets=targets) if value is call:
+            pass
+        case ast.AnnAssign(value=value, target=target) if value is call:
+            targets = [target]
+        case _:
+            return False
+    return any(kept(function, target, given, statement) for target in targets for given in call.args)
+
+
+def kept(function: Function, target: ast.expr, given: ast.expr, statement: ast.stmt) -> bool:
+    """Whether a target is what an argument stands for, and holds that when its statement is run the next time."""
+    if not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+        return False
+    if ast.unparse(target) not in (ast.unparse(given), ast.unparse(function.value(given))):
+        return False
+    if not isinstance(target, ast.Name) or function.shared(target.id):
+        return True
+    around = (n for n in function.around(statement) if isinstance(n, (ast.For, ast.AsyncFor, ast.While)))
+    within = next(around, None)
+    before = [n for n in function.binds(target.id) if n.lineno < statement.lineno]
+    return within is not None and not any(within in function.around(n) for n in before)

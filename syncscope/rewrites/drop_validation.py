@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -11,9 +12,15 @@ from syncscope.codemod.patterns.valid_parameters import valid_by_construction
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.project.syntax import name_of
 
 ASKED = ("log_prob", "cdf")  # what looks into a value
+CLOSED = (
+    "Categorical",
+    "Bernoulli",
+    "OneHotCategoricalStraightThrough",
+    "Multinomial",
+    "Binomial",
+)  # a 0 is a probability
 
 CLEARS = True
 EXAMPLES = (
@@ -119,7 +126,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not valid_by_construction(function, call):
         unseen = "parameters and values that are not valid no longer raise an error"
         return draft.fix("leave the checks out", Safety.SUGGEST, unseen)
-    unseen = "NaN in its parameters, or a 0, no longer raises an error"
-    asked = any(function.parent(use) is not None and name_of(function.parent(use)) in ASKED for use in (call, *uses))
-    beside = "; nor does a value that it cannot take" if asked else ""
+    closed = any(k.arg == "logits" for k in call.keywords) or (function.dotted(call.func) or "").endswith(CLOSED)
+    unseen = f"NaN in its parameters{'' if closed else ', or a 0,'} no longer raises an error"
+    beside = "" if surely_unasked(function, call, uses) else "; nor does a value given to log_prob that it cannot take"
     return draft.fix("leave the checks out", Safety.UNSAFE, unseen + beside)
+
+
+def surely_unasked(function: Function, call: ast.Call, uses: Sequence[ast.expr]) -> bool:
+    """Whether nothing looks into a value: every use of the distribution is seen, and is another method or a divergence."""
+    named = isinstance(function.parent(call), ast.Assign)
+    seen = [function.parent(use) for use in (uses if named else (call,))]
+    return bool(seen) and all(
+        (isinstance(n, ast.Attribute) and n.attr not in ASKED)
+        or (isinstance(n, ast.Call) and (function.dotted(n.func) or "").endswith("kl_divergence"))
+        for n in seen
+    )

@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
-from syncscope.codemod.patterns.reads import handed_on
+from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.patterns.reductions import Reduction, finite, no_number, reduction, whole
 from syncscope.codemod.proofs import is_mask, same_rank, same_shape, taken_for_mask
 from syncscope.codemod.templates import Part
@@ -139,14 +139,10 @@ def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
     used, definition = sole_use(function, taken)
     count = length(function, used) or number_of_elements(function, used)
-    if count is None or handed_on(function, count):
+    if count is None or handed_on(function, count) or needs_number(function, count):  # one wait is as good as another
         return None
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
     draft.replace(count, "{m}.sum()", m=mask)
-    return draft.fix(
-        "count the mask",
-        Safety.UNSAFE,
-        COUNTED,
-    )
+    return draft.fix("count the mask", Safety.UNSAFE, COUNTED)

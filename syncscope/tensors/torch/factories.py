@@ -40,6 +40,7 @@ NOTHING_KNOWN = UNKNOWN.kind
 _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
 _OF_FLOATS = ("zeros", "ones", "empty", "eye")
 _SIZED = ("zeros", "ones", "empty", "rand", "randn")  # their sizes may be given one by one
+_OTHER_KINDS = frozenset("mlu xpu hpu npu mps sdaa musa xla".split())
 
 
 def factory(call: Call) -> Fact:
@@ -125,7 +126,7 @@ def _of_values(call: Call) -> Fact:
         asked = word == "tensor" or first.ref is Tag.NO_TENSOR
         confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
         confidence = min(confidence, _there(call, device))
-        if not _empty(call.first_node):
+        if not _empty(call.first_node) and not _of_another_kind(call):
             call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
     ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
     row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
@@ -152,6 +153,18 @@ def _depth(node: ast.expr) -> int | None:
         inner = _depth(node.elts[0]) if node.elts else None
         return None if inner is None else inner + 1
     return 0 if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
+
+
+def _of_another_kind(call: Call) -> bool:
+    """Whether a device is written out that is no GPU of CUDA or ROCm: such code is for machines that have one of its kind."""
+    place = next((k.value for k in call.node.keywords if k.arg == "device"), None)
+    if isinstance(place, ast.Call) and last_word(place.func) == "device":
+        place = next(iter(place.args), None)
+    return (
+        isinstance(place, ast.Constant)
+        and isinstance(place.value, str)
+        and place.value.partition(":")[0] in _OTHER_KINDS
+    )
 
 
 def _there(call: Call, device: Device) -> int:
