@@ -156,7 +156,7 @@ class Draft(Templates):
         bracketed = isinstance(parent, ast.Call) and parent.func is not node
         if "\n" in text and not bracketed:
             tight = True
-        return f"({text})" if tight else text
+        return f"({text})" if tight and not _in_brackets(text) else text
 
     def _is_bracketed(self, node: ast.expr) -> bool:
         """Whether parentheses stand around an expression that stay when it is replaced."""
@@ -304,3 +304,8 @@ class Draft(Templates):
         """
         edits = [*finished(self.function, self.edits), *(import_edit(self.file, IMPORTS[name]) for name in self.needed)]
         return Fix(title, tuple(sorted(edits, key=lambda e: e.span)), safety, changes)
+
+
+def _in_brackets(text: str) -> bool:
+    """Whether one pair of parentheses holds all of some code."""
+    return text.startswith("(") and len(getattr(cst.parse_expression(f"({text})"), "lpar", ())) > 1

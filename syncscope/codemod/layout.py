@@ -352,6 +352,8 @@ def _trailing(code: str, value: int, room: int) -> tuple[int, int] | None:
         elif token.string in CLOSE and token.type == tokenize.OP and opened:
             pairs.append((opened.pop(), token.start[1]))
     outer = [(a, b) for a, b in pairs if a > begins and not any(c < a and b < d for c, d in pairs if c > begins)]
+    if outer and outer[-1][1] == outer[-1][0] + 1:
+        return None  # nothing is in the last ones, `x.f(y).sum()`: what would be torn apart is in the middle
     fitting = [(a, b) for a, b in outer if max(a + 1, len(code) - b) <= room and b > a + 1]
     return fitting[-1] if fitting and code.endswith(tuple(CLOSE)) else None
 

@@ -258,9 +258,15 @@ def converted_then_moved(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     if name == "torch.tensor" or name in TYPES:
         return filled_there(function, move, made, where) if not taken - {"dtype"} and dtype is None else None
+    whole: ast.expr = move
+    if dtype is None and name in ALIKE and "dtype" not in taken:
+        after = function.parent(function.parent(move) or move)  # torch.ones(n).to(device).bool()
+        held = isinstance(after, ast.Call) and isinstance(after.func, ast.Attribute) and after.func.value is move
+        if isinstance(after, ast.Call) and held and (dtype := as_dtype(function, after)) is not None:
+            whole = after
     kind = draft.part(dtype) if isinstance(dtype, str) else dtype
     more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
-    draft.replace(move, "{call}", call=draft.call(made, {}, **more))
+    draft.replace(whole, "{call}", call=draft.call(made, {}, **more))
     exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
     return fixed(draft, name, exact, function.file.text(dtype) if isinstance(dtype, ast.expr) else dtype or "")
 

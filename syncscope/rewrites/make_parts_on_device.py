@@ -6,8 +6,9 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host, target
+from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, WHOLE, Made, made_on_host, target
 from syncscope.codemod.patterns.numbers import counts
+from syncscope.codemod.proofs import DTYPES
 from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
@@ -170,6 +171,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if made.shared and isinstance(kept, ast.Assign) and any(written_after(function, t, kept) for t in kept.targets):
         return None  # elements that share their memory cannot be written, where the copy that was sent could be
     there = {call: _made_there(draft, function, call, where) for call in made.calls}
+    musts = ""
+    if dtype is not None and len(made.calls) == 1:
+        (only,) = made.calls
+        if _holds_alike(function, move, only, dtype):
+            there, dtype = {only: draft.call(only, {}, dtype=dtype, device=where)}, None
+        elif isinstance(named, ast.expr) and _drawn_like(function, move.func.value, only, named):
+            like = f"{function.dotted(only.func)}_like({{x}})"
+            there, dtype = {only: draft.part(like, x=named)}, None
+            musts = f"{function.file.text(named)} must be floating point, and it is drawn in that dtype"
     inside: dict[ast.expr, Part] = {c: new for c, new in there.items() if any(n is move for n in function.around(c))}
     statement = function.statement(move)
     match statement, move.func.value:
@@ -186,7 +196,43 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     for call, new in there.items():
         if call not in inside:
             draft.replace(call, "{new}", new=new)
-    return _rated(draft, function, made)
+    return _rated(draft, function, made, musts)
+
+
+def _holds_alike(function: Function, move: ast.Call, call: ast.Call, dtype: Part) -> bool:
+    """Whether a tensor of zeros and ones is sent as it was made, and in a dtype of torch: it can be made in that one."""
+    sent = function.value(move.func.value) if isinstance(move.func, ast.Attribute) else None
+    known = isinstance(dtype, ast.expr) and (function.dotted(dtype) or "").removeprefix("torch.") in DTYPES
+    if (
+        sent is not call
+        or not known
+        or function.dotted(call.func) not in WHOLE
+        or any(k.arg == "dtype" for k in call.keywords)
+    ):
+        return False
+    span = range(
+        function.file.span(call).end, function.file.span(move).start
+    )  # where it may be written to, or looked at
+    held = move.func.value if isinstance(move.func, ast.Attribute) else None
+    return not isinstance(held, ast.Name) or not any(
+        function.file.span(use).start in span for use in function.reads(held.id) if use is not held
+    )
+
+
+def _drawn_like(function: Function, sent: ast.expr, call: ast.Call, other: ast.expr) -> bool:
+    """Whether a tensor drawn in the shape of another, and computed with numbers, is sent to that one's device and dtype."""
+    match call:
+        case ast.Call(args=[ast.Attribute(value=of, attr="shape")], keywords=[]):
+            pass
+        case ast.Call(args=[ast.Call(func=ast.Attribute(value=of, attr="size"), args=[], keywords=[])], keywords=[]):
+            pass
+        case _:
+            return False
+    inside = {id(n) for n in ast.walk(call)}
+    around = [n for n in ast.walk(sent) if id(n) not in inside and isinstance(n, ast.expr)]
+    plain = (ast.BinOp, ast.UnaryOp, ast.Constant)
+    drawn = function.dotted(call.func) in ("torch.rand", "torch.randn")
+    return drawn and function.same(of, other) and all(isinstance(n, plain) for n in around)
 
 
 def _destination(draft: Draft, move: ast.Call) -> tuple[Part, ast.expr | str, Part | None] | None:
@@ -230,10 +276,10 @@ def _is_another(function: Function, where: ast.expr | str, call: ast.Call, move:
     )
 
 
-def _rated(draft: Draft, function: Function, made: Made) -> Fix:
+def _rated(draft: Draft, function: Function, made: Made, musts: str) -> Fix:
     """The fix, as safe as what is made is alike on both."""
     names = {call: function.dotted(call.func) for call in made.calls}
-    changes = []
+    changes = [musts] if musts else []
     if any(name in DRAWN for name in names.values()):
         changes.append("the device's generator draws other numbers for the same seed")
     elif made.computed or any(
