@@ -9,6 +9,7 @@ pytest.importorskip("libcst")
 from rules.driver import HEAD, fixed
 
 from syncscope.codemod.layout import folded
+from syncscope.model.finding import Safety
 
 
 def after(body: str, name: str = "x: torch.Tensor, a: int, b: int, device") -> str:
@@ -74,3 +75,21 @@ def test_the_last_brackets_are_opened_only_where_something_is_in_them() -> None:
         "        torch.where(self.masks, losses, 0.0).sum()",
         "        / self.masks.expand_as(losses).sum()",
     ]
+
+
+def test_elements_of_a_tuple_that_count_are_all_made_on_the_device_by_safe_fixes() -> None:
+    body = """
+    def f(n: int, device):
+        return (
+            torch.arange(n * 2).to(device),
+            2 * torch.arange(n, dtype=torch.long).unsqueeze(1).repeat(1, 2).view(-1, 1).squeeze().to(device),
+        )
+    """
+    assert ".to(" not in fixed(HEAD + dedent(body), allowed={Safety.SAFE})
+
+
+@pytest.mark.parametrize("made", ["torch.arange(n, dtype=torch.half)", "torch.arange(0.1, n, dtype=torch.long)"])
+def test_a_range_that_may_be_rounded_is_no_safe_fix(made: str) -> None:
+    body = f"    return x, {made}.unsqueeze(1).squeeze().to(device)\n"
+    code = f"{HEAD}\n\ndef f(x: torch.Tensor, n: int, device):\n{body}"
+    assert fixed(code, allowed={Safety.SAFE}) == code

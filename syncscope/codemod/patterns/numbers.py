@@ -18,6 +18,7 @@ SPECIAL = {f"{module}.{word}" for module in ("math", "torch", "numpy") for word 
 LARGEST = 3.4e38  # about what single precision holds
 ALONE = re.compile(r"\((.+),\)")
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
+WHOLE_DTYPES = {"torch.long", "torch.int64", "torch.int", "torch.int32"}
 
 
 def named(node: ast.expr) -> bool:
@@ -169,7 +170,8 @@ def is_whole(function: Function, number: ast.expr) -> bool:
 
 def counts(function: Function, made: ast.Call) -> bool:
     """Whether this is `torch.arange` of whole numbers alone, which is exact on every device."""
-    if function.dotted(made.func) != "torch.arange" or made.keywords:
+    dtypes = [function.dotted(k.value) for k in made.keywords if k.arg == "dtype"]
+    if function.dotted(made.func) != "torch.arange" or len(made.keywords) > len(dtypes) or set(dtypes) - WHOLE_DTYPES:
         return False
     return all(is_whole(function, a) for a in made.args)
 
