@@ -307,7 +307,6 @@ RESULT = re.compile(
 )  # of a metric: once an epoch, where its `update` runs in every step
 
 
-LENGTHS = re.compile(r"(^|_)(lengths|[a-z]?lens)$")  # of the sequences of a batch: a vector
 PREPARERS = re.compile(r"(^|_)(tokenizer|tokenize|processor|feature_extractor)$")
 """What makes tensors of text and images, on the host."""
 GENERATION = re.compile(

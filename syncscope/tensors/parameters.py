@@ -127,7 +127,6 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=batch)
         if known.kind is TENSOR and known.ndim is None:
             rank = torch_geometric.rank(argument.arg, function.module.source)
-            rank = 1 if rank is None and conventions.LENGTHS.search(argument.arg) else rank
             known = known.but(ndim=rank) if rank is not None else known
         if known.kind is TENSOR and (
             frame.on_host or argument.arg in conventions.OF_THE_HOST or argument.arg in host_only(function)

@@ -106,14 +106,6 @@ CASES = {
                 rows = torch.tensor(heads[:-1], dtype=torch.long)
                 return made, x[rows, :]  # waits: index_host
     """,
-    "lengths are a vector: one of them is a number": """
-        def ended(x: torch.Tensor, text_lengths: torch.Tensor, lens: torch.Tensor, rows: torch.Tensor):
-            for i, length in enumerate(text_lengths):
-                x[i, length] = 1  # waits: scalar_index
-            x[0, lens[0]] = 1  # waits: scalar_index
-            x[0, rows[0]] = x[0, 1]
-            return x
-    """,
     "what a distribution that holds another draws lives where its parameters do": """
         from torch.distributions import Independent, Normal
 
