@@ -53,12 +53,14 @@ def test_safe_fixes_of_lines_that_wait_in_libraries_are_tried_and_never_written(
         assert "logged.py is a library's, and is not written to" in done.stderr
 
 
-def test_a_safe_fix_of_a_recorded_line_of_a_library_is_worth_a_run(tmp_path: Path) -> None:
+def test_a_safe_fix_of_a_recorded_line_of_a_library_is_worth_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "train.py").write_text("import torch\n")
     logged = tmp_path / "site-packages" / "logged.py"
     logged.parent.mkdir(exist_ok=True)
     logged.write_text(LOGGED)
     kineto.save(waits_at(logged, 8), tmp_path / "trace.json.gz")
-    done = verify(tmp_path, "--trace=trace.json.gz", "train.py")
+    done = verify(monkeypatch, tmp_path, "--trace=trace.json.gz", "train.py")
     assert "nothing was run" not in done.stderr
     assert (tmp_path / "touched").exists()
