@@ -210,7 +210,9 @@ def _sent(function: Any, name: str, args: Any, kwargs: Any) -> bool:
         return not _lent and device.partition(":")[0] == "cpu" and not _written_out(sys._getframe(2))
     if not isinstance(device, sys.modules["torch"].device) or device.type != "cpu":
         return False
-    return device is _devices.get("device") or not (_lent or device is _devices.get("host"))
+    if device is _devices.get("device"):
+        return True
+    return not (_lent or device is _devices.get("host") or _written_out(sys._getframe(2)))
 
 
 def _written_out(frame: Any) -> bool:

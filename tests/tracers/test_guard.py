@@ -139,6 +139,8 @@ def test_what_is_said_to_be_the_hosts_is_free_in_dry_mode() -> None:
     with syncscope.forbid_syncs(dry=True):
         x = torch.rand(3)
         assert torch.zeros(3, device="cpu").sum().item() == 0
+        assert torch.zeros(3, device=torch.device("cpu")).sum().item() == 0
+        assert x.to(torch.device("cpu")).sum().item() >= 0
         assert torch.zeros_like(x, device=x.device).sum().item() == 0
         assert x.to(torch.float64).sum().item() >= 0
 
