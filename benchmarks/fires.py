@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from syncscope.cli._statistics import best, by_fix
 from syncscope.linter.config import Configs
+from syncscope.linter.gathering import gather
 from syncscope.linter.pool import frugal
 from syncscope.linter.run import Files
-from syncscope.linter.session import gather
 from syncscope.model.finding import Safety
 
 BESIDE = {"tests", "test", "testing", "docs", "configs", ".mim"}  # folders of a package that train nothing

@@ -131,8 +131,8 @@ def lint(
         UserError: something cannot be read, or no rule has that name.
     """
     from syncscope.errors import UserError
+    from syncscope.linter.gathering import gather, stdin
     from syncscope.linter.run import Files
-    from syncscope.linter.session import gather, stdin
 
     said: dict[str, object] = {"min_confidence": min_confidence, "all": all, "ignore": tuple(ignore) or None}
     said["select"] = None if select is None else tuple(select)

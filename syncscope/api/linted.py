@@ -21,8 +21,8 @@ def linted(paths: list[str], libraries: Collection[str] = ()) -> Report:
     from dataclasses import replace
 
     from syncscope.linter import rulesets
+    from syncscope.linter.gathering import gather
     from syncscope.linter.run import Files
-    from syncscope.linter.session import gather
     from syncscope.rules import hazard
 
     own = [path for path in paths if path in libraries or not is_installed(path)]
@@ -36,8 +36,8 @@ def of_cells(texts: Mapping[int, str]) -> Report:
     import json
     from dataclasses import replace
 
+    from syncscope.linter.gathering import texts as linted_texts
     from syncscope.linter.run import Files
-    from syncscope.linter.session import texts as linted_texts
     from syncscope.model.source import Place
 
     kinds = (

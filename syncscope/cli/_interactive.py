@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def ask(linted: Linted, files: Files) -> Linted:
     """Ask about every fix of these findings, file by file; a file is written as soon as its last question is answered."""
-    from syncscope.linter.session import gather
+    from syncscope.linter.gathering import gather
 
     sources: dict[str, SourceFile] = {source.path: source for source, _ in linted.found}
     always: set[str] = set()

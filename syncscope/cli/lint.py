@@ -142,7 +142,8 @@ def command(**said: Any) -> int:
 
 def lint(said: dict[str, Any]) -> int:
     """One run, from files to exit code."""
-    from syncscope.linter.session import gather, plural, stdin
+    from syncscope.linter.gathering import gather, stdin
+    from syncscope.linter.session import plural
 
     files = wanted(said)
     safeties = chosen(said)
@@ -154,7 +155,7 @@ def lint(said: dict[str, Any]) -> int:
 
         revision = since(said["since"], files.paths)
     if said["from_trace"]:
-        from syncscope.linter.session import texts
+        from syncscope.linter.gathering import texts
 
         linted: Linted = texts(programs(said["from_trace"]), files)
     elif "-" in said["paths"]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter import baseline, engine, own_rules, rulesets
+from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import BUILT_IN, nowhere
+from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
-from syncscope.linter.named_rules import check_names
 from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
-from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
+from syncscope.linter.run import Done, Files
 from syncscope.linter.source import SourceFile
-from syncscope.linter.trust import refused
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.words import all_visible, visible
 
@@ -283,75 +281,6 @@ def _at(finding: Finding) -> tuple[str, int, int]:
 def plural(number: int, one: str, more: str = "") -> str:
     """`1 file`, `2 files`."""
     return f"{number} {one if number == 1 else more or one + 's'}"
-
-
-def gather(
-    files: Files,
-    safeties: Sequence[Safety] = (),
-    processes: int = 1,
-    *,
-    cached: bool = True,
-    tick: Callable[[int, int], None] = lambda _, __: None,
-    revision: Revision | None = None,
-) -> Linted:
-    """Lint the files of a command; of a revision, those that are otherwise now, for what was not found in them then."""
-    jobs = files.jobs(safeties)
-    configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
-    check_names(configs)
-    apart: tuple[str, ...] = ()
-    stood = None
-    if revision is not None:
-        from syncscope.linter.since import known_at, of_other_repositories
-
-        apart = of_other_repositories(revision, jobs)
-        jobs = [job for job in jobs if revision.is_changed(job.path)]
-        if safeties:
-            stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
-            jobs = [replace(job, since=stood) for job in jobs]
-    done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
-    if revision is not None and stood is None and any(one.checked.findings or one.checked.also for one in done):
-        stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
-    linted = Linted(files, done, [*files.problems, *problems(done)], revision=revision, since=stood)
-    linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
-    linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config))) + apart
-    if files.strange:
-        first, others = files.strange[0], len(files.strange) - 1
-        linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)
-    if cached and not safeties:
-        from syncscope.linter.cache import distrusted
-
-        linted.notices += tuple(filter(None, [distrusted()]))
-    linted.tell()
-    return linted
-
-
-def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
-    """Lint one file's content, given by another program."""
-    job = Job(name, files.config(name), frozenset(safeties), files.first.baseline, named=True)
-    check_names([job.config])
-    one = mended(job, raw)
-    one = one if one.mended else Done(one.checked, None, raw)
-    linted = Linted(files, [one], problems([one]), tuple(refused(job.config.refused)), is_stdin=True)
-    linted.tell()
-    return linted
-
-
-def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
-    """Lint texts that are in no file of their own, each under a name."""
-    jobs = [(Job(name, files.first), raw) for name, raw in named]
-    check_names([files.first])
-    done = [Done(engine.check(job.path, raw, job.config), None, raw) for job, raw in jobs]
-    linted = Linted(files, done, [], tuple(refused(files.first.refused)), in_files=False)
-    linted.tell()
-    return linted
-
-
-def problems(done: Sequence[Done]) -> list[str]:
-    """What could not be read, and which of the user's own rules failed."""
-    return [
-        *(one.checked.problem for one in done if one.checked.problem),
-        *own_rules.told(one.checked.failed for one in done),
-    ]
 
 
 def collect(linted: Linted, checked: Checked, raw: bytes | None) -> None:

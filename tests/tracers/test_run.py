@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from tracers.programs import recorded, run, run_in, steps
 from warm import Python
 
 import syncscope
 from syncscope import kineto
-from syncscope.cli import commands
 from syncscope.model.trace import Kind
 from syncscope.tracers import record_file
 
@@ -342,94 +340,6 @@ def test_a_thread_that_exits_ends_the_program_at_once(tmp_path: Path) -> None:
     assert after.count("step") < 200
     trace = recorded(tmp_path)
     assert sum(event.kind == Kind.STEP for event in trace) > 0  # some warm the recorder up
-
-
-SELECTS = """
-import torch
-device = torch.device("cuda")
-w = torch.randn(8, 4, device=device, requires_grad=True)
-rows = torch.tensor([1, 2, 2], device=device)
-for step in range(12):
-    w.grad = None
-    y = w * 2
-    {loss}.sum().backward()
-    copy = w.detach()
-    copy[copy > 100] = 0.0
-    copy[copy > 0] = copy[copy > 0] * 0.9
-"""
-
-
-@pytest.mark.parametrize(
-    ("loss", "told"),
-    [
-        ("(y[y > 0].sum() + y[y > 1000])", "2 gradients of selections by a mask per step are no sync here"),
-        ("(y[rows].sum() + y.detach()[y > 0].sum())", ""),
-    ],
-    ids=["two, one of no rows", "by positions, and without a gradient"],
-)
-def test_gradients_of_selections_by_a_mask_are_told_beside_a_limit_that_holds(
-    tmp_path: Path, loss: str, told: str
-) -> None:
-    """On CUDA the backward pass waits for each, and not on `ocl`: a gate of no syncs was passed there in silence."""
-    pytest.importorskip("pyopencl")
-    (tmp_path / "train.py").write_text(SELECTS.format(loss=loss))
-    done = run("--device", "ocl", "train.py", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    file = next(line for line in done.stderr.splitlines() if line.startswith("wrote ")).removeprefix("wrote ")
-    gate = CliRunner().invoke(
-        commands, ["report", str(tmp_path / file), "--max-syncs-per-step", "99"], standalone_mode=False
-    )
-    assert gate.return_value == 0, gate.output
-    assert told in gate.stderr
-    assert ("gradient" in gate.stderr) == bool(told)
-
-
-SPARSE = """
-import torch
-layer = torch.nn.Linear(2, 2).cuda()
-torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), torch.ones(2), (2, 2)).cuda()
-"""
-
-
-def test_a_program_that_fails_before_its_first_step(tmp_path: Path, forked: Python) -> None:
-    pytest.importorskip("pyopencl")
-    (tmp_path / "train.py").write_text(SPARSE)
-    done = run_in(forked, "--device", "ocl", "train.py", "--lr=1", folder=tmp_path)
-    assert done.returncode == 1
-    frames = done.stderr.partition("Traceback")[2]
-    assert frames.count('File "') == 1  # the user's alone
-    assert "NotImplementedError: ocl has no sparse tensors" in done.stderr
-    assert "hint: `syncscope run --device cpu train.py --lr=1`" in done.stderr
-    assert "NotImplementedError ended the program before its first step" in done.stderr
-    assert "do first" not in done.stderr
-    file = next(line for line in done.stderr.splitlines() if line.startswith("wrote ")).removeprefix("wrote ")
-    told = CliRunner().invoke(commands, ["report", file], standalone_mode=False)
-    assert "NotImplementedError ended the program before its first step" in told.output
-    assert "do first" not in told.output
-    assert "shorter" not in told.output, "nothing is said of what a step costs"
-    gate = CliRunner().invoke(commands, ["report", file, "--max-syncs-per-step", "1"], standalone_mode=False)
-    assert gate.return_value == 2, "no limit can be judged by it"
-
-
-CRASHED = """
-import os, time, torch
-torch.ones(3).cuda().sum().item()
-time.sleep(1.5)  # what Python saw is written once a second
-torch.ones(3).cuda().sum().item()
-os.abort()
-"""
-
-
-def test_a_program_that_crashes_before_its_first_step(tmp_path: Path) -> None:
-    pytest.importorskip("pyopencl")
-    (tmp_path / "train.py").write_text(CRASHED)
-    done = run("--device", "ocl", "train.py", folder=tmp_path)
-    assert done.returncode == -signal.SIGABRT
-    assert "SIGABRT ended the program before its first step" in done.stderr
-    (file,) = tmp_path.glob("**/*.pt.trace.json.gz")
-    told = CliRunner().invoke(commands, ["report", str(file)], standalone_mode=False)
-    assert "SIGABRT ended the program before its first step" in told.output
-    assert "do first" not in told.output
 
 
 WAITING = """

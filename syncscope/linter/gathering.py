@@ -1,0 +1,87 @@
+"""The findings of one command, from its files, from what another program gives, or from texts in no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from syncscope.linter import engine, own_rules
+from syncscope.linter.config import nowhere
+from syncscope.linter.named_rules import check_names
+from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
+from syncscope.linter.session import Linted
+from syncscope.linter.trust import refused
+from syncscope.model.finding import Safety
+
+if TYPE_CHECKING:
+    from syncscope.linter.revision import Revision
+
+
+def gather(
+    files: Files,
+    safeties: Sequence[Safety] = (),
+    processes: int = 1,
+    *,
+    cached: bool = True,
+    tick: Callable[[int, int], None] = lambda _, __: None,
+    revision: Revision | None = None,
+) -> Linted:
+    """Lint the files of a command; of a revision, those that are otherwise now, for what was not found in them then."""
+    jobs = files.jobs(safeties)
+    configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
+    check_names(configs)
+    apart: tuple[str, ...] = ()
+    stood = None
+    if revision is not None:
+        from syncscope.linter.since import known_at, of_other_repositories
+
+        apart = of_other_repositories(revision, jobs)
+        jobs = [job for job in jobs if revision.is_changed(job.path)]
+        if safeties:
+            stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
+            jobs = [replace(job, since=stood) for job in jobs]
+    done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
+    if revision is not None and stood is None and any(one.checked.findings or one.checked.also for one in done):
+        stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
+    linted = Linted(files, done, [*files.problems, *problems(done)], revision=revision, since=stood)
+    linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
+    linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config))) + apart
+    if files.strange:
+        first, others = files.strange[0], len(files.strange) - 1
+        linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)
+    if cached and not safeties:
+        from syncscope.linter.cache import distrusted
+
+        linted.notices += tuple(filter(None, [distrusted()]))
+    linted.tell()
+    return linted
+
+
+def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
+    """Lint one file's content, given by another program."""
+    job = Job(name, files.config(name), frozenset(safeties), files.first.baseline, named=True)
+    check_names([job.config])
+    one = mended(job, raw)
+    one = one if one.mended else Done(one.checked, None, raw)
+    linted = Linted(files, [one], problems([one]), tuple(refused(job.config.refused)), is_stdin=True)
+    linted.tell()
+    return linted
+
+
+def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
+    """Lint texts that are in no file of their own, each under a name."""
+    jobs = [(Job(name, files.first), raw) for name, raw in named]
+    check_names([files.first])
+    done = [Done(engine.check(job.path, raw, job.config), None, raw) for job, raw in jobs]
+    linted = Linted(files, done, [], tuple(refused(files.first.refused)), in_files=False)
+    linted.tell()
+    return linted
+
+
+def problems(done: Sequence[Done]) -> list[str]:
+    """What could not be read, and which of the user's own rules failed."""
+    return [
+        *(one.checked.problem for one in done if one.checked.problem),
+        *own_rules.told(one.checked.failed for one in done),
+    ]
