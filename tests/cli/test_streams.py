@@ -144,7 +144,7 @@ def test_a_folder_that_is_gone(here, monkeypatch):
 
 def test_a_bug_of_ours_is_no_finding(here):
     (here / "sitecustomize.py").write_text(
-        "import syncscope.linter.session as s\ndef gather(*a, **k): raise RuntimeError('?')\ns.gather = gather\n"
+        "import syncscope.linter.gathering as s\ndef gather(*a, **k): raise RuntimeError('?')\ns.gather = gather\n"
     )
     command = [sys.executable, "-m", "syncscope", "lint", "."]
     path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
