@@ -6,7 +6,8 @@ more says what as `ADDS`: the price of its lines is then what the wait costs, le
 says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. One that computes no longer what was asked for
 says `CLEARS = True`: what the line launched before the read goes with it. One after which rows are still taken, by positions
 that are known, says `TAKES = True`: what took them stays. One whose fixes are one where they stand beside each other says
-`TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else.
+`TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else; several rewrites are
+one where they say the same word there.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.together import apart, together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix
+from syncscope.model.finding import Fix, Safety
 
+PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 LEAST = 2  # the confidence of a site that is mended with another
 
 
@@ -37,7 +39,7 @@ class Rewrite(Protocol):
 
     EXAMPLES: tuple[Example, ...]
     COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
-    TOGETHER: bool  # True: what stands beside each other and is mended by it is one fix; it may be left out
+    TOGETHER: bool | str  # True: what stands beside each other and is mended by it is one fix; it may be left out
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
@@ -82,11 +84,11 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
     fixes = [
         each for s in _beside(names, site, function, compiles) if (each := _like(fix, names, s, function, compiles))
     ]
-    return together(fixes) if len(set(fixes)) > 1 and apart(fixes) else fix
+    return replace(together(fixes), safety=fix.safety) if len(set(fixes)) > 1 and apart(fixes) else fix
 
 
 def _beside(names: Sequence[str], site: Site, function: Function, compiles: bool) -> list[Site]:
-    """The sites of a statement, and of those around it that each do nothing but make or send something alike."""
+    """The sites of a statement, and of those around it that each wait for something alike, and for nothing else."""
     statement = function.statement(site.node)
     fix = _alone(names, site, function, compiles)
     if statement is None or fix is None:
@@ -94,8 +96,7 @@ def _beside(names: Sequence[str], site: Site, function: Function, compiles: bool
 
     def is_alike(at: ast.stmt) -> bool:
         sites = [s for s in function.sites_in(at) if s.confidence >= LEAST]
-        named = isinstance(at, (ast.Assign, ast.AnnAssign))
-        return named and bool(sites) and all(_like(fix, names, s, function, compiles) for s in sites)
+        return isinstance(at, PLAIN) and bool(sites) and all(_like(fix, names, s, function, compiles) for s in sites)
 
     block = function.block(statement)
     start = end = block.index(statement) if statement in block else 0
@@ -110,12 +111,21 @@ def _beside(names: Sequence[str], site: Site, function: Function, compiles: bool
 
 
 def _like(fix: Fix, names: Sequence[str], site: Site, function: Function, compiles: bool) -> Fix | None:
-    """The fix of another site, where it is by the same rewrite and as safe."""
+    """The fix of another site, where it is of the same kind and as safe; one that is not safe takes along those that are."""
     try:
         other = _alone(names, site, function, compiles)
     except CannotRewrite:
         return None
-    return other if other is not None and (other.rewrite, other.safety) == (fix.rewrite, fix.safety) else None
+    if other is None or _kind(other.rewrite) != _kind(fix.rewrite):
+        return None
+    taken_along = (other.safety, fix.safety) == (Safety.SAFE, Safety.UNSAFE)
+    return other if other.safety is fix.safety or taken_along else None
+
+
+def _kind(name: str) -> str:
+    """What the fixes of a rewrite are called that stand for one another: its name, or what it says."""
+    said = getattr(named(name), "TOGETHER", False)
+    return said if isinstance(said, str) else name
 
 
 def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool) -> Fix | None:

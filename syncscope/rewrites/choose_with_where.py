@@ -18,6 +18,7 @@ SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*
 WHERE = "{x} = torch.where({m}, {value}, {x})"
 COMPILES = True
 ADDS = Adds.ROWS
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -25,7 +25,7 @@ KEEPS = CONVERT | set(
 )  # `expand` lays out nothing whole
 TITLE = "make it on the device"
 COMPILES = True
-TOGETHER = True
+TOGETHER = "made"
 EXAMPLES = (
     Example(
         """

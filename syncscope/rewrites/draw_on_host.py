@@ -14,6 +14,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 CLEARS = True
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -12,6 +13,7 @@ from syncscope.codemod.patterns.valid_parameters import valid_by_construction
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites import LEAST
 
 ASKED = ("log_prob", "cdf")  # what looks into a value
 CLOSED = (
@@ -105,6 +107,24 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    own = checked(site, function)
+    if own is None:
+        return None
+    same = function.once(f"checks, {site.hot}, {own.valid}", function.scope, lambda: alike(site, own, function))
+    return fix_of(function, same if own.call in [each.call for each in same] else [own])
+
+
+class CheckedCall(NamedTuple):
+    """What makes a distribution that checks what it is given."""
+
+    call: ast.Call
+    valid: bool  # whether its parameters surely are
+    closed: bool  # whether a 0 among them is
+    unasked: bool  # whether no value is looked into
+
+
+def checked(site: Site, function: Function) -> CheckedCall | None:
+    """What a site waits for the checks of, where nobody catches their errors."""
     call: ast.AST | None = site.node
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name() as kept)):
@@ -121,15 +141,39 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     uses = function.seen_by(made) if isinstance(made, ast.Assign) else []
     if any(caught(function, each) for each in (call, *uses)):
         return None
+    closed = any(k.arg == "logits" for k in call.keywords) or (function.dotted(call.func) or "").endswith(CLOSED)
+    return CheckedCall(call, valid_by_construction(function, call), closed, surely_unasked(function, call, uses))
+
+
+def alike(site: Site, own: CheckedCall, function: Function) -> list[CheckedCall]:
+    """All distributions of a function that are as valid, and hot if this one is: those that still checked would wait as long.
+
+    Of one that stands in another the outer is left for later.
+    """
+    found = {own.call: own}
+    for other in function.sites:
+        if other.op is site.op and other.hot is site.hot and other.confidence >= LEAST:
+            each = checked(other, function)
+            if each is not None and each.valid is own.valid:
+                found.setdefault(each.call, each)
+    around = {above for call in found for above in function.around(call)}
+    return sorted((e for e in found.values() if e.call not in around), key=lambda e: function.file.span(e.call))
+
+
+def fix_of(function: Function, every: Sequence[CheckedCall]) -> Fix:
+    """The fix that leaves out the checks of all these."""
     draft = Draft(function)
-    draft.replace(call, "{call}", call=draft.call(call, {}, validate_args="False"))
-    if not valid_by_construction(function, call):
+    for each in every:
+        draft.replace(each.call, "{call}", call=draft.call(each.call, {}, validate_args="False"))
+    if not all(each.valid for each in every):
         unseen = "parameters and values that are not valid no longer raise an error"
         return draft.fix("leave the checks out", Safety.SUGGEST, unseen)
-    closed = any(k.arg == "logits" for k in call.keywords) or (function.dotted(call.func) or "").endswith(CLOSED)
-    unseen = f"NaN in its parameters{'' if closed else ', or a 0,'} no longer raises an error"
-    beside = "" if surely_unasked(function, call, uses) else "; nor does a value given to log_prob that it cannot take"
-    return draft.fix("leave the checks out", Safety.UNSAFE, unseen + beside)
+    zero = "" if all(each.closed for each in every) else ", or a 0,"
+    beside = "" if all(each.unasked for each in every) else "; nor does a value given to log_prob that it cannot take"
+    its = "its" if len(every) == 1 else "their"
+    return draft.fix(
+        "leave the checks out", Safety.UNSAFE, f"NaN in {its} parameters{zero} no longer raises an error{beside}"
+    )
 
 
 def surely_unasked(function: Function, call: ast.Call, uses: Sequence[ast.expr]) -> bool:

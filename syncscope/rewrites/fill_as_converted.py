@@ -14,6 +14,7 @@ from syncscope.model.finding import Fix, Safety
 
 DTYPES = frozenset("float double half long int".split())
 COMPILES = True
+TOGETHER = "made"
 EXAMPLES = (
     Example(
         """

@@ -16,6 +16,7 @@ from syncscope.project.syntax import each_of
 from syncscope.tensors.facts import Tag
 
 COMPILES = True
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

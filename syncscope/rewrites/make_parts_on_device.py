@@ -17,7 +17,7 @@ from syncscope.model.finding import Fix, Safety
 
 TITLE = "make it on the device"
 COMPILES = True
-TOGETHER = True
+TOGETHER = "made"
 EXAMPLES = (
     Example(
         """

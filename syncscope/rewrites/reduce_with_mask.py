@@ -12,6 +12,7 @@ from syncscope.model.finding import Adds, Fix, Safety
 
 COMPILES = True
 ADDS = Adds.ROWS
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -1,5 +1,10 @@
 """What stands beside each other and waits alike is mended by one fix: a part of it would look forgotten, and wait as long."""
 
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
 from rules.driver import findings, fixed
 
 from syncscope.model.finding import Safety
@@ -181,3 +186,91 @@ class Model:
     fixes = [f.fix for f in findings(code, "blocking-upload")]
     assert [fix is not None and len(fix.edits) for fix in fixes] == [2, 2]
     assert fixes[0] == fixes[1]
+
+
+CHECKED = """
+import torch
+from torch.distributions import Categorical, Normal, kl_divergence
+
+def loss(mean: torch.Tensor, spread: torch.Tensor, logits: torch.Tensor, action: torch.Tensor, discrete: bool):
+    posterior = Normal(mean, spread.exp())
+    prior = Normal(torch.zeros_like(mean), torch.ones_like(mean){})
+    if discrete:
+        return Categorical(logits=logits).log_prob(action).mean()
+    return kl_divergence(posterior, prior).mean()
+"""
+
+
+def test_distributions_of_a_function_are_left_unchecked_together() -> None:
+    fixes = {f.fix for f in findings(CHECKED.format(""), "distribution-validation")}
+    assert len(fixes) == 1
+    (fix,) = fixes
+    assert fix is not None
+    assert fix.changes.startswith("NaN in their parameters, or a 0, no longer raises an error; nor does a value")
+    assert fixed(CHECKED.format(""), "distribution-validation").count("validate_args=False") == 3
+    asked_for = findings(CHECKED.format(", validate_args=True"), "distribution-validation")
+    assert {len(f.fix.edits) for f in asked_for if f.fix is not None} == {2}
+
+
+def test_a_distribution_in_another_is_left_unchecked_with_those_beside_it() -> None:
+    code = """
+import torch
+from torch.distributions import Independent, Normal
+
+def ratio(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor):
+    new, old = Independent(Normal(a, a.exp()), 1), Independent(Normal(b, b.exp()), 1)
+    return (new.log_prob(x) - old.log_prob(x)).exp()
+"""
+    after = fixed(code, "distribution-validation", allowed={Safety.UNSAFE})
+    assert after.count("exp(), validate_args=False), 1") == 2
+
+
+PARTS = """
+import torch
+
+def term(x: torch.Tensor, m: int):
+    a = torch.lgamma(torch.tensor([{}]).to(x.device)) + torch.tensor([2.0]).to(x.device).log()
+    {}return a + torch.tensor([1.0]).to(x.device)
+"""
+
+
+def test_a_fix_that_is_not_safe_takes_along_the_safe_ones_beside_it() -> None:
+    first, *others = [f.fix for f in findings(PARTS.format("m / 2", ""), "created-on-host")]
+    assert first is not None
+    assert (first.safety, len(first.edits)) == (Safety.UNSAFE, 3)
+    assert {other.safety for other in others if other is not None} == {Safety.SAFE}
+    assert ".to(" not in fixed(PARTS.format("m / 2", ""), "created-on-host", allowed={Safety.UNSAFE})
+    safe = fixed(PARTS.format("m / 2", ""), "created-on-host", allowed={Safety.SAFE})
+    assert safe.count(".to(") == 1
+    assert "torch.tensor([m / 2]).to(x.device)" in safe
+
+
+def test_a_wait_of_another_kind_between_them_keeps_fixes_apart() -> None:
+    first, *_ = [f.fix for f in findings(PARTS.format("m / 2", "print(x.sum())\n    "), "created-on-host")]
+    assert first is not None
+    assert len(first.edits) == 2
+
+
+WRAPPED = """
+import torch
+
+def between(a: torch.Tensor, b: torch.Tensor):
+    angle = b - a
+    angle[angle < -180] += 360
+    angle[angle >= 180] -= 360
+    return angle
+"""
+
+
+def test_writes_by_masks_that_follow_each_other_are_chosen_together() -> None:
+    fixes = {f.fix for f in findings(WRAPPED, "boolean-mask-write", "boolean-mask-read") if f.fix is not None}
+    assert len(fixes) == 1
+    code = fixed(WRAPPED, "boolean-mask-write", "boolean-mask-read", allowed={Safety.UNSAFE})
+    assert code.count("angle = torch.where(angle ") == 2
+    spaces: tuple[dict[str, object], dict[str, object]] = {}, {}
+    for space, text in zip(spaces, (WRAPPED, code), strict=True):
+        exec(text, space)
+    a, b = torch.linspace(-180, 180, 37), torch.linspace(180, -180, 37)
+    a[3] = b[5] = torch.nan
+    before, after = (space["between"](a, b) for space in spaces)  # type: ignore[operator]
+    assert torch.equal(before.nan_to_num(7), after.nan_to_num(7))
