@@ -88,7 +88,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         any(id(n) not in body for n in reads)
         or not function.pure(statement.value)
         or changed(function, statement, place.body[0], statement.value)
-        or any(function.fact(n).is_tensor for n in ast.walk(place.test) if isinstance(n, ast.expr))
+        or waits_itself(function, place)
     ):
         return None
     if not function.alone(statement) or not function.alone(place.body[0]):
@@ -101,6 +101,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return draft.fix(title, Safety.SAFE)
     return draft.fix(
         title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"
+    )
+
+
+def waits_itself(function: Function, place: ast.If) -> bool:
+    """Whether a condition asks a tensor, or a number that was read of one: then the host waits for that all the same."""
+    asked = [n for n in ast.walk(place.test) if isinstance(n, ast.expr)]
+    made = [function.reaching_definition(n) for n in asked if isinstance(n, ast.Name)]
+    return any(function.fact(n).is_tensor for n in asked) or any(
+        each is not None and function.sites_in(each) for each in made
     )
 
 
