@@ -1,6 +1,7 @@
 """What a compiler takes whole, TorchScript, `torch.export` or `torch.compile(fullgraph=True)`: there a fix must compile, too.
 
-What is handed to `torch.jit.script` anywhere in the project counts, its tests included, and what that calls.
+What is handed to `torch.jit.script` anywhere in the project counts, its tests included, what asks whether it is scripted, and
+what either calls.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MENTIONS = (  # each begins with a word that is searched for by itself, in a ten
     (b"export", re.compile(rb"export\s*\.\s*(?:draft_)?export")),
     (b"script_", re.compile(rb"script_(?<!\wscript_)(?:method|if_tracing)\b")),
     (b"fullgraph", re.compile(rb"fullgraph(?<!\wfullgraph)\s*=\s*True")),
+    (b"is_scripting", re.compile(rb"is_scripting(?<!\wis_scripting)\s*\(")),
 )
 
 
@@ -86,6 +88,7 @@ def compiled(modules: Iterable[Module]) -> frozenset[tuple[str, str]]:
     for module in modules:
         for scope, name in handed(module.scopes):
             todo += [(symbol, None) for symbol in definitions(module, scope, name, set())]
+        todo += [(Symbol(module, scope), None) for scope in asking(module.scopes)]
         for node, name in decorated(module.scopes):
             todo.append((Symbol(module, name), None))
             methods = node.body if isinstance(node, ast.ClassDef) else []
@@ -133,6 +136,17 @@ def decorated(scopes: Scopes) -> Iterator[tuple[Definition, str]]:
     for node, name in scopes.statements:
         if isinstance(node, Definition) and any(map(is_compiler, node.decorator_list)):
             yield node, name
+
+
+def asking(scopes: Scopes) -> set[str]:
+    """The functions that ask whether they are scripted, so that they can be: `if torch.jit.is_scripting()`."""
+    return {
+        scope
+        for node, scope in scopes.statements
+        if scope
+        for each in expressions(node)
+        if isinstance(each, ast.Call) and root(each.func).rpartition(".")[2] == "is_scripting"
+    }
 
 
 def called(symbol: Symbol, owner: Symbol | None) -> Iterator[tuple[Symbol, Symbol | None]]:

@@ -23,6 +23,10 @@ COMPILED = {
         f"class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n{BODY.replace('    ', '        ')}\n\n"
         "m = M()\nprogram = torch.export.export(m, (torch.ones(2, 3),), strict=True)\n"
     ),
+    "asks whether it is": FUNCTION.replace(BODY, f"    if torch.jit.is_scripting():\n        x = x.float()\n{BODY}"),
+    "called by what asks": (
+        f"{FUNCTION}\n\ndef g(x: torch.Tensor):\n    return f(x) if torch.jit.is_scripting() else f(x.float())\n"
+    ),
     "whole graph": f"@torch.compile(fullgraph=True)\n{FUNCTION}",
     "module": (
         "class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return self.f(x)\n\n"
