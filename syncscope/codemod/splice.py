@@ -19,6 +19,8 @@ DELIMITED = (
     cst.DictElement,
     cst.Assign,
 )  # what they hold needs no parentheses
+SUMS = (cst.Add, cst.Subtract)
+PRODUCTS = (cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.MatrixMultiply, cst.Power)
 PLAIN = cst.Module([])  # writes single nodes down
 Left = cst.CSTNode
 
@@ -84,12 +86,20 @@ class Fill(cst.CSTTransformer):
         if isinstance(updated_node, cst.Attribute) and isinstance(value, cst.Integer) and not value.lpar:
             number = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])  # 2.sum is no Python
             return updated_node.with_changes(value=number)
+        if isinstance(updated_node, cst.BinaryOperation) and isinstance(updated_node.operator, SUMS):
+            sides = {"left": updated_node.left, "right": updated_node.right}
+            return updated_node.with_changes(**{k: self.bare(v) for k, v in sides.items() if self.is_product(v)})
         if isinstance(updated_node, (*DELIMITED, cst.Assign)) and id(value) in self.wrapped:
             wrapped, node = self.wrapped[id(value)]
             bare = self.bare(wrapped) if isinstance(updated_node, cst.Assign) else node
             if not isinstance(bare, (cst.GeneratorExp, cst.NamedExpr, cst.Tuple, cst.Yield)):
                 return updated_node.with_changes(value=bare)
         return updated_node
+
+    def is_product(self, wrapped: cst.BaseExpression) -> bool:
+        """Whether it is a product that was put in parentheses, which a sum needs none around."""
+        node = self.wrapped[id(wrapped)][1] if id(wrapped) in self.wrapped else None
+        return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, PRODUCTS)
 
     def bare(self, wrapped: cst.BaseExpression) -> cst.BaseExpression:
         """The node without the parentheses it was given, where no bracket around it holds its lines together."""

@@ -37,7 +37,7 @@ EXAMPLES = (
 
         def wrapped(x: torch.Tensor):
             angle = x.double() * 4
-            angle = torch.where(angle < -1, angle + (2 * 3.5), angle)
+            angle = torch.where(angle < -1, angle + 2 * 3.5, angle)
             angle = torch.where(angle >= 6, angle / 3, angle)
             return angle
         """,

@@ -93,3 +93,12 @@ def test_a_range_that_may_be_rounded_is_no_safe_fix(made: str) -> None:
     body = f"    return x, {made}.unsqueeze(1).squeeze().to(device)\n"
     code = f"{HEAD}\n\ndef f(x: torch.Tensor, n: int, device):\n{body}"
     assert fixed(code, allowed={Safety.SAFE}) == code
+
+
+@pytest.mark.parametrize(
+    ("changed", "written"),
+    [("+= 2.0 * width", "x + 2.0 * width"), ("-= width / 3", "x - width / 3"), ("*= width + 1", "x * (width + 1)")],
+)
+def test_a_product_in_a_sum_has_no_brackets(changed: str, written: str) -> None:
+    code = HEAD + f"def f(x: torch.Tensor, width: float):\n    x = x.exp()\n    x[x < 0] {changed}\n    return x\n"
+    assert f"x = torch.where(x < 0, {written}, x)" in fixed(code)
