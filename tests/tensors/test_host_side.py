@@ -152,6 +152,14 @@ CASES = {
         def first(x: torch.Tensor, labels: torch.Tensor):
             return x[range(len(labels))] + x[range(4), labels]  # waits: index_list
     """,
+    "each bound of an index, and where a range ends": """
+        def cut(x: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor):
+            part = x[  # waits: size
+                : rows[0],
+                : columns[0] + 1,  # waits: size
+            ]
+            return part, torch.arange(1, rows[1]), torch.arange(0, 5)  # waits: size
+    """,
     "a list of sizes that are tensors": """
         def parts(x: torch.Tensor, masks: list[torch.Tensor], sizes: list[int]):
             many = [m.sum() for m in masks]

@@ -61,6 +61,9 @@ def factory(call: Call) -> Fact:
         elif args and "device" not in call.keywords:
             device = HOST
     sized = scalar_slots(call, f"torch.{word}", 0)
+    if word == "arange" and len(args) > 1 and args[1].kind is TENSOR:  # where it ends: alone it comes first
+        call.emit(Op.SIZE, call.nodes[1], args[1])
+        sized = True
     if word in ("linspace", "logspace"):  # as a tensor an end is read: its schema tells of tensors and numbers
         for position, name in enumerate(("start", "end")):
             fact = call.given(position, name)

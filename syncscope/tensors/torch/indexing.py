@@ -132,6 +132,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     dynamic = False
     single = False  # one element is taken along some dimension
     of_host = False  # a part of the index surely lives there
+    bounded = False  # a bound is read; the next is told where it stands itself
     istensor = base.kind is TENSOR
     for part in parts:
         kind = part.__class__
@@ -141,7 +142,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 if bound is not None and bound.__class__ is not ast.Constant:
                     fact = evaluate(frame, bound)
                     if fact.kind is TENSOR:
-                        frame.emit(Op.SIZE, node, bound, fact)
+                        frame.emit(Op.SIZE, bound if bounded else node, bound, fact)
+                        bounded = True
             continue
         if kind is ast.Constant:
             value = part.value  # type: ignore[attr-defined]  # checked by class
