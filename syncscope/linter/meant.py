@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -21,6 +23,10 @@ _UNMEANT = re.compile(
     r"unnecessar\w*|syncscope)\b",
     re.IGNORECASE,
 )
+_REGRETTED = re.compile(
+    rf"{_WAITS.pattern}|\b(todo|fixme|hack|slow\w*|expensive|needless\w*|unnecessar\w*|instead|syncscope)\b",
+    re.IGNORECASE,
+)
 
 
 def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
@@ -35,6 +41,20 @@ def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
         said |= {_comment(line) for line in lines[first : last + 1]}
         said |= {_comment(line) for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")}
     return any(_WAITS.search(each) and not _UNMEANT.search(each) for each in said)
+
+
+def called_for(source: SourceFile, site: Site) -> str:
+    """The call that waits, where a comment beside it or above says why it is there: "`item()` as in the paper"; else ""."""
+    if not isinstance(site.node, ast.Call) or not isinstance(site.node.func, ast.Attribute):
+        return ""
+    name = site.node.func.attr
+    if f"{name}()".encode() not in source.code:
+        return ""
+    starts, lines = line_starts(source.code), source.code.splitlines()
+    first, last = (bisect_right(starts, at) - 1 for at in (site.span.start, site.span.end))
+    above = itertools.takewhile(lambda line: line.lstrip().startswith(b"#"), reversed(lines[:first]))
+    said = " ".join(map(_comment, [*reversed([*above]), *lines[first : last + 1]]))
+    return f".{name}()" if re.search(rf"\b{name}\(\)", said) and not _REGRETTED.search(said) else ""
 
 
 def sparing(finding: Finding, site: Site | None, allowed: Sequence[Site], view: View) -> Finding:

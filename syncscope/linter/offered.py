@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
-from syncscope.linter.meant import is_meant
+from syncscope.linter.meant import called_for, is_meant
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
 from syncscope.linter.worth import cooled, is_idle, still_writes, waits_beside
@@ -55,9 +55,12 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding
-    if fix.safety is not Safety.SUGGEST and is_meant(source, site.span, fix):
-        said = "; ".join(filter(None, ("a comment here says that the wait is meant", fix.changes)))
-        fix = replace(fix, safety=Safety.SUGGEST, changes=said)
+    if fix.safety is not Safety.SUGGEST:
+        call = called_for(source, site)
+        said = f"a comment here says why `{call}` is called" if call else ""
+        said = "a comment here says that the wait is meant" if is_meant(source, site.span, fix) else said
+        if said:
+            fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))))
     also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
     return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rules.driver import config, fixed
+from rules.driver import config, findings, fixed
 
 from syncscope.linter.engine import check_file
+from syncscope.model.finding import Safety
 
 
 @pytest.mark.parametrize("name", ["gan.py", "digits.py"])
@@ -43,3 +44,62 @@ def test_only_what_steps_write_is_written_rarely(over: str, rarely: bool) -> Non
         f"    {over}\n        writer.add_scalar('loss', x.mean().item())\n"
     )
     assert ("% 50 == 0" in fixed(code, "host-read")) is rarely
+
+
+READ_APART = """
+import torch
+
+
+def train(model, batches, report, bound: float):
+    for batch in batches:
+        losses = model(batch)
+        losses.sum().backward()
+        first = losses.max().item()
+        noted = losses.min().item()
+        {}
+        if {}:
+            report(noted)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "test", "later"),
+    [
+        ("pass", "bound < 3", True),
+        ("pass", "first < bound", False),
+        ("pass", "losses.sum() < bound", False),
+        ("total = float(losses.sum())", "total < bound and bound > 0", False),
+    ],
+)
+def test_a_read_moves_under_no_condition_that_waits_itself(made: str, test: str, later: bool) -> None:
+    titles = {f.fix.title for f in findings(READ_APART.format(made, test), "host-read") if f.fix is not None}
+    assert ("read noted only where used" in titles) is later
+
+
+NAMED = """
+import torch
+
+
+def scaled(x: torch.Tensor):
+    size = x.detach().abs().mean()
+    {}
+    return x.cos().mean() * size.item(){}
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "beside", "by_hand"),
+    [
+        ("# as in the paper", "", False),
+        ("# ``.item()`` matches the reference and avoids\n    # casting where it divides", "", True),
+        ("pass", "  # item() drops the gradient here", True),
+        ("# TODO: item() is slow", "", False),
+        ("# avoid this: item() makes the host wait", "", False),
+    ],
+)
+def test_a_call_that_a_comment_gives_reasons_for_is_not_taken_out_by_command(
+    above: str, beside: str, by_hand: bool
+) -> None:
+    fixes = [f.fix for f in findings(NAMED.format(above, beside), "host-read") if f.fix is not None]
+    assert [fix.safety is Safety.SUGGEST for fix in fixes] == [by_hand]
+    assert by_hand == fixes[0].changes.startswith("a comment here says why `.item()` is called; ")
