@@ -172,14 +172,14 @@ class Text:
         starts = [match.start() for match in places]
         if not starts or re.search(rb"\bglobal\b.*\b%s\b" % name.encode(), self.code):
             return bool(starts)
-        strangers = [self.span(f) for f in self._outermost if scope is not None and not _holds(f, scope)]
-        if len(strangers) == len(self._outermost):  # it stands in none
+        strangers = [self.span(f) for f in self.outermost if scope is not None and not _holds(f, scope)]
+        if len(strangers) == len(self.outermost):  # it stands in none
             return True
         return not all(any(span.start <= at < span.end for span in strangers) for at in starts)
 
     @cached_property
-    def _outermost(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """The functions that are in no other one: methods, too."""
+    def outermost(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """The functions that are in no other one, methods too, in the order in which they stand."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         todo: list[ast.AST] = [self.tree]
         while todo:
@@ -188,7 +188,7 @@ class Text:
                     found.append(node)
                 else:
                     todo.append(node)
-        return found
+        return sorted(found, key=lambda each: each.lineno)
 
     def quote(self, node: ast.AST | None) -> str:
         """An expression on one line, in backticks, cut where it is long: for messages."""

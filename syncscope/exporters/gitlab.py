@@ -5,11 +5,10 @@ Format: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-for
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
 from typing import Any
 
+from syncscope.exporters._fingerprints import fingerprints
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
@@ -20,20 +19,17 @@ SEVERITY = {"error": "critical", "warning": "major", "note": "minor"}
 
 def export(report: Report) -> str:
     """A JSON list of issues."""
-    seen: Counter[tuple[str, str]] = Counter()
-    return json.dumps([issue(finding, seen) for finding in report.findings], indent=2) + "\n"
+    each = zip(report.findings, fingerprints(report.findings), strict=True)
+    return json.dumps([issue(finding, its) for finding, its in each], indent=2) + "\n"
 
 
-def issue(finding: Finding, seen: Counter[tuple[str, str]]) -> dict[str, Any]:
-    """A finding. Its fingerprint is the same as long as its statement is, and never that of another finding."""
+def issue(finding: Finding, fingerprint: str) -> dict[str, Any]:
+    """A finding. By its fingerprint GitLab tells it from what the target branch has."""
     first, last = finding.file_lines
-    same = (finding.source_name, finding.fingerprint)
-    seen[same] += 1
-    unique = hashlib.sha256("\0".join([*same, str(seen[same])]).encode()).hexdigest()
     return {
         "description": finding.message,
         "check_name": finding.rule,
-        "fingerprint": unique,
+        "fingerprint": fingerprint,
         "severity": SEVERITY[finding.severity],
         "location": {
             "path": finding.place.path,

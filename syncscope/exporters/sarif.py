@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from syncscope.exporters._fingerprints import fingerprints
 from syncscope.model.finding import CONFIDENCE, Finding, Fix, Hazard
 from syncscope.model.report import Report
 from syncscope.model.source import Span
@@ -36,7 +37,10 @@ def export(report: Report) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [result(f, names.index(f.rule), report.sources) for f in report.findings],
+        "results": [
+            result(each, names.index(each.rule), report.sources) | {"partialFingerprints": {"wait/v1": its}}
+            for each, its in zip(report.findings, fingerprints(report.findings), strict=True)
+        ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -68,7 +72,6 @@ def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[s
         "rank": RANK[confidence],
         "message": {"text": LINK.sub(r"\\[\1\\](", cell + finding.message)},
         "locations": [{"physicalLocation": location(finding)}],
-        "partialFingerprints": {"statement/v2": finding.fingerprint},
         "properties": {
             "confidence": confidence,
             "hot": finding.hot,

@@ -1,7 +1,7 @@
 """A baseline: the findings a project lives with, so that only new ones are reported.
 
-A finding is known by its file, its rule and what its statement says (`Finding.fingerprint`), not by its line. One that is
-gone from its file is looked for in the others: a file that was renamed brings its own along, as does a function that was moved.
+A finding is known by its file, its function and what waits there, not by its line (`linter/known.py`). A file that was renamed
+brings its own along, as does a function that was moved.
 """
 
 from __future__ import annotations
@@ -10,45 +10,51 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.earlier_identity import fingerprints
+from syncscope.linter.known import Found, KnownFinding, Recalled, recall
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
 from syncscope.project.folders import folder_around, located
 
-VERSION = 4
-"""3 knows statements by their tokens, and no functions; 2 also findings of OpenCL C by the text of their lines; 1 knows all so,
-and holds nothing of what waits in a step, too."""
+VERSION = 5
+"""4 knows what a statement says, and the function around it; 3 statements by their tokens, and no functions; 2 also findings of
+OpenCL C by the text of their lines; 1 knows all so, and holds nothing of what waits in a step, too."""
 HINT = "write one with --write-baseline"
 CONFLICT = re.compile(rb"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 
-Found = tuple[SourceFile, Finding]
-Written = dict[str, list[dict[str, str]]]  # by file, relative to the baseline's folder
+Entries = list[dict[str, str]]
+Bodies = dict[str, dict[str, str]]  # by file and function: `Identity.body`
 
 
-class KnownFinding(NamedTuple):
-    """A known finding: its file, relative to the baseline's folder, its fingerprint, and the function around it, where that is
-    known."""
+@dataclass(frozen=True)
+class BaselineFile:
+    """What a baseline says of findings, by file relative to its folder, and the functions around them."""
 
-    path: str
-    fingerprint: str
-    function: str | None = None
+    version: int
+    findings: dict[str, Entries]
+    functions: Bodies
 
+    def known(self, name: str, entry: dict[str, str]) -> KnownFinding:
+        """An entry of a file as a known finding."""
+        if self.version < VERSION:
+            return KnownFinding(name, entry.get("function", "") if self.version > 3 else None, "", entry["fingerprint"])
+        function = entry.get("function", "")
+        body = self.functions.get(name, {}).get(function, "")
+        return KnownFinding(name, function, entry["rule"], entry["wait"], entry.get("value", ""), body)
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What is `new`, what of a baseline is none of the findings (`left`), and what of it is in another file now, and which."""
-
-    new: list[Found]
-    left: Counter[KnownFinding]
-    moved: list[tuple[KnownFinding, str]]
+    def hold(self, entry: dict[str, str], known: KnownFinding) -> None:
+        """Add an entry that says what is known."""
+        self.findings.setdefault(known.path, []).append(entry)
+        if known.body and known.function:
+            self.functions.setdefault(known.path, {})[known.function] = known.body
 
 
 @dataclass(frozen=True)
@@ -70,62 +76,42 @@ class Baseline:
         paths = {os.path.normpath(os.path.join(around, entry.path)) for entry in self.known}
         return bool(paths) and not any(path.startswith(below) for path in paths)
 
-    def recall(self, found: Sequence[Found], linted: Iterable[str]) -> Recalled:
-        """Which of these findings it holds. A known one that is not in its file may be in another if its file is not there, or
-        was `linted`, and then in a function of the same name."""
-        here, around = {relative(path, self.path) for path in linted}, folder_around(self.path)
-        is_there = cache(lambda path: os.path.exists(os.path.join(around, path)))
-        left, moved = Counter(self.known), list[tuple[KnownFinding, str]]()
-        todo = [(each, self._as_entries(*each)) for each in found]
-        ways: tuple[tuple[Callable[[KnownFinding], bool], Callable[[KnownFinding], Hashable]], ...] = (
-            (lambda _: True, lambda entry: entry),
-            (lambda _: True, lambda entry: entry[:2]),
-            (lambda entry: not is_there(entry.path), lambda entry: entry[1:]),
-            (lambda entry: not is_there(entry.path), lambda entry: entry.fingerprint),
-            (lambda entry: entry.path in here and entry.function is not None, lambda entry: entry[1:]),
-        )
-        for may_be, key in ways:
-            if not todo or not left.total():
-                break
-            at_hand: dict[Hashable, list[KnownFinding]] = {}
-            for entry in filter(may_be, left.elements()):
-                at_hand.setdefault(key(entry), []).append(entry)
-            rest = []
-            for each, its in todo:
-                same = next((known for one in its if (known := at_hand.get(key(one)))), None)
-                if same is None:
-                    rest.append((each, its))
-                    continue
-                entry = same.pop()
-                left[entry] -= 1
-                if entry.path != its[0].path:
-                    moved.append((entry, its[0].path))
-            todo = rest
-        return Recalled([each for each, _ in todo], +left, moved)
+    def recall(self, found: Sequence[Found]) -> Recalled:
+        """Which of these findings it holds."""
+        return recall(self.known, [(each, self._as_known(*each)) for each in found], folder_around(self.path))
 
-    def _as_entries(self, source: SourceFile, finding: Finding) -> list[KnownFinding]:
+    def _as_known(self, source: SourceFile, finding: Finding) -> list[KnownFinding]:
         """What of a baseline of this version may be this finding."""
-        path = relative(finding.place.path, self.path)
-        return [KnownFinding(path, its, finding.function) for its in fingerprints(self.version, source, finding)]
+        if self.version == VERSION:
+            return [as_known(finding, self.path)]
+        path, function = relative(finding.place.path, self.path), finding.function if self.version > 3 else None
+        return [KnownFinding(path, function, "", its) for its in fingerprints(self.version, source, finding)]
 
 
-def save(path: str, found: Iterable[Found], kept: Written) -> None:
+def as_known(finding: Finding, path: str) -> KnownFinding:
+    """What a baseline at this path knows a finding as."""
+    return KnownFinding(relative(finding.place.path, path), finding.function, finding.rule, *finding.known_by)
+
+
+def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
     """Write these findings as a baseline, each with the text of its line, and what is `kept` of an earlier one.
 
     Raises:
         UserError: the file cannot be written.
     """
-    known: Written = {name: [*entries] for name, entries in kept.items()}
     for source, finding in found:
-        text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
-        entry = {"rule": finding.rule, "fingerprint": finding.fingerprint, "code": text.strip()}
-        if finding.function:
-            entry["function"] = finding.function
-        known.setdefault(relative(finding.place.path, path), []).append(entry)
-    _write(path, VERSION, known)
+        kept.hold(_entry(source, finding), as_known(finding, path))
+    _write(path, kept)
 
 
-def not_looked_at(path: str, linted: Collection[str], named: Iterable[str]) -> Written:
+def _entry(source: SourceFile, finding: Finding) -> dict[str, str]:
+    text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
+    said = {"rule": finding.rule, "code": text.strip(), "function": finding.function}
+    known = {"wait": finding.known_by.wait, "value": finding.known_by.value}
+    return {name: word for name, word in (said | known).items() if word}
+
+
+def not_looked_at(path: str, linted: Collection[str], named: Iterable[str]) -> BaselineFile:
     """What a baseline, if one is there, holds of files of which this run knows nothing; `linted` and `named` as in `missing`.
 
     Raises:
@@ -135,46 +121,50 @@ def not_looked_at(path: str, linted: Collection[str], named: Iterable[str]) -> W
         told = _read(path)
         known = load(path)
     except UserError:  # there is none that could be kept
-        return {}
+        return BaselineFile(VERSION, {}, {})
     looked_at = {entry.path for entry in missing(path, known.known, linted, named)}
-    kept = {name: entries for name, entries in told["findings"].items() if name not in looked_at}
+    kept = {name: entries for name, entries in told.findings.items() if name not in looked_at}
     if kept and known.version != VERSION:
         others = f"{len(kept)} file{'s' if len(kept) > 1 else ''} that this run does not lint"
         raise UserError(
             f"{path} is of version {known.version}, and holds findings of {others}", "write it anew with all paths"
         )
-    return kept
+    return BaselineFile(VERSION, kept, {name: told.functions[name] for name in kept if name in told.functions})
 
 
-def prune(path: str, gone: Counter[KnownFinding], moved: Iterable[tuple[KnownFinding, str]] = ()) -> None:
-    """Write it again without these, and those that are in another file now as that file's.
+def prune(
+    path: str, gone: Counter[KnownFinding], moved: Iterable[tuple[KnownFinding, KnownFinding, Found]] = ()
+) -> None:
+    """Write it again without these, and those that stand elsewhere now as what they are there.
 
     Raises:
         UserError: it cannot be read or written.
     """
     told, left = _read(path), Counter(gone)
-    now: dict[KnownFinding, list[str]] = {}
-    for entry, other in moved:
-        now.setdefault(entry, []).append(other)
-    known: Written = {}
-    for name, entries in told["findings"].items():
+    now: dict[KnownFinding, list[tuple[KnownFinding, Found]]] = {}
+    for was, known, each in moved:
+        now.setdefault(was, []).append((known, each))
+    new = BaselineFile(told.version, {}, {})
+    for name, entries in told.findings.items():
         for entry in entries:
-            key = _entry(name, entry, told["version"])
-            if left[key]:
-                left[key] -= 1
+            known = told.known(name, entry)
+            if left[known]:
+                left[known] -= 1
+            elif not now.get(known):
+                new.hold(entry, known)
             else:
-                known.setdefault(now[key].pop() if now.get(key) else name, []).append(entry)
-    _write(path, told["version"], known)
+                there, (source, finding) = now[known].pop()
+                function = {"function": finding.function} if finding.function else {}
+                new.hold(entry | function if known.is_earlier else _entry(source, finding), there)
+    _write(path, new)
 
 
-def _entry(name: str, entry: dict[str, str], version: int) -> KnownFinding:
-    return KnownFinding(name, entry["fingerprint"], entry.get("function", "") if version > 3 else None)
-
-
-def _write(path: str, version: int, known: Written) -> None:
-    for entries in known.values():
-        entries.sort(key=lambda e: (e["rule"], e["fingerprint"], e["code"]))
-    told = {"version": version, "findings": dict(sorted(known.items()))}
+def _write(path: str, known: BaselineFile) -> None:
+    for entries in known.findings.values():
+        entries.sort(key=lambda e: (e["rule"], e.get("function", ""), e["code"], *sorted(e.values())))
+    told: dict[str, Any] = {"version": known.version, "findings": dict(sorted(known.findings.items()))}
+    if known.version == VERSION:
+        told["functions"] = {name: dict(sorted(its.items())) for name, its in sorted(known.functions.items())}
     files.write(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
 
 
@@ -195,13 +185,13 @@ def load(path: str) -> Baseline:
 def _load(path: str, _: int, __: int) -> Baseline:
     told = _read(path)
     try:
-        known = Counter(_entry(name, e, told["version"]) for name, entries in told["findings"].items() for e in entries)
+        known = Counter(told.known(name, entry) for name, entries in told.findings.items() for entry in entries)
     except (KeyError, TypeError, AttributeError) as error:
         raise _no_baseline(path, error) from None
-    return Baseline(path, told["version"], known)
+    return Baseline(path, told.version, known)
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> BaselineFile:
     raw = b""
     try:
         raw = regular(path)
@@ -217,7 +207,10 @@ def _read(path: str) -> dict[str, Any]:
         raise _no_baseline(path, error) from None
     if version not in range(1, VERSION + 1):
         raise UserError(f"{path}: a baseline of version {version}, this syncscope reads up to {VERSION}", HINT)
-    return dict(told)
+    try:
+        return BaselineFile(version, dict(told["findings"]), dict(told.get("functions", {})))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_baseline(path, error) from None
 
 
 def _no_baseline(path: str, error: Exception) -> UserError:

@@ -14,7 +14,7 @@ from syncscope.linter.config import BUILT_IN
 from syncscope.linter.identity import of_lines
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import SourceFile
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, Identity
 from syncscope.model.source import Place, Span
 
 _OF_3_12 = re.compile(rb"\s*(?:(?:(?:async\s+)?def|class)\s+\w+\[|type\s+\w)")  # `class Kept[T]:`, `type Rows = ...`
@@ -44,7 +44,8 @@ def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
         message=f"not linted: {message}",
         confidence=3,
         severity="error",
-        fingerprint=of_lines("syntax-error", source, line, line),
+        fingerprint=(its := of_lines("syntax-error", source, line, line)),
+        known_by=Identity(its),
     )
 
 
@@ -85,7 +86,8 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
         confidence=3,
         severity="note",
         fix=fix,
-        fingerprint=of_lines("unused-allow", source, line, line),
+        fingerprint=(its := of_lines("unused-allow", source, line, line)),
+        known_by=Identity(its),
     )
 
 

@@ -1,4 +1,4 @@
-"""By what baselines of earlier versions know a finding: the text of its lines, later the tokens of its statement."""
+"""By what baselines of earlier versions know a finding: the text of its lines, later its statement."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from syncscope.linter.identity import of_lines, of_words, statement_around
 from syncscope.linter.source import CFile, SourceFile
 from syncscope.linter.suppressions import tokens
 from syncscope.model.finding import Finding
+from syncscope.model.same_code import words
 from syncscope.opencl_c.rules import builtin
 
 LAYOUT = {
@@ -30,13 +31,16 @@ FORMATTED = str.maketrans({"'": '"', "(": "", ")": "", **dict.fromkeys(" \t\f\r\
 
 def fingerprints(version: int, source: SourceFile, finding: Finding) -> tuple[str, ...]:
     """What a baseline of this version may know a finding by: 1 by the text of its lines, 2 so what is of OpenCL C, and else by
-    tokens, as 3. What is of C, or in no statement, is known as today."""
+    tokens, as 3; 4 by what its statement says. What is of C, or in no statement, is known as today."""
     if version == 1 or (version == 2 and finding.rule in builtin()):
         return (of_lines(finding.rule, source, finding.place.line, finding.end_line),)
-    if version > 3 or isinstance(source, CFile) or (file := _parsed(source)) is None:
+    if finding.known_by.wait == finding.fingerprint or isinstance(source, CFile) or (file := _parsed(source)) is None:
         return (finding.fingerprint,)
     statement = statement_around(file, finding.span)
-    return finding.fingerprint, of_words(finding.rule, b"" if statement is None else _tokens(file, statement))
+    said = of_words(finding.rule, b"" if statement is None else words(statement))
+    return (said, of_words(finding.rule, b"" if statement is None else _tokens(file, statement)))[
+        : 2 if version < 4 else 1
+    ]
 
 
 @functools.lru_cache(maxsize=4)  # of a file there may be hundreds of findings

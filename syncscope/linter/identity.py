@@ -1,4 +1,8 @@
-"""By what a finding is known again in another version of its file: hashes that stay when lines move."""
+"""By what a finding is known again in another version of its file: hashes that stay when lines move and locals are renamed.
+
+Baselines, `--since`, and the fingerprints of SARIF, GitLab and JSON all know a finding by them (`linter/known.py` has the
+order in which they are asked).
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,62 @@ import functools
 import hashlib
 from bisect import bisect_right
 from dataclasses import replace
-from typing import Any
 
+from syncscope.codemod.function import Function
 from syncscope.codemod.text import Text
 from syncscope.linter.source import SourceFile
 from syncscope.model.fact import Site
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, Identity
+from syncscope.model.same_code import Names, body_words, imported_parts, own_names, words
 from syncscope.model.source import Span
+from syncscope.project.syntax import expressions, held, walk
 from syncscope.rules import View
 
-NO_WORDS = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns", "simple"}
-"""Fields of Python's syntax that say nothing of what is computed."""
-
-BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def identified(finding: Finding, site: Site, view: View) -> Finding:
-    """The finding with its reasons, and with a hash of its rule and of the statement around its site, or the head of that: of
-    what it says, not of how it is written."""
-    function = view.function(site)
-    statement = function.statement(site.node)
-    text = b"" if statement is None else function.once("its words", statement, lambda: _words(statement))
-    return replace(finding, why=site.fact.why, fingerprint=of_words(finding.rule, text))
+    """The finding with its reasons, and with what it is known by: the expression that waits, what it waits for, and the
+    function around it."""
+    function, module = view.function(site), view.of(view.tree)
+    imported = module.once("the parts imported", view.tree, lambda: imported_parts(view.statements))
+    around = view.tree if site.function is None else _outermost(view, site.function)
+    names = Names(imported, module.once("its own names", around, lambda: _own(around)))
+    wait = _hash(words(site.node, names))
+    followed = Names(imported, names.own, function.value)
+    value = _hash(words(site.operand if site.operand is not None else site.node, followed))
+    body = function.once("its body", function.scope, lambda: _body(function, names))
+    known = Identity(wait, value, body)
+    return replace(
+        finding, why=site.fact.why, fingerprint=_hash(finding.function.encode(), wait.encode()), known_by=known
+    )
+
+
+def _outermost(view: View, function: ast.AST) -> ast.AST:
+    """The function that is in no other one, and around this one."""
+    line = getattr(function, "lineno", 0)
+    return view.outermost[bisect_right(view.outermost, line, key=lambda each: each.lineno) - 1]
+
+
+def _own(scope: ast.AST) -> frozenset[str]:
+    """The names that are bound in a function, or by the module itself."""
+    if not isinstance(scope, ast.Module):
+        return own_names(walk(scope))
+    todo: list[ast.AST] = [scope]
+    for each in todo:  # grows while it is gone through
+        todo += [inner for inner in held(each) if not isinstance(inner, (*FUNCTIONS, ast.ClassDef))]
+    return own_names([node for each in todo for node in expressions(each)])
+
+
+def _body(function: Function, names: Names) -> str:
+    scope = function.scope
+    return _hash(body_words(scope, names)) if isinstance(scope, FUNCTIONS) else ""
 
 
 def words_around(file: Text, at: Span) -> bytes | None:
     """What the innermost statement of Python says that holds these bytes, or the head of that; None where none does."""
     statement = statement_around(file, at)
-    return None if statement is None else _words(statement)
+    return None if statement is None else words(statement)
 
 
 def statement_around(file: Text, at: Span) -> ast.stmt | None:
@@ -46,9 +78,9 @@ def statement_around(file: Text, at: Span) -> ast.stmt | None:
     return min(around, key=lambda each: spans[each].end - spans[each].start, default=None)
 
 
-def of_words(rule: str, words: bytes) -> str:
+def of_words(rule: str, said: bytes) -> str:
     """A hash of the rule and of what a statement says."""
-    return _hash(rule, words)
+    return _hash(rule.encode(), said)
 
 
 @functools.lru_cache(maxsize=64)  # of a line there may be thousands
@@ -56,39 +88,8 @@ def of_lines(rule: str, source: SourceFile, line: int, end_line: int) -> str:
     """A hash of the rule and the text of these lines without white space: of what is no statement of Python, and in the first
     forms of baselines of others, too."""
     code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]
-    return _hash(rule, *code.split())
+    return _hash(rule.encode(), *code.split())
 
 
-def _hash(rule: str, *words: bytes) -> str:
-    return hashlib.blake2b(b"\0".join([rule.encode(), *words]), digest_size=8).hexdigest()
-
-
-def _words(statement: ast.stmt) -> bytes:
-    """What a statement says, a compound one up to its body: its syntax, with numbers and strings by their values.
-
-    So nothing that a formatter writes otherwise (`1E5`, quotes, brackets, the commas before them, lines that are joined) is in
-    it, and no annotation: `n: float = loss.item()` waits as before. No version of Python says it in other words.
-    """
-    words: list[str] = []
-    todo: list[Any] = [statement]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, str):
-            words.append(each)
-            continue
-        words.append("Assign" if isinstance(each, ast.AnnAssign) else type(each).__name__)
-        inner: list[Any] = []
-        for name, value in ast.iter_fields(each):
-            several = value if isinstance(value, list) else [value]
-            if name in NO_WORDS or not several or value is None or isinstance(several[0], BLOCKS):
-                continue
-            targets = isinstance(each, ast.AnnAssign) and name == "target"
-            inner.append(f".targets {len(several)}" if targets else f".{name} {len(several)}")
-            inner += [one if isinstance(one, ast.AST) else _value(one) for one in several]
-        todo += reversed(inner)
-    return "\n".join(words).encode()
-
-
-def _value(value: object) -> str:
-    """A name or a constant, alike in all versions of Python."""
-    return hex(value) if type(value) is int else ascii(value)  # of long integers Python writes no decimals
+def _hash(*said: bytes) -> str:
+    return hashlib.blake2b(b"\0".join(said), digest_size=8).hexdigest()

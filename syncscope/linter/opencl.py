@@ -17,17 +17,17 @@ from syncscope.linter.identity import of_lines, of_words, words_around
 from syncscope.linter.rulesets import family_slug
 from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
-from syncscope.model.finding import Edit, Finding
+from syncscope.model.finding import Edit, Finding, Identity
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import Family
 from syncscope.model.source import Place, Span
 from syncscope.opencl_c import embedded
-from syncscope.opencl_c.facts import KernelProgram
+from syncscope.opencl_c.facts import KernelProgram, Routine
 from syncscope.opencl_c.host import HostProgram
 from syncscope.opencl_c.host_cpp import of_cpp
 from syncscope.opencl_c.host_python import of_python
 from syncscope.opencl_c.rules import builtin
-from syncscope.opencl_c.statements import lines, words
+from syncscope.opencl_c.statements import body_words, lines, words
 from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, unit
 from syncscope.project.folders import located, root_of
 
@@ -102,7 +102,7 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
                 for sighting in rule.find(held.host):
                     heat = Reason.SILENT() if is_of_tests(source.path) else sighting.heat
                     its = held.host_words(sighting.start, sighting.end)
-                    yield found(source, name, rule, replace(sighting, heat=heat), "", its)
+                    yield found(source, name, rule, replace(sighting, heat=heat), its)
     for each, program in zip(held.units, programs, strict=True):
         for name, rule in on.items():
             if rule.FAMILY is Family.KERNEL:
@@ -111,7 +111,7 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
                     routine = program.routine(node)
                     kernel = Reason.KERNEL(routine.name) if routine and routine.is_kernel else Reason.IN_A_KERNEL()
                     at, its = moved(sighting, each.start, kernel), words(each.original, node)
-                    yield found(source, name, rule, at, routine.name if routine else "", its)
+                    yield in_function(found(source, name, rule, at, its), routine, each.original)
 
 
 def moved(sighting: opencl_c.Sighting, start: int, heat: Heat) -> opencl_c.Sighting:
@@ -124,10 +124,11 @@ def moved(sighting: opencl_c.Sighting, start: int, heat: Heat) -> opencl_c.Sight
 
 
 def found(
-    source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c.Sighting, function: str, words: bytes | None
+    source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c.Sighting, words: bytes | None
 ) -> Finding:
     """A sighting as a finding, known by the words of its statement; in none by its lines."""
     (line, column), (end_line, end_column) = source.position(at.start), source.position(at.end)
+    its = of_lines(name, source, line, end_line) if words is None else of_words(name, words)
     return Finding(
         rule=name,
         place=Place(source.path, line),
@@ -139,10 +140,18 @@ def found(
         confidence=at.confidence,
         heat=at.heat,
         fix=at.fix,
-        function=function,
         severity=rule.SEVERITY.value if at.heat.hot else "note",
-        fingerprint=of_lines(name, source, line, end_line) if words is None else of_words(name, words),
+        fingerprint=its,
+        known_by=Identity(its),
     )
+
+
+def in_function(finding: Finding, routine: Routine | None, text: bytes) -> Finding:
+    """A finding with the function of OpenCL C around it, by whose body it is known, too."""
+    if routine is None:
+        return finding
+    body = of_words("", body_words(text, routine.node))
+    return replace(finding, function=routine.name, known_by=finding.known_by._replace(body=body))
 
 
 def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:

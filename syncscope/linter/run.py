@@ -208,7 +208,7 @@ def to_mend(source: SourceFile, job: Job) -> Sequence[Finding]:
     found = engine.check_source(source, job.config).findings
     for known in (baseline.load(job.baseline) if job.baseline else None, job.since):
         if known is not None:
-            recalled = known.recall([(source, finding) for finding in found], [source.path])
+            recalled = known.recall([(source, finding) for finding in found])
             found = tuple(finding for _, finding in recalled.new)
     return found
 

@@ -13,6 +13,7 @@ from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
+from syncscope.linter.known import Found, KnownFinding
 from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files
@@ -23,8 +24,6 @@ from syncscope.model.words import all_visible, visible
 if TYPE_CHECKING:
     from syncscope.linter.revision import Revision
     from syncscope.model.report import Report
-
-Found = tuple[SourceFile, Finding]
 
 
 @dataclass
@@ -42,8 +41,8 @@ class Linted:
     revision: Revision | None = None  # only files that are otherwise now are linted
     since: baseline.Baseline | None = None  # what was found at that revision, where it was asked for
     stood: int = 0  # findings that were there then
-    gone: Counter[baseline.KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
-    moved: Sequence[tuple[baseline.KnownFinding, str]] = ()  # what it holds, and is in another file now, which
+    gone: Counter[KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
+    moved: Sequence[tuple[KnownFinding, KnownFinding, Found]] = ()  # what it holds, and stands elsewhere now, where
     tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
     without_fix: int = 0  # findings that are left out for that
     beside: str = ""  # what is said of files that these import, and that were not named
@@ -64,9 +63,10 @@ class Linted:
     @property
     def _moved(self) -> str:
         """` (2 moved from vq.py to seeds.py)`; "" where none has."""
-        pairs = list(dict.fromkeys((entry.path, now) for entry, now in self.moved))
+        every = [(entry.path, now.path) for entry, now, _ in self.moved if entry.path != now.path]
+        pairs = list(dict.fromkeys(every))
         more = f", and {plural(len(pairs) - 1, 'such pair')} of files" if len(pairs) > 1 else ""
-        return f" ({len(self.moved)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
+        return f" ({len(every)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -156,12 +156,12 @@ class Linted:
         """Write the findings as a baseline, with what waits in a step, too, and with what it held of files that were not
         linted; how many they are."""
         kept = baseline.not_looked_at(path, self.linted, self.files.paths)
+        held = [len(entries) for entries in kept.findings.values()]
         baseline.save(path, (*self.found, *self.also), kept)
         also = f" and {len(self.also)} more that {'waits' if len(self.also) == 1 else 'wait'} in a step"
         said = f"{plural(len(self.found), 'finding')}{also if self.also else ''} written to {path}"
-        if kept:
-            held = sum(map(len, kept.values()))
-            said += f", beside {held} that it holds of {plural(len(kept), 'file')} not linted now"
+        if held:
+            said += f", beside {sum(held)} that it holds of {plural(len(held), 'file')} not linted now"
         return said
 
     def prune_baseline(self) -> int:
@@ -309,7 +309,7 @@ def recall(linted: Linted) -> None:
     if path := linted.files.first.baseline:
         known = baseline.load(path)
         every = linted.found + linted.also if known.holds_also else linted.found
-        recalled = known.recall(every, linted.linted)
+        recalled = known.recall(every)
         new, linted.moved = recalled.new, recalled.moved
         linted.tells_also = known.holds_also
         linted.known = len(every) - len(new)
@@ -325,7 +325,7 @@ def recall(linted: Linted) -> None:
             linted.notices = tuple(dict.fromkeys((*linted.notices, line)))
     if linted.since is not None:
         every = linted.found + linted.also
-        new = linted.since.recall(every, linted.linted).new
+        new = linted.since.recall(every).new
         linted.stood = len(every) - len(new)
         linted.found, linted.also, linted.tells_also = in_order(linted, new), [], True
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]

@@ -20,16 +20,17 @@ from pathlib import Path
 
 from syncscope import files
 from syncscope.errors import UserError
-from syncscope.linter.baseline import VERSION, Baseline, KnownFinding
+from syncscope.linter.baseline import VERSION, Baseline
 from syncscope.linter.cache import digest, rules_stamp, stamp
 from syncscope.linter.config import Config
 from syncscope.linter.files import SUFFIXES
+from syncscope.linter.known import KnownFinding
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
 from syncscope.project.folders import MARKS, NEVER, SILENT, roots
 from syncscope.project.folders import files as python_files
 
-Entries = list[tuple[str, str]]  # fingerprint and function of each finding of a file
+Entries = list[tuple[str, ...]]  # of each finding of a file: its function, its rule, and what it is known by
 MOST = 200  # commits of which it is kept what was found
 
 
@@ -49,7 +50,7 @@ def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: 
             old = [Job(os.path.join(top, name), moved(jobs[name], revision.top, top), named=True) for name in todo]
             for name, one in zip(todo, run(old, 1 if silent else processes, cached=False), strict=True):
                 every = (*one.checked.findings, *one.checked.also)
-                found[name] = [(finding.fingerprint, finding.function) for finding in every]
+                found[name] = [(each.function, each.rule, *each.known_by) for each in every]
         if store:
             store.add({keys[name]: found[name] for name in todo})
     entries = (KnownFinding(name, *each) for name in names for each in found[name])
@@ -156,7 +157,7 @@ class _Store:
         self.entries: dict[str, Entries] = {}
         with contextlib.suppress(OSError, ValueError, TypeError):
             told = json.loads(files.own(self.path))
-            self.entries = {key: [(str(a), str(b)) for a, b in found] for key, found in told.items()}
+            self.entries = {key: [tuple(map(str, each)) for each in found] for key, found in told.items()}
 
     def add(self, found: Mapping[str, Entries]) -> None:
         """Keep more, and of the commits those of which somebody asked last."""

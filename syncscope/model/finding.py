@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from syncscope.model.heat import SURE, Heat
 from syncscope.model.source import Place, Span
@@ -91,6 +92,16 @@ class Hazard:
     address: str = ""
 
 
+class Identity(NamedTuple):
+    """Hashes by which a finding is known again: of the expression that waits, of what it waits for, and of the function around
+    it; "" where there is none. None of them has the name of a rule, nor those of locals in the first and the last."""
+
+    wait: str = ""
+    value: str = ""
+    body: str = ""
+
+
+NO_IDENTITY = Identity()
 CONFIDENCE = ("low", "low", "medium", "high")
 """The word for each `Finding.confidence`."""
 
@@ -102,8 +113,8 @@ class Finding:
     Lines and columns begin at 1, columns count characters, the end is exclusive; in a notebook they count within `cell` (from
     1; 0 is a plain file), and `in_file` has the first and the last line in the notebook's own text. `span` and edits are bytes
     of the code that was analysed. `confidence` is 0 to 3. A finding that is not `hot` lies in code that runs rarely or on the
-    host. `severity` is "error", "warning" or "note". `fingerprint` stays
-    when lines move: a hash of the rule and of what the statement says.
+    host. `severity` is "error", "warning" or "note". `fingerprint` stays when lines move and locals are renamed: a hash of the
+    function's name and of what waits there. By `known_by` it is known again in another function, too.
     """
 
     rule: str
@@ -121,6 +132,7 @@ class Finding:
     severity: str = "warning"
     cell: int = 0
     fingerprint: str = ""
+    known_by: Identity = NO_IDENTITY
     in_file: tuple[int, int] | None = None
 
     @property

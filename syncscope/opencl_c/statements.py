@@ -53,5 +53,14 @@ def words(text: bytes, node: Node) -> bytes | None:
     for inner in sorted(held, key=lambda each: each.start_byte):
         kept += text[at : inner.start_byte] + b"{}"
         at = inner.end_byte
-    kept += text[at : around.end_byte]
-    return COMMENT.sub(lambda found: found["kept"] or b" ", kept).translate(None, LAYOUT)
+    return _said(kept + text[at : around.end_byte])
+
+
+def body_words(text: bytes, function: Node) -> bytes:
+    """What the body of a function says, as `words`."""
+    body = part(function, "body") or function
+    return _said(text[body.start_byte : body.end_byte])
+
+
+def _said(code: bytes) -> bytes:
+    return COMMENT.sub(lambda found: found["kept"] or b" ", code).translate(None, LAYOUT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +67,31 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Door:
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return Door(folder)
+
+
+@pytest.fixture
+def git(door, monkeypatch):
+    """Git in the folder of `door`, on the branch main, with its own settings alone."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "somebody")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "somebody@example.org")
+
+    def git(*said: str, within=door.folder) -> str:
+        return subprocess.run(["git", *said], cwd=within, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q", "-b", "main")
+
+    def commit(**files: str) -> str:
+        for name, code in files.items():
+            door.write(name.replace("__", "/") + ".py", code)
+        git("add", "-A")
+        git("commit", "-q", "--allow-empty", "-m", "a commit")
+        return git("rev-parse", "HEAD")
+
+    git.commit = commit
+    return git
 
 
 READS = """\

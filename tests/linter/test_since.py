@@ -1,8 +1,6 @@
 """`--since REV`: what was there where the branch left the revision is not told, wherever its code is now."""
 
 import json
-import os
-import subprocess
 
 import pytest
 from linter.conftest import MASKS, READS
@@ -15,31 +13,6 @@ import torch
 def forward(x: torch.Tensor):
     return x.exp()[x > 0]
 """
-
-
-@pytest.fixture
-def git(door, monkeypatch):
-    """Git in the folder of `door`, on the branch main, with its own settings alone."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "somebody")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "somebody@example.org")
-
-    def git(*said: str, within=door.folder) -> str:
-        return subprocess.run(["git", *said], cwd=within, check=True, capture_output=True, text=True).stdout.strip()
-
-    git("init", "-q", "-b", "main")
-
-    def commit(**files: str) -> str:
-        for name, code in files.items():
-            door.write(name.replace("__", "/") + ".py", code)
-        git("add", "-A")
-        git("commit", "-q", "--allow-empty", "-m", "a commit")
-        return git("rev-parse", "HEAD")
-
-    git.commit = commit
-    return git
 
 
 def test_only_what_was_not_there_is_told(door, git):
@@ -88,6 +61,17 @@ def test_a_function_that_moves_to_another_file_is_known_and_its_copy_is_new(door
     assert door("lint", "--since", "HEAD").lines == [("ops.py", 5, "boolean-mask-read")]
     door.write("train.py", READS)
     assert door("lint", "--since", "HEAD").lines == []
+
+
+@pytest.mark.parametrize("there", ["", "import torch\n\n\ndef other(x):\n    return x\n\n\n"], ids=["new", "there"])
+def test_a_file_that_is_named_alone_is_told_what_moved_there_from_one_that_is_not(door, git, there):
+    git.commit(train=READS + KEEPS, **({"ops": there} if there else {}))
+    door.write("ops.py", there + KEEPS.replace("import torch\n\n\n", "") if there else KEEPS)
+    assert len(door("lint", "--since", "HEAD", "ops.py").lines) == 1, "train.py has it, too"
+    door.write("train.py", READS)
+    assert door("lint", "--since", "HEAD", "ops.py").lines == []
+    door.write("train.py", READS + KEEPS.replace("x.exp()[x > 0]", "x.exp()").replace("import torch", ""))
+    assert len(door("lint", "--since", "HEAD", "ops.py").lines) == 1, "the function is still where it was"
 
 
 COUNTS = "import torch\n\n\ndef count(x: torch.Tensor):\n    return x.sum().item()\n"

@@ -1,0 +1,127 @@
+"""By what code is known again in another version of its file: what it says, whatever its locals are called.
+
+```python
+total = torch.stack(rows).sum().item()        # both wait for the same: names of locals are numbers, and of what imports bind
+return stack(lines).sum().item()              # only the last part counts
+```
+
+It is the syntax, with numbers and strings by their values. So nothing that a formatter writes otherwise (`1E5`, quotes,
+brackets, lines that are joined) is in it, and no annotation. No version of Python says it in other words.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NO_WORDS = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns", "simple"}
+"""Fields of Python's syntax that say nothing of what is computed."""
+
+WHERE_FROM = {"module", "level"}  # of an import
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+FARTHEST = 16  # names that are followed to what they hold
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What names mean in a function: the last part of what is `imported`, and which are its `own`. With `held`, which gives
+    what a name surely holds, they are followed, and keep what they are called."""
+
+    imported: Mapping[str, str]
+    own: Container[str] = ()
+    held: Callable[[ast.expr], ast.expr] | None = None
+
+
+def words(node: ast.AST, names: Names | None = None) -> bytes:
+    """What an expression says, or a statement up to its body; without `names`, each name counts as it is written."""
+    return _words([node], names, blocks=False)
+
+
+def body_words(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> bytes:
+    """What a function does, without its name, its decorators and its documentation."""
+    first = function.body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str
+    return _words([function.args, *function.body[is_text:]], names, blocks=True)
+
+
+def imported_parts(statements: Iterable[ast.AST]) -> dict[str, str]:
+    """The names that imports among some statements bind, and the last part of what each stands for."""
+    found: dict[str, str] = {}
+    for each in statements:
+        if isinstance(each, (ast.Import, ast.ImportFrom)):
+            for alias in each.names:
+                first = alias.name.partition(".")[0] if isinstance(each, ast.Import) else alias.name
+                found[alias.asname or first] = alias.name.rpartition(".")[2]
+    return found
+
+
+def own_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The names that are bound among some nodes, parameters included."""
+    bound = (each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load))
+    return frozenset((*bound, *(each.arg for each in nodes if isinstance(each, ast.arg))))
+
+
+def _words(nodes: list[Any], names: Names | None, *, blocks: bool) -> bytes:
+    said: list[str] = []
+    numbers: dict[str, str] = {}
+    left = FARTHEST
+    todo = nodes[::-1]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            said.append(each)
+            continue
+        if names is not None:
+            if names.held is not None and left and isinstance(each, ast.Name):
+                held = names.held(each)
+                left -= held is not each
+                each = held
+            if isinstance(each, (ast.Name, ast.arg)):
+                name = each.id if isinstance(each, ast.Name) else each.arg
+                said.append(f"Name {numbers.setdefault(name, str(len(numbers))) if names.held is None else name}")
+                continue
+            if (known := _outside(each, names)) is not None:
+                said.append(f"Name {known}")
+                continue
+            if isinstance(each, ast.Call) and (called := _called(each.func, names)) is not None:
+                said.append(f"Call {called} {len(each.args)}")
+                todo += reversed([*each.args, *each.keywords])
+                continue
+        said.append("Assign" if isinstance(each, ast.AnnAssign) else type(each).__name__)
+        inner: list[Any] = []
+        for field, value in ast.iter_fields(each):
+            several = value if isinstance(value, list) else [value]
+            if field in NO_WORDS or not several or value is None or (not blocks and isinstance(several[0], BLOCKS)):
+                continue
+            if names is not None and field in WHERE_FROM:
+                continue
+            targets = isinstance(each, ast.AnnAssign) and field == "target"
+            inner.append(f".targets {len(several)}" if targets else f".{field} {len(several)}")
+            inner += [one if isinstance(one, ast.AST) else _value(one) for one in several]
+        todo += reversed(inner)
+    return "\n".join(said).encode()
+
+
+def _outside(node: ast.AST, names: Names) -> str | None:
+    """The last part of a chain that begins with what is imported, `float32` of `torch.float32`; None for any other."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    at: Any = node
+    while at.__class__ is ast.Attribute:
+        at = at.value
+    is_chain = at.__class__ is ast.Name and at.id in names.imported and at.id not in names.own
+    return node.attr if is_chain else None
+
+
+def _called(function: ast.expr, names: Names) -> str | None:
+    """What a function is called that is no local's, wherever it is imported from; None for any other."""
+    if isinstance(function, ast.Name) and function.id not in names.own:
+        return names.imported.get(function.id, function.id)
+    return _outside(function, names)
+
+
+def _value(value: object) -> str:
+    """A name or a constant, alike in all versions of Python."""
+    return hex(value) if type(value) is int else ascii(value)  # of long integers Python writes no decimals
