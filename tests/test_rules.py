@@ -18,7 +18,7 @@ from syncscope.discover import names
 from syncscope.errors import UserError
 from syncscope.linter.config import Config
 from syncscope.linter.examples import failures_of
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import Finding, Safety, Stays
 from syncscope.model.ops import Op
 from syncscope.rules import Example, Rule
 
@@ -177,6 +177,7 @@ def test_each_rewrite_is_listed_and_each_of_its_examples_is_of_a_rule_that_lists
 def test_each_rewrite_is_shown() -> None:
     for each in names(rewrites):
         assert rewrites.named(each).EXAMPLES, f"{each} has no example"
+        assert isinstance(getattr(rewrites.named(each), "STAYS", Stays.NONE), Stays), each
 
 
 @pytest.mark.parametrize(

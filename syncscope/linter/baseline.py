@@ -48,7 +48,8 @@ class BaselineFile:
             return KnownFinding(name, entry.get("function", "") if self.version > 3 else None, "", entry["fingerprint"])
         function = entry.get("function", "")
         body = self.functions.get(name, {}).get(function, "")
-        return KnownFinding(name, function, entry["rule"], entry["wait"], entry.get("value", ""), body)
+        value, leaves = entry.get("value", ""), entry.get("leaves", "")
+        return KnownFinding(name, function, entry["rule"], entry["wait"], value, body, leaves)
 
     def hold(self, entry: dict[str, str], known: KnownFinding) -> None:
         """Add an entry that says what is known."""
@@ -78,7 +79,12 @@ class Baseline:
 
     def recall(self, found: Sequence[Found]) -> Recalled:
         """Which of these findings it holds."""
-        return recall(self.known, [(each, self._as_known(*each)) for each in found], folder_around(self.path))
+        each = [(one, self._as_known(*one)) for one in found]
+        return recall(self.known, each, folder_around(self.path), self.functions_of)
+
+    def functions_of(self, path: str) -> Collection[str]:
+        """The functions of a file that were there: of a baseline those of which it holds something."""
+        return {entry.function for entry in self.known if entry.path == path and entry.function is not None}
 
     def _as_known(self, source: SourceFile, finding: Finding) -> list[KnownFinding]:
         """What of a baseline of this version may be this finding."""
@@ -107,7 +113,8 @@ def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
 def _entry(source: SourceFile, finding: Finding) -> dict[str, str]:
     text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
     said = {"rule": finding.rule, "code": text.strip(), "function": finding.function}
-    known = {"wait": finding.known_by.wait, "value": finding.known_by.value}
+    its = finding.known_by
+    known = {"wait": its.wait, "value": its.value, "leaves": its.leaves}
     return {name: word for name, word in (said | known).items() if word}
 
 

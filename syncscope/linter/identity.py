@@ -7,8 +7,10 @@ order in which they are asked).
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
+import textwrap
 from bisect import bisect_right
 from dataclasses import replace
 
@@ -16,7 +18,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.text import Text
 from syncscope.linter.source import SourceFile
 from syncscope.model.fact import Site
-from syncscope.model.finding import Finding, Identity
+from syncscope.model.finding import Finding, Fix, Identity, Stays
 from syncscope.model.same_code import Names, body_words, imported_parts, own_names, words
 from syncscope.model.source import Span
 from syncscope.project.syntax import expressions, held, walk
@@ -36,7 +38,8 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     followed = Names(imported, names.own, function.value)
     value = _hash(words(site.operand if site.operand is not None else site.node, followed))
     body = function.once("its body", function.scope, lambda: _body(function, names))
-    known = Identity(wait, value, body)
+    leaves = " ".join(_written(finding.fix, names)) if finding.fix and finding.fix.stays is not Stays.NONE else ""
+    known = Identity(wait, value, body, leaves)
     return replace(
         finding, why=site.fact.why, fingerprint=_hash(finding.function.encode(), wait.encode()), known_by=known
     )
@@ -61,6 +64,17 @@ def _own(scope: ast.AST) -> frozenset[str]:
 def _body(function: Function, names: Names) -> str:
     scope = function.scope
     return _hash(body_words(scope, names)) if isinstance(scope, FUNCTIONS) else ""
+
+
+def _written(fix: Fix, names: Names) -> list[str]:
+    """Hashes of the calls and selections that a fix writes: one of them waits then."""
+    found: dict[str, None] = {}
+    for edit in fix.edits:
+        with contextlib.suppress(SyntaxError):  # it is a part of an expression
+            tree = ast.parse(textwrap.dedent(edit.text.strip("\n")))
+            parts = (each for each in walk(tree) if isinstance(each, (ast.Call, ast.Subscript)))
+            found |= dict.fromkeys(_hash(words(each, names)) for each in parts)
+    return list(found)
 
 
 def words_around(file: Text, at: Span) -> bytes | None:

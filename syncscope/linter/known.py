@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from syncscope.model.finding import Finding
 from syncscope.project.syntax import statements
 
 Found = tuple[SourceFile, Finding]
-WORD = re.compile(rb"\w+")
+WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 class KnownFinding(NamedTuple):
@@ -38,6 +38,7 @@ class KnownFinding(NamedTuple):
     wait: str
     value: str = ""
     body: str = ""
+    leaves: str = ""
 
     @property
     def is_earlier(self) -> bool:
@@ -54,87 +55,116 @@ class Recalled:
     moved: list[tuple[KnownFinding, KnownFinding, Found]]
 
 
+Key = Callable[[KnownFinding], Hashable]
+
+
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way of knowing again: which of the known may be meant, and what must be equal, None where that is nothing."""
+    """A way of knowing again: what must be equal, None where that is nothing; of the known it may be one of `several`. Which of
+    the known, and which of what is found now, may be meant."""
 
-    may_be: Callable[[KnownFinding], bool]
-    key: Callable[[KnownFinding], Hashable]
+    key: Key
+    several: Callable[[KnownFinding], Iterable[Hashable]] | None = None
+    known: Callable[[KnownFinding], bool] = lambda _: True
+    now: Callable[[KnownFinding], bool] = lambda _: True
+
+    def keys(self, entry: KnownFinding) -> Iterable[Hashable]:
+        """What of a known finding may be equal."""
+        return (self.key(entry),) if self.several is None else self.several(entry)
 
 
 def recall(
-    known: Counter[KnownFinding], found: Sequence[tuple[Found, Sequence[KnownFinding]]], folder: str
+    known: Counter[KnownFinding],
+    found: Sequence[tuple[Found, Sequence[KnownFinding]]],
+    folder: str,
+    functions_of: Callable[[str], Collection[str]],
 ) -> Recalled:
-    """Which of these findings are known; each is given with what it would be known as, `folder` is that of the paths."""
+    """Which of these findings are known; each is given with what it would be known as. `folder` is that of the paths, and
+    `functions_of` says which functions a file had, "" among them where it had code in none."""
     left, moved = Counter(known), list[tuple[KnownFinding, KnownFinding, Found]]()
     todo = list(found)
-    for way in _ways(folder):
+    for way in _ways(folder, functions_of):
         if not todo or not left.total():
             break
-        at_hand: dict[Hashable, list[KnownFinding]] = {}
         wanted = {key for _, its in todo for one in its if (key := way.key(one)) is not None}
-        for entry in left.elements():
-            if (key := way.key(entry)) in wanted and way.may_be(entry):
-                at_hand.setdefault(key, []).append(entry)
+        at_hand: dict[Hashable, list[KnownFinding]] = {}
+        for entry in +left:
+            for key in way.keys(entry):
+                if key in wanted and way.known(entry):
+                    at_hand.setdefault(key, []).append(entry)
         rest = []
         for each, its in todo:
-            same = next(((one, there) for one in its if (there := at_hand.get(way.key(one)))), None)
-            if same is None:
+            asked = ((now, entry) for now in its if way.now(now) for entry in at_hand.get(way.key(now), ()))
+            now, same = next(((now, entry) for now, entry in asked if left[entry]), (None, None))
+            if now is None or same is None:
                 rest.append((each, its))
                 continue
-            now, entry = same[0], same[1].pop(0)
-            left[entry] -= 1
-            if entry[:3] != now[:3]:
-                moved.append((entry, now, each))
+            left[same] -= 1
+            if same[:3] != now[:3]:
+                moved.append((same, now, each))
         todo = rest
     return Recalled([each for each, _ in todo], +left, moved)
 
 
-def _ways(folder: str) -> Sequence[_Way]:
+def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequence[_Way]:
     """The ways of knowing again, the surest first."""
     defined = cache(lambda path: _defined(os.path.join(folder, path)))
+    had = cache(functions_of)
 
     def is_gone(entry: KnownFinding) -> bool:
         return defined(entry.path) is None
 
-    def has_moved(entry: KnownFinding) -> bool:
+    def has_left(entry: KnownFinding) -> bool:
         names = defined(entry.path)
-        return names is None or bool(
-            entry.function and names.isdisjoint((entry.function, f"*{own_name(entry.function)}"))
-        )
+        words = (entry.function or "", f"*{own_name(entry.function)}")
+        return names is None or bool(entry.function and names.isdisjoint(words))
 
-    def always(_: KnownFinding) -> bool:
-        return True
+    def has_come(now: KnownFinding) -> bool:
+        return now.function is None or now.function not in had(now.path)
+
+    def moved(key: Key) -> _Way:
+        return _Way(key, known=has_left, now=has_come)
+
+    def left_by_fix(entry: KnownFinding) -> Iterable[Hashable]:
+        return ((entry.path, entry.function, wait) for wait in entry.leaves.split())
 
     return (
-        _Way(always, lambda e: e[:5]),
-        _Way(always, lambda e: (e.path, e.function, e.rule, e.wait)),
-        _Way(always, lambda e: (e.path, e.function, e.wait)),  # by a rule that had another name
-        _Way(always, lambda e: (e.path, e.function, e.value) if e.value else None),  # in other words
-        _Way(lambda e: e.is_earlier, lambda e: (e.path, e.wait)),
-        _Way(has_moved, lambda e: (e.path, e.body, e.wait) if e.body else None),  # a function or class that is renamed
-        _Way(has_moved, lambda e: (e.function, e.body, e.wait) if e.body else None),
-        _Way(has_moved, lambda e: (e.body, e.wait) if e.body else None),
-        _Way(has_moved, lambda e: (e.function, e.wait)),  # moved, and edited
-        _Way(has_moved, lambda e: (e.function, e.value) if e.value else None),
-        _Way(has_moved, lambda e: (e.path, own_name(e.function), e.wait) if e.function else None),  # in a renamed class
-        _Way(lambda e: e.is_earlier and is_gone(e), lambda e: e.wait),
+        _Way(lambda e: e[:5]),
+        _Way(lambda e: (e.path, e.function, e.rule, e.wait)),
+        _Way(lambda e: (e.path, e.function, e.wait)),  # by a rule that had another name
+        _Way(lambda e: (e.path, e.function, e.value) if e.value else None),  # in other words
+        _Way(lambda e: (e.path, e.function, e.wait), left_by_fix),
+        _Way(lambda e: (e.path, e.wait), known=lambda e: e.is_earlier),
+        moved(lambda e: (e.path, e.body, e.wait) if e.body else None),  # a function or class that is renamed
+        moved(lambda e: (e.function, e.body, e.wait) if e.body else None),
+        moved(lambda e: (e.body, e.wait) if e.body else None),
+        moved(lambda e: (e.function, e.wait)),  # moved, and edited
+        moved(lambda e: (e.function, e.value) if e.value else None),
+        moved(lambda e: (e.path, own_name(e.function), e.wait) if e.function else None),  # in a renamed class
+        _Way(lambda e: e.wait, known=lambda e: e.is_earlier and is_gone(e)),
     )
 
 
-def own_name(function: str) -> str:
+def own_name(function: str | None) -> str:
     """A dotted name without the classes and functions around it."""
-    return function.rpartition(".")[2]
+    return (function or "").rpartition(".")[2]
 
 
 def _defined(path: str) -> frozenset[str] | None:
-    """The dotted names of the functions of a file, of what is no Python `*` and each of its words; None where it is gone."""
+    """The functions of a file on disk, as `functions_in`; None where it is gone."""
     if not os.path.exists(path):
         return None
-    code = b""
-    with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        source = source_of(path, regular(path))
+    with contextlib.suppress(OSError):
+        return functions_in(path, regular(path))
+    return frozenset()
+
+
+def functions_in(path: str, raw: bytes) -> frozenset[str]:
+    """The dotted names of the functions of a file with this content, and ""; of what is no Python `*` and each of its words."""
+    code = raw
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        source = source_of(path, raw)
         code = source.code
         if not isinstance(source, CFile):
-            return frozenset(dotted(statements(ast.parse(code))).values())
+            return frozenset(("", *dotted(statements(ast.parse(code))).values()))
     return frozenset(f"*{word.decode()}" for word in WORD.findall(code))

@@ -14,8 +14,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscope import files
@@ -24,7 +24,7 @@ from syncscope.linter.baseline import VERSION, Baseline
 from syncscope.linter.cache import digest, rules_stamp, stamp
 from syncscope.linter.config import Config
 from syncscope.linter.files import SUFFIXES
-from syncscope.linter.known import KnownFinding
+from syncscope.linter.known import KnownFinding, functions_in
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
 from syncscope.project.folders import MARKS, NEVER, SILENT, roots
@@ -34,7 +34,18 @@ Entries = list[tuple[str, ...]]  # of each finding of a file: its function, its 
 MOST = 200  # commits of which it is kept what was found
 
 
-def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: int, cached: bool) -> Baseline:
+@dataclass(frozen=True)
+class Stood(Baseline):
+    """How often each finding was there at a revision."""
+
+    revision: Revision
+
+    def functions_of(self, path: str) -> Collection[str]:
+        """The functions that a file had there."""
+        return next((functions_in(name, text) for name, text in self.revision.texts([path])), ())
+
+
+def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: int, cached: bool) -> Stood:
     """What was found at the revision in the files that are otherwise now, or gone, under the configuration of today; `paths`
     are those that are linted now."""
     now = set(map(revision.relative, paths))
@@ -54,7 +65,7 @@ def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: 
         if store:
             store.add({keys[name]: found[name] for name in todo})
     entries = (KnownFinding(name, *each) for name in names for each in found[name])
-    return Baseline(os.path.join(revision.top, revision.said), VERSION, Counter(entries))
+    return Stood(os.path.join(revision.top, revision.said), VERSION, Counter(entries), revision)
 
 
 def of_other_repositories(revision: Revision, jobs: Iterable[Job]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS, needs_number, tensor_read, without_gradient
+from syncscope.codemod.patterns.reads import STAYS_TENSOR, needs_number, tensor_read, without_gradient
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -70,4 +70,4 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(read, f"{{t}}{cut}", t=tensor)
         draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=used, c=other)
-    return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS)
+    return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS_TENSOR)

@@ -10,7 +10,7 @@ import builtins
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between, without_gradient
+from syncscope.codemod.patterns.reads import STAYS_TENSOR, detached, tensor_read, undone_between, without_gradient
 from syncscope.codemod.proofs import no_dimensions
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -89,10 +89,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         value += ".squeeze()"
     draft.replace(read, value, t=tensor if whole else detached(function, tensor))
     if unseen:
-        changes = f"{', '.join(sorted(unseen))} must do no more than divide by it; {STAYS}"
+        changes = f"{', '.join(sorted(unseen))} must do no more than divide by it; {STAYS_TENSOR}"
         return draft.fix("divide by the tensor", Safety.SUGGEST, changes)
     return draft.fix(
-        "divide by the tensor", Safety.UNSAFE, f"{STAYS}; what overrides the methods here must only divide by it, too"
+        "divide by the tensor",
+        Safety.UNSAFE,
+        f"{STAYS_TENSOR}; what overrides the methods here must only divide by it, too",
     )
 
 

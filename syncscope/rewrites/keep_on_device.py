@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
-from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between, without_gradient
+from syncscope.codemod.patterns.reads import STAYS_TENSOR, detached, tensor_read, undone_between, without_gradient
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -110,7 +110,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     cut = "" if whole else ".detach()"
     draft = Draft(function)
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
-    changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
+    changes = f"{STAYS_TENSOR}; where both are of no dimensions, the wider dtype wins" if cut else STAYS_TENSOR
     changes += "; both must live on one device"
     if shaped:
         text = function.file.text(tensor)

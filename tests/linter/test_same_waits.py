@@ -1,6 +1,7 @@
 """Which waits are the same ones in another version of the code, to a baseline and to `--since` alike."""
 
 import json
+import textwrap
 
 import pytest
 
@@ -189,6 +190,44 @@ def test_two_selections_that_our_own_fix_made_one_are_not_new(door, gate):
     mended = (door.folder / "loss.py").read_text()
     assert mended.count("nonzero") == 1, "it still waits, once"
     assert gate(MASKS, {"loss.py": mended}) == []
+
+
+FIXES_THAT_LEAVE_ONE = {
+    "a sum that is read after the loop": """\
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total += (x - y).square().mean().item()
+            return total
+        """,
+    "a list that is read after the loop": """\
+        import torch
+
+        def history(x: torch.Tensor):
+            seen = []
+            for number in range(4):
+                seen.append((x * number).sigmoid().mean().item())
+            return seen
+        """,
+    "two numbers that are read together": """\
+        import torch
+
+        def watch(x: torch.Tensor):
+            size = x.float().abs()
+            return {"mean": size.mean().item(), "worst": size.max().item()}
+        """,
+}
+
+
+@pytest.mark.parametrize("code", FIXES_THAT_LEAVE_ONE.values(), ids=FIXES_THAT_LEAVE_ONE)
+def test_what_is_left_of_a_wait_by_our_own_fix_is_not_new(door, gate, code):
+    code = textwrap.dedent(code)
+    door.write("loss.py", code)
+    assert "made 1 fix" in door("lint", "--all", "--unsafe-fixes", "--fix", "loss.py").err
+    mended = (door.folder / "loss.py").read_text()
+    assert gate({"loss.py": code}, {"loss.py": mended}) == []
 
 
 def test_a_rule_that_had_another_name_is_known(door):

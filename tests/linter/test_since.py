@@ -74,6 +74,17 @@ def test_a_file_that_is_named_alone_is_told_what_moved_there_from_one_that_is_no
     assert len(door("lint", "--since", "HEAD", "ops.py").lines) == 1, "the function is still where it was"
 
 
+def test_a_function_that_was_there_is_none_that_moved_there(door, git):
+    quiet = READS.replace("        print(loss.item())\n", "")
+    git.commit(old=READS, other=quiet)
+    git("rm", "-q", "old.py")
+    door.write("other.py", READS)
+    assert door("lint", "--since", "HEAD").lines == [("other.py", 11, "host-read")]
+    git("rm", "-q", "-f", "other.py")
+    door.write("fresh.py", READS)
+    assert door("lint", "--since", "HEAD").lines == []
+
+
 COUNTS = "import torch\n\n\ndef count(x: torch.Tensor):\n    return x.sum().item()\n"
 ASKS = READS.replace("import torch", "import torch\nfrom ops import count").replace("print(loss.item())", "count(loss)")
 

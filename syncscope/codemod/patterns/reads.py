@@ -12,7 +12,7 @@ from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.ops import Op
 
-STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
+STAYS_TENSOR = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 FLOATS = "what float() reads must be floating point"
 
 
