@@ -31,6 +31,15 @@ _FEW = (
     3  # methods of one name, of modules none that overrides another, of which one that is called on anything is meant
 )
 _DEEPEST = 8  # classes derived from one another
+_TELLING = 3  # letters of what is called like its class
+_OF_TENSORS = frozenset(
+    """split chunk unbind cat stack repeat repeat_interleave expand tile view reshape flatten squeeze unsqueeze transpose
+    permute select index_select masked_select gather scatter take narrow clone detach to cpu cuda numpy tolist item
+    float double half long int bool type sum mean std var min max argmin argmax norm dist dot sort argsort topk
+    unique any all clamp flip roll nonzero size dim numel index_add index_fill masked_fill exp log sqrt abs round""".split()
+)
+"""Methods of tensors that people give their own containers, too: of something these are called on that is not called like the
+class, `graph.split(sizes)` of a `PackedGraph`, it is a tensor's."""
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
 
 
@@ -169,6 +178,9 @@ class Calls:
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         methods = [each for each in same if each.cls and owner not in _LIBRARIES]
+        if name in _OF_TENSORS:
+            alike = owner.lower() if len(owner) >= _TELLING else " "
+            methods = [each for each in methods if alike in each.cls.lower()]
         return functions or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:

@@ -336,3 +336,41 @@ def test_what_overrides_a_method_of_a_module_is_one_that_a_call_may_mean(
     model = package / "model.py"
     model.write_text(MODEL.replace("match(x)", "self.provider.tokenize(x)"))
     assert set(heat(path).values()) == {told}
+
+
+GRAPHS = """
+import torch
+
+class PackedGraph:
+    def split(self, sizes: torch.Tensor):
+        return [sizes.sum().item()]  # {}
+
+    def pieces(self):
+        return self.split(torch.ones(3))
+"""
+SPLITS = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, graph, s):
+        first, rest = {}.split([1, 2])
+        return first.sum() + rest.sum()
+
+    def train_step(self, x, graph, s):
+        self.forward(x, graph, s).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("on", "said"), [("x", "cold"), ("s", "cold"), ("(x + 1)", "cold"), ("graph", "hot"), ("x.packed", "hot")]
+)
+def test_a_method_that_tensors_have_too_is_not_called_by_what_is_called_on_any_name(
+    package: Path, on: str, said: str
+) -> None:
+    data = package / "data"
+    data.mkdir()
+    (data / "__init__.py").touch()
+    (package / "splits.py").write_text(SPLITS.format(on))
+    path = data / "graphs.py"
+    path.write_text(GRAPHS.format(said))
+    assert heat(path) == marked(path.read_text())
