@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
 from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, made_on_host
@@ -139,7 +141,7 @@ def shared(function: Function, assign: ast.Assign) -> Fix | None:
     drawn = any(function.dotted(call.func) in DRAWN for call in made.calls)
     if any(function.dotted(call.func) not in EXACT | DRAWN for call in made.calls):
         return None
-    if any(function.loop(use) is not function.loop(assign) for use in uses):
+    if not all(serves(function, assign, use) for use in uses):
         return None
     known = [n for n in ast.walk(assign.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
     bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
@@ -147,7 +149,7 @@ def shared(function: Function, assign: ast.Assign) -> Fix | None:
     bases += known  # what it counts the rows of, say
     if not bases:
         return None
-    there = bases[0]
+    there = next((each for each in bases if function.fact(each).confidence >= 2), bases[0])
     draft = Draft(function)
     for call in made.calls:
         draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=there)))
@@ -157,6 +159,17 @@ def shared(function: Function, assign: ast.Assign) -> Fix | None:
     if function.fact(there).confidence < 2:
         changes.append(f"{function.file.text(there)} must be a tensor")
     return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def serves(function: Function, assign: ast.Assign, use: ast.Name) -> bool:
+    """Whether an index is made in the loop of its use, or before that loop, in which what it is taken from stays the same."""
+    own, around, taken = function.loop(assign), function.around(use), selected(function, use)
+    if own is not None and own not in around:
+        return False  # the last of a loop's indices is taken behind it
+    base = taken.value if taken is not None else None
+    binds = function.binds(base.id) if isinstance(base, ast.Name) else []
+    loops = itertools.takewhile(lambda each: each is not own, (n for n in around if isinstance(n, LOOPS)))
+    return not any(loop in function.around(bind) for loop in loops for bind in binds)
 
 
 def made_here(assign: ast.Assign) -> list[ast.AST]:

@@ -143,3 +143,26 @@ def test_all_indices_of_the_host_in_a_subscript_are_sent_together() -> None:
     sent = fixed(HEAD + "    " + twice, allowed=set(Safety))
     lines = [f"    {name} = {name}.to(y.device, non_blocking=True)\n" for name in ("cols", "rows")]
     assert "".join(lines) + "    y[rows, cols] = x[:, 0]\n" in sent
+
+
+LOOPED = """
+import torch
+
+def visited(bs: int, size: int, batches):
+    kept = torch.ones(bs, 4, device="cuda").long()
+    {}rows = torch.arange(bs)
+    for i in range(size):
+        {}
+        pre = kept[rows, pre if i else 0]
+    return pre{}
+"""
+
+
+def test_an_index_that_is_made_before_a_loop_is_made_on_the_device_there() -> None:
+    after = fixed(LOOPED.format("", "pass", ""), "host-tensor-as-index", allowed={Safety.SAFE, Safety.UNSAFE})
+    assert "    rows = torch.arange(bs, device=kept.device)\n    for i" in after
+
+
+def test_the_last_of_the_indices_of_a_loop_is_not_made_on_the_device_for_what_follows() -> None:
+    inside = LOOPED.format("for bs in batches:\n        ", "pass", " + kept[rows, 1]")
+    assert "torch.arange(bs)" in fixed(inside, "host-tensor-as-index", allowed={Safety.SAFE, Safety.UNSAFE})
