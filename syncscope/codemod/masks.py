@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ from syncscope.project.syntax import each_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 INDEX = re.compile(r"(?:^|_)(?:index|indices|inds?|idxs?)$")
+SURE = 3  # the confidence of what torch itself gives
+SET_ON_TENSORS = ("data", "grad", "requires_grad")
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
 
 
@@ -74,8 +77,26 @@ def index_of(function: Function, name: str) -> str:
 
 def positions_of(function: Function, name: str) -> str:
     """A new name for the positions where a mask is true: `keep_index`, and of what is called so already `keep_positions`."""
-    stem, called, _ = name.rpartition("_index")
-    return function.fresh(f"{stem}_positions" if called else f"{name}_index")
+    stem, _, last = name.rpartition("_")
+    called = last if INDEX.search(last) else ""
+    return function.fresh(f"{stem}_positions".lstrip("_") if called else f"{name}_index")
+
+
+def is_container(function: Function, node: ast.expr) -> bool:
+    """Whether a function treats this as an object of a class that takes masks, and need not take positions for them: it sets
+    attributes on it that tensors have not, or enters one, `with graph.node():`.
+    """
+    if not isinstance(node, ast.Name) or function.fact(node).confidence >= SURE:
+        return False
+    for use in function.names(node.id):
+        above = function.parent(use)
+        if isinstance(above, ast.Attribute) and above.value is use:
+            if isinstance(above.ctx, ast.Store) and above.attr not in SET_ON_TENSORS:
+                return True
+            around = itertools.islice(function.around(above), 2)  # the call, and what enters it
+            if any(isinstance(each, ast.withitem) for each in around):
+                return True
+    return False
 
 
 def before_all(function: Function, home: list[ast.stmt], uses: Sequence[ast.expr]) -> ast.stmt | None:

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.calls import foreign
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.masks import before_all, bound_by, bound_once, mask_of, masking, positions_of
+from syncscope.codemod.masks import before_all, bound_by, bound_once, is_container, mask_of, masking, positions_of
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -294,6 +294,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         and isinstance(s.node, ast.Subscript)
         and id(s.node) not in better
         and s.fact_of(s.node.value).kind is not Value.OTHER  # boxes of a class that takes masks, perhaps, and no tuples
+        and not is_container(function, s.node.value)
         and (other := mask_of(s)) is not None
         and function.same(other, mask)
         and may_be_mask(s.fact_of(other))
@@ -356,6 +357,7 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
     kept = isinstance(statement, ast.Assign) and function.pure(statement.value)  # the mask, until the value is written
     subscripts = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and function.same(n.slice, mask))
     uses = [n for n in subscripts if isinstance(n.ctx, ast.Load) or (kept and id(n) in written)]
+    uses = [n for n in uses if not is_container(function, n.value)]
     at_once = all(id(use) not in better and function.runs_first(statement, use) for use in uses)
     if len(uses) < 2 or site.node not in uses or not at_once:
         return None

@@ -126,3 +126,22 @@ def f(x: torch.Tensor, y: torch.Tensor, boxes: Boxes):
 def test_an_index_that_may_be_a_number_is_not_indexed() -> None:
     code = f"{HEAD}def f(d: torch.Tensor, last: bool):\n    at = d.argmax()\n    if last:\n        at = -1\n    return d[at]\n"
     assert fixed(code, allowed=FIXES) == code
+
+
+@pytest.mark.parametrize("shown", ["with graph.node():\n        graph.kind = x", "graph.kind = x"])
+def test_what_is_given_attributes_of_its_own_is_not_indexed_with_positions(shown: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor, graph):\n    {shown}\n    keep = x > 0\n"
+    code += "    return graph[keep], x[keep], y[keep]\n"
+    assert "graph[keep], x[keep_index], y[keep_index]" in fixed(code, allowed=FIXES)
+    assert "graph[keep_index], x[keep_index]" in fixed(code.replace(f"    {shown}\n", ""), allowed=FIXES)
+
+
+@pytest.mark.parametrize(
+    ("called", "then"),
+    [("index", "positions"), ("idx", "positions"), ("best_idx", "best_positions"), ("keep", "keep_index")],
+)
+def test_positions_are_not_called_an_index_of_an_index(called: str, then: str) -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    {called} = x > 0\n    return x[{called}], y[{called}]\n"
+    )
+    assert f"return x[{then}], y[{then}]" in fixed(code, allowed=FIXES)
