@@ -122,7 +122,10 @@ def of_statement(function: Function, statement: ast.stmt) -> Fix | None:
     )
     draft.replace(found.mean, f"torch.where({kept}, {{h}}, 0.0).sum() / {kept}.sum()", h=text(held))
     k = text(found.parts["k"])
-    changes = f"the mean may differ in its last bits; fewer elements than {k} no longer raise an error"
+    changes = (
+        "the mean may differ in its last bits, overflows in half precision where the sum of what is kept does, and is NaN "
+        f"where any element is; fewer elements than {k} no longer raise an error"
+    )
     if not flat(function, of):
         changes = f"{text(of)} must have one dimension; {changes}"
     return draft.fix("keep the hardest by a mask", Safety.UNSAFE, changes)
