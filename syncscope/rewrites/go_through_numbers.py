@@ -19,6 +19,7 @@ from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.project.syntax import walk
 
 STAYS = Stays.FIRST
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.numbers import named
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.templates import Part
@@ -18,6 +18,7 @@ from syncscope.model.finding import Fix, Safety, Stays
 
 STAYS = Stays.LAST
 
+TOGETHER = True
 EXAMPLES = (
     Example(
         """
@@ -119,7 +120,7 @@ def in_comprehension(site: Site, function: Function) -> Fix | None:
         return None
     if gathered_on_host(function, found["d"]):
         return None
-    join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
+    join, changes = ("stack", NO_DIMENSIONS) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
     draft, values = Draft(function), found["d"]
     if (read_from := named_once(draft, function, loop, values)) is None:
         return None
@@ -153,7 +154,7 @@ def in_a_loop(site: Site, function: Function) -> Fix | None:
     if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):
         return None
     draft = Draft(function)
-    join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
+    join, changes = ("stack", NO_DIMENSIONS) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
     all_read = f"{{r}}.update(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))"
     draft.replace(loop, all_read, r=found["r"], d=found["d"])
     return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")

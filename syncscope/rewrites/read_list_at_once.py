@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
@@ -16,6 +16,7 @@ from syncscope.model.finding import Fix, Safety, Stays
 
 STAYS = Stays.LAST
 
+TOGETHER = True
 EXAMPLES = (
     Example(
         """
@@ -74,5 +75,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     alone = isinstance(loop, ast.GeneratorExp) and isinstance(outer, ast.Call) and outer.args == [loop]
     alone = alone and not getattr(outer, "keywords", ())  # then it has no parentheses but the call's
     draft.replace(loop, f"({whole})" if alone else whole, all=found["all"])
-    changes = TOGETHER if ndim == 0 else ONE_ELEMENT
+    changes = NO_DIMENSIONS if ndim == 0 else ONE_ELEMENT
     return draft.fix("read all at once", Safety.UNSAFE, changes)

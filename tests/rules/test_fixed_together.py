@@ -274,3 +274,16 @@ def test_writes_by_masks_that_follow_each_other_are_chosen_together() -> None:
     a[3] = b[5] = torch.nan
     before, after = (space["between"](a, b) for space in spaces)  # type: ignore[operator]
     assert torch.equal(before.nan_to_num(7), after.nan_to_num(7))
+
+
+def test_what_is_gone_through_side_by_side_is_read_together() -> None:
+    code = """
+import torch
+
+def means(x: torch.Tensor, d: torch.Tensor):
+    ends = d.cumsum(0)
+    return [x[start:end].mean() for start, end in zip(ends[:-1], ends[1:])]
+"""
+    (fix,) = {f.fix for f in findings(code, "tensor-as-size")}
+    assert fix is not None
+    assert "zip(ends[:-1].tolist(), ends[1:].tolist())" in fixed(code, "tensor-as-size", allowed={Safety.UNSAFE})

@@ -23,10 +23,10 @@ KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
 MADE_REAL = {"std", "var", "norm"}
 ONE_KIND = "all must be tensors of one dtype and live on one device"
-TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
+NO_DIMENSIONS = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
-ONE_ELEMENT = TOGETHER.replace("no dimensions", f"one element in {FLAT}")
+ONE_ELEMENT = NO_DIMENSIONS.replace("no dimensions", f"one element in {FLAT}")
 FRACTIONS = re.compile(r"loss|mean|norm|err|std|var\b|grad|scale|reward|prob|dist|exp\b|/")
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
 
