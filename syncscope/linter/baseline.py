@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter.defined import defined
 from syncscope.linter.earlier_identity import fingerprints
 from syncscope.linter.known import Found, KnownFinding, Recalled, recall
 from syncscope.linter.source import SourceFile
@@ -48,13 +49,13 @@ class BaselineFile:
             return KnownFinding(name, entry.get("function", "") if self.version > 3 else None, "", entry["fingerprint"])
         function = entry.get("function", "")
         body = self.functions.get(name, {}).get(function, "")
-        value, leaves = entry.get("value", ""), entry.get("leaves", "")
-        return KnownFinding(name, function, entry["rule"], entry["wait"], value, body, leaves)
+        text, value, leaves = (entry.get(word, "") for word in ("text", "value", "leaves"))
+        return KnownFinding(name, function, entry["rule"], entry["wait"], text, value, body, leaves)
 
     def hold(self, entry: dict[str, str], known: KnownFinding) -> None:
         """Add an entry that says what is known."""
         self.findings.setdefault(known.path, []).append(entry)
-        if known.body and known.function:
+        if known.function is not None:
             self.functions.setdefault(known.path, {})[known.function] = known.body
 
 
@@ -65,6 +66,7 @@ class Baseline:
     path: str
     version: int
     known: Counter[KnownFinding]
+    functions: Mapping[str, Collection[str]]
 
     @property
     def holds_also(self) -> bool:
@@ -83,8 +85,8 @@ class Baseline:
         return recall(self.known, each, folder_around(self.path), self.functions_of)
 
     def functions_of(self, path: str) -> Collection[str]:
-        """The functions of a file that were there: of a baseline those of which it holds something."""
-        return {entry.function for entry in self.known if entry.path == path and entry.function is not None}
+        """The functions that a file had, as far as it is known."""
+        return self.functions.get(path, ())
 
     def _as_known(self, source: SourceFile, finding: Finding) -> list[KnownFinding]:
         """What of a baseline of this version may be this finding."""
@@ -106,6 +108,8 @@ def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
         UserError: the file cannot be written.
     """
     for source, finding in found:
+        if (name := relative(source.path, path)) not in kept.functions:
+            kept.functions[name] = dict.fromkeys(defined(source.path, source.raw).nodes, "")
         kept.hold(_entry(source, finding), as_known(finding, path))
     _write(path, kept)
 
@@ -113,8 +117,7 @@ def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
 def _entry(source: SourceFile, finding: Finding) -> dict[str, str]:
     text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
     said = {"rule": finding.rule, "code": text.strip(), "function": finding.function}
-    its = finding.known_by
-    known = {"wait": its.wait, "value": its.value, "leaves": its.leaves}
+    known = finding.known_by._replace(body="")._asdict()
     return {name: word for name, word in (said | known).items() if word}
 
 
@@ -151,7 +154,7 @@ def prune(
     now: dict[KnownFinding, list[tuple[KnownFinding, Found]]] = {}
     for was, known, each in moved:
         now.setdefault(was, []).append((known, each))
-    new = BaselineFile(told.version, {}, {})
+    new = BaselineFile(told.version, {}, {name: dict(its) for name, its in told.functions.items()})
     for name, entries in told.findings.items():
         for entry in entries:
             known = told.known(name, entry)
@@ -171,7 +174,8 @@ def _write(path: str, known: BaselineFile) -> None:
         entries.sort(key=lambda e: (e["rule"], e.get("function", ""), e["code"], *sorted(e.values())))
     told: dict[str, Any] = {"version": known.version, "findings": dict(sorted(known.findings.items()))}
     if known.version == VERSION:
-        told["functions"] = {name: dict(sorted(its.items())) for name, its in sorted(known.functions.items())}
+        functions = sorted((name, its) for name, its in known.functions.items() if name in known.findings)
+        told["functions"] = {name: dict(sorted(its.items())) for name, its in functions}
     files.write(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
 
 
@@ -195,7 +199,7 @@ def _load(path: str, _: int, __: int) -> Baseline:
         known = Counter(told.known(name, entry) for name, entries in told.findings.items() for entry in entries)
     except (KeyError, TypeError, AttributeError) as error:
         raise _no_baseline(path, error) from None
-    return Baseline(path, told.version, known)
+    return Baseline(path, told.version, known, told.functions)
 
 
 def _read(path: str) -> BaselineFile:

@@ -35,11 +35,12 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     around = view.tree if site.function is None else _outermost(view, site.function)
     names = Names(imported, module.once("its own names", around, lambda: _own(around)))
     wait = _hash(words(site.node, names))
-    followed = Names(imported, names.own, function.value)
+    text = _hash(words(site.node, replace(names, held=lambda name: name)))
+    followed = replace(names, held=function.value)
     value = _hash(words(site.operand if site.operand is not None else site.node, followed))
     body = function.once("its body", function.scope, lambda: _body(function, names))
     leaves = " ".join(_written(finding.fix, names)) if finding.fix and finding.fix.stays is not Stays.NONE else ""
-    known = Identity(wait, value, body, leaves)
+    known = Identity(wait, text, value, body, leaves)
     return replace(
         finding, why=site.fact.why, fingerprint=_hash(finding.function.encode(), wait.encode()), known_by=known
     )

@@ -2,15 +2,13 @@
 
 The ways below are asked one after the other, and what is known so often is known no more often: a wait that is copied is new
 once. A function that is no longer where it was may have moved, to another file or under another name; one that is still there
-has not, so that a wait that leaves it and comes in another is new.
+has not. So a wait that leaves it and comes in another is new, but where it was taken out into one of its own that it calls.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,14 +16,11 @@ from functools import cache
 from typing import NamedTuple
 
 from syncscope.files import regular
-from syncscope.linter.engine import dotted
-from syncscope.linter.notebooks import source_of
-from syncscope.linter.source import CFile, SourceFile
+from syncscope.linter.defined import Defined, defined, own_name
+from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
-from syncscope.project.syntax import statements
 
 Found = tuple[SourceFile, Finding]
-WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 class KnownFinding(NamedTuple):
@@ -36,6 +31,7 @@ class KnownFinding(NamedTuple):
     function: str | None
     rule: str
     wait: str
+    text: str = ""
     value: str = ""
     body: str = ""
     leaves: str = ""
@@ -61,12 +57,13 @@ Key = Callable[[KnownFinding], Hashable]
 @dataclass(frozen=True, slots=True)
 class _Way:
     """A way of knowing again: what must be equal, None where that is nothing; of the known it may be one of `several`. Which of
-    the known, and which of what is found now, may be meant."""
+    the known, which of what is found now, and whether both, may be meant."""
 
     key: Key
     several: Callable[[KnownFinding], Iterable[Hashable]] | None = None
     known: Callable[[KnownFinding], bool] = lambda _: True
     now: Callable[[KnownFinding], bool] = lambda _: True
+    both: Callable[[KnownFinding, KnownFinding], bool] = lambda _, __: True
 
     def keys(self, entry: KnownFinding) -> Iterable[Hashable]:
         """What of a known finding may be equal."""
@@ -95,7 +92,7 @@ def recall(
         rest = []
         for each, its in todo:
             asked = ((now, entry) for now in its if way.now(now) for entry in at_hand.get(way.key(now), ()))
-            now, same = next(((now, entry) for now, entry in asked if left[entry]), (None, None))
+            now, same = next((pair for pair in asked if left[pair[1]] and way.both(*pair[::-1])), (None, None))
             if now is None or same is None:
                 rest.append((each, its))
                 continue
@@ -108,19 +105,22 @@ def recall(
 
 def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequence[_Way]:
     """The ways of knowing again, the surest first."""
-    defined = cache(lambda path: _defined(os.path.join(folder, path)))
+    defines = cache(lambda path: _defined(os.path.join(folder, path)))
     had = cache(functions_of)
 
     def is_gone(entry: KnownFinding) -> bool:
-        return defined(entry.path) is None
+        return defines(entry.path) is None
 
     def has_left(entry: KnownFinding) -> bool:
-        names = defined(entry.path)
-        words = (entry.function or "", f"*{own_name(entry.function)}")
-        return names is None or bool(entry.function and names.isdisjoint(words))
+        its = defines(entry.path)
+        return its is None or bool(entry.function and not its.has(entry.function))
 
     def has_come(now: KnownFinding) -> bool:
         return now.function is None or now.function not in had(now.path)
+
+    def calls(entry: KnownFinding, now: KnownFinding) -> bool:
+        its = defines(entry.path)
+        return its is not None and its.speaks_of(entry.function or "", own_name(now.function or ""))
 
     def moved(key: Key) -> _Way:
         return _Way(key, known=has_left, now=has_come)
@@ -139,32 +139,15 @@ def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequen
         moved(lambda e: (e.function, e.body, e.wait) if e.body else None),
         moved(lambda e: (e.body, e.wait) if e.body else None),
         moved(lambda e: (e.function, e.wait)),  # moved, and edited
-        moved(lambda e: (e.function, e.value) if e.value else None),
+        moved(lambda e: (e.function, e.rule, e.value) if e.value else None),
         moved(lambda e: (e.path, own_name(e.function), e.wait) if e.function else None),  # in a renamed class
+        _Way(lambda e: (e.rule, e.wait) if e.rule else None, now=has_come, both=calls),  # taken out into one of its own
         _Way(lambda e: e.wait, known=lambda e: e.is_earlier and is_gone(e)),
     )
 
 
-def own_name(function: str | None) -> str:
-    """A dotted name without the classes and functions around it."""
-    return (function or "").rpartition(".")[2]
-
-
-def _defined(path: str) -> frozenset[str] | None:
-    """The functions of a file on disk, as `functions_in`; None where it is gone."""
-    if not os.path.exists(path):
-        return None
-    with contextlib.suppress(OSError):
-        return functions_in(path, regular(path))
-    return frozenset()
-
-
-def functions_in(path: str, raw: bytes) -> frozenset[str]:
-    """The dotted names of the functions of a file with this content, and ""; of what is no Python `*` and each of its words."""
-    code = raw
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        source = source_of(path, raw)
-        code = source.code
-        if not isinstance(source, CFile):
-            return frozenset(("", *dotted(statements(ast.parse(code))).values()))
-    return frozenset(f"*{word.decode()}" for word in WORD.findall(code))
+def _defined(path: str) -> Defined | None:
+    """What a file on disk defines; None where it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        return defined(path, regular(path))
+    return None

@@ -23,8 +23,9 @@ from syncscope.errors import UserError
 from syncscope.linter.baseline import VERSION, Baseline
 from syncscope.linter.cache import digest, rules_stamp, stamp
 from syncscope.linter.config import Config
+from syncscope.linter.defined import defined
 from syncscope.linter.files import SUFFIXES
-from syncscope.linter.known import KnownFinding, functions_in
+from syncscope.linter.known import KnownFinding
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
 from syncscope.project.folders import MARKS, NEVER, SILENT, roots
@@ -42,7 +43,7 @@ class Stood(Baseline):
 
     def functions_of(self, path: str) -> Collection[str]:
         """The functions that a file had there."""
-        return next((functions_in(name, text) for name, text in self.revision.texts([path])), ())
+        return next((defined(name, text).nodes for name, text in self.revision.texts([path])), ())
 
 
 def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: int, cached: bool) -> Stood:
@@ -65,7 +66,7 @@ def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: 
         if store:
             store.add({keys[name]: found[name] for name in todo})
     entries = (KnownFinding(name, *each) for name in names for each in found[name])
-    return Stood(os.path.join(revision.top, revision.said), VERSION, Counter(entries), revision)
+    return Stood(os.path.join(revision.top, revision.said), VERSION, Counter(entries), {}, revision)
 
 
 def of_other_repositories(revision: Revision, jobs: Iterable[Job]) -> tuple[str, ...]:

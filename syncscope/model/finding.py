@@ -93,11 +93,12 @@ class Hazard:
 
 
 class Identity(NamedTuple):
-    """Hashes by which a finding is known again: of the expression that waits, of what it waits for, and of the function around
-    it; "" where there is none. None of them has the name of a rule, nor those of locals in the first and the last. `leaves` has
-    those of what may wait in its place once its fix is made, with spaces between."""
+    """Hashes by which a finding is known again: of the expression that waits, without and with the names of locals, of what it
+    waits for, and of the function around it; "" where there is none. None of them has the name of a rule. `leaves` has those
+    of what may wait in its place once its fix is made, with spaces between."""
 
     wait: str = ""
+    text: str = ""
     value: str = ""
     body: str = ""
     leaves: str = ""

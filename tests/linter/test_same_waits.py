@@ -73,6 +73,12 @@ def renamed(files, *changes):
 
 
 WAIT = "        print(loss.item())\n"
+TOLD = """\
+
+
+def told(value: torch.Tensor):
+    print(value.item())
+"""
 STACKED = "torch.stack([x.sum(), x.sum() * 2]).tolist()"
 ASSIGNED = f"total = {STACKED}\n        return total"
 IN_ANOTHER = ("clip_grad_norm_(model.parameters(), 1.0)\n", f"clip_grad_norm_(model.parameters(), 1.0)\n{WAIT}")
@@ -118,11 +124,24 @@ SAME = {
         LOSS,
         edited(LOSS, (f"total = {STACKED}", f"for _ in range(3):\n            total = {STACKED}")),
     ),
+    "a part is taken out into a function of its own": (ONE, edited(ONE, (WAIT, "        told(loss)\n" + TOLD))),
+    "a part is taken out into another file": (
+        ONE,
+        {
+            **edited(ONE, (WAIT, "        log.told(loss)\n"), (HEAD, "import torch\nimport log\n\n\n")),
+            "log.py": HEAD + TOLD,
+        },
+    ),
     "one of two equal waits goes": (edited(ONE, (WAIT, WAIT * 2)), ONE),
     "a class is renamed, and a function beside it moves": (LOSS, edited(APART, ("Loss", "Ratio"))),
 }
 NEW = {
     "a wait leaves one function and comes in another": (TWO, edited(TWO, (WAIT, ""), IN_ANOTHER), [("train.py", 15)]),
+    "a wait leaves one function and comes in a new one that it does not call": (
+        ONE,
+        edited(ONE, (WAIT, TOLD)),
+        [("train.py", 12)],
+    ),
     "a wait is copied": (ONE, edited(ONE, (WAIT, WAIT * 2)), [("train.py", 10)]),
     "another is read beside it, above": (
         ONE,

@@ -1,0 +1,59 @@
+"""Which functions a file has, and which of them speak of a name."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from syncscope.linter.engine import dotted
+from syncscope.linter.notebooks import source_of
+from syncscope.linter.source import CFile
+from syncscope.project.syntax import held, statements, walk
+
+WORD = re.compile(rb"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Defined:
+    """The functions and classes of a file by their dotted names, and what stands in none as ""; of what is no Python its
+    words."""
+
+    nodes: Mapping[str, ast.AST]
+    words: Collection[str] = ()
+
+    def has(self, function: str) -> bool:
+        """Whether a function is there."""
+        return function in self.nodes or own_name(function) in self.words
+
+    def speaks_of(self, function: str, name: str) -> bool:
+        """Whether a name stands in a function, or in the module where it is none."""
+        node = self.nodes.get(function)
+        parts = walk(node) if node is not None and function else _in_no_function(node)
+        return any(name == getattr(each, "id", None) or name == getattr(each, "attr", None) for each in parts)
+
+
+def own_name(function: str) -> str:
+    """A dotted name without the classes and functions around it."""
+    return function.rpartition(".")[2]
+
+
+def defined(path: str, raw: bytes) -> Defined:
+    """What a file with this content defines."""
+    code = raw
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        source = source_of(path, raw)
+        code = source.code
+        if not isinstance(source, CFile):
+            tree = ast.parse(code)
+            return Defined({"": tree, **{name: node for node, name in dotted(statements(tree)).items()}})
+    return Defined({}, frozenset(word.decode() for word in WORD.findall(code)))
+
+
+def _in_no_function(tree: ast.AST | None) -> list[ast.AST]:
+    """What a module does itself, without the functions and classes in it."""
+    todo = held(tree) if tree is not None else []
+    apart = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [node for each in todo if not isinstance(each, apart) for node in walk(each)]
