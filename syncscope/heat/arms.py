@@ -52,7 +52,7 @@ def of_test(
         if inner is part and devices.on_cpu(name):
             return Reason.WHEN(name)
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
-            return Reason.WHEN(ast.unparse(part))
+            return Reason.NOT_TRAINED(ast.unparse(inner))
         if _asks_seldom(part):
             return Reason.WHEN(ast.unparse(node))
     return None
@@ -144,7 +144,7 @@ def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Hea
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
             return Reason.WHEN(ast.unparse(part.operand))
         if isinstance(part, ast.Attribute) and part.attr == "training":
-            return Reason.WHEN_NOT(ast.unparse(part))
+            return Reason.NOT_TRAINED(ast.unparse(part))
         if isinstance(part, ast.Compare) and isinstance(op, ast.Is) and bound is None and _asks_seldom(left):
             return Reason.WHEN_GIVEN(ast.unparse(left))
     return None
@@ -346,7 +346,7 @@ def of_else(node: ast.If) -> Heat | None:
     """Cold in the other arm of `if self.training`, alone or beside other reasons, and of one that ends by raising."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if name_of(part) == "training" and isinstance(part, ast.Attribute):
-            return Reason.WHEN_NOT(ast.unparse(part))
+            return Reason.NOT_TRAINED(ast.unparse(part))
         match part:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=text)]):
                 if conventions.asks_for(name_of(left), text, True):

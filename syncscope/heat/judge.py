@@ -69,12 +69,14 @@ def of_function(function: ProjectFunction | None) -> Heat:
     return _by_its_callers(function, 0) or role or said
 
 
-_SELDOM = frozenset((Reason.FIRST, Reason.WARNS, Reason.AFTER_ERROR, Reason.BEFORE_ERROR, Reason.ODD))
+_SELDOM = frozenset(
+    (Reason.FIRST, Reason.WARNS, Reason.AFTER_ERROR, Reason.BEFORE_ERROR, Reason.ODD, Reason.NOT_TRAINED)
+)
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method, or
-    others do so the first time, or where something went wrong.
+    others do so the first time, where something went wrong, or where a module is not trained.
     """
     private = conventions.is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module

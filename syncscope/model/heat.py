@@ -122,6 +122,7 @@ class Reason(Enum):
     AROUND = SHORT, "in a loop around the steps of an update: once in many of them"
     SELDOM = NOT, "only when `{0}`: once in {1} steps"
     WHEN_NOT = NOT, "only when not `{0}`"
+    NOT_TRAINED = NOT, "only when not `{0}`: in evaluation"
     WHEN_GIVEN = NOT, "only when `{0}` is given"
     WHEN_MOVED = NOT, "only when `{0}`: it is moved once"
     WHEN_NOTHING = NOT, "only when `{0}`: there is nothing to do"

@@ -63,7 +63,7 @@ class Net(torch.nn.Module):
         return x.sum().item()  # hot
 
     def _evaluated(self, x: torch.Tensor):
-        return x.sum().item()  # hot
+        return x.sum().item()  # cold
 
     def to_float(self, x: torch.Tensor):
         return x.sum().item()  # cold
