@@ -16,7 +16,6 @@ from syncscope.model.finding import Fix, Safety
 
 LARGEST_HALF = 65504  # what is larger raises in masked_fill_ of half precision, where an index assignment gives inf
 COMPILES = True
-TOGETHER = True
 EXAMPLES = (
     Example(
         """
