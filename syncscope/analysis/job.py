@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.joint_replay import JointReplay, LateBy, Meet, RankLine
 from syncscope.analysis.one_job import refuse_strangers
-from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
-from syncscope.analysis.rank import Rank
+from syncscope.analysis.price import TimedPart, plan_of, shapley, unpriced
+from syncscope.analysis.rank import Rank, common_steps
+from syncscope.analysis.steps import COUNTED
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.verdict import WORTH, unforeseen_told
 from syncscope.errors import UserError
@@ -74,7 +75,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     meets = joint.meets()
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
     others = ranks[0].world - 1 if len(ranks) == 1 else 0  # of which nothing is here
-    trusted = value.error <= GATE and not doubtful and others <= 0
+    cut = next((rank for rank in ranks if len(rank.graph.steps) == 1 < len(joint.steps)), None)
+    trusted = value.error <= GATE and not doubtful and others <= 0 and cut is None
     count = len(members)
     found: list[Price | None] = [None] * count
     saving: float | None = None
@@ -115,7 +117,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan=tuple(position[i] for i in plan),
         verdict=_alone(ranks[0], others)
         if others > 0
-        else _verdict(value.step, saving, between, value.error, doubtful, rows, meets) + _unforeseen(lines),
+        else _verdict(value.step, saving, between, _why_none(value.error, doubtful, cut), rows, meets)
+        + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
     )
@@ -149,8 +152,7 @@ class _JobValue:
             for r, read in members:
                 if read not in left[r]:
                     self._reads[r][number, read] = True
-        count = min(len(rank.graph.steps) for rank in ranks)
-        self._window = timed_part(ranks[0].graph) if count >= 4 else TimedPart(steps=max(1, count))
+        self._window = _window(joint)
         nothing = [np.zeros((1, reads.shape[1]), bool) for reads in self._reads]
         end, ends = joint.replay(nothing)
         self.step = float(self._window.length(end, ends)[0])
@@ -164,7 +166,7 @@ class _JobValue:
         """What is saved without any read at least and at most: the 95 % interval by the spread over the counted steps, and the
         error of the replay; None of too few steps."""
         window = self._window
-        if window.first < 0:
+        if window.first < 0 or window.steps < 2:
             return None
         _, ends = self._joint.replay([np.repeat([[False], [True]], reads.shape[1], axis=1) for reads in self._reads])
         lengths = np.diff(ends[:, window.first : window.last + 1], axis=1)
@@ -179,6 +181,17 @@ class _JobValue:
             freed[r][r] = reads.any(axis=0)
         gains: list[float] = (self.step - self._window.length(*self._joint.replay(freed))).tolist()
         return list(gains)
+
+
+def _window(joint: JointReplay) -> TimedPart:
+    """The steps that are timed: those that all ranks have, from where the one before ended on those that have that; the whole
+    recording where it has no more than a few, all of them on all ranks, or where there is none in common."""
+    common = common_steps(joint.ranks)
+    few = len(joint.steps) < COUNTED and all(len(rank.graph.steps) == len(joint.steps) for rank in joint.ranks)
+    if few or not common:
+        return TimedPart(steps=max(1, len(common)))
+    first, last = (joint.steps.index(step) for step in (min(common), max(common)))
+    return TimedPart(first - 1, last, last - first + 1)
 
 
 def _lines(ranks: Sequence[Rank]) -> tuple[dict[Key, list[tuple[int, int]]], dict[Key, list[tuple[int, int]]]]:
@@ -222,8 +235,7 @@ def _verdict(
     step: float,
     saving: float | None,
     between: tuple[float, float] | None,
-    error: float,
-    doubtful: Sequence[Rank],
+    why_none: str,
     rows: tuple[RankLine, ...],
     meets: tuple[Meet, ...],
 ) -> str:
@@ -242,8 +254,19 @@ def _verdict(
         told += "record from an earlier step."
     each = slow.imposed / max(1, len(rows) - 1)
     if saving is not None and each > max(0.0, saving):  # who is late matters more than any sync
-        return f"{told.strip()} {_of_syncs(step, saving, between, error, doubtful, rows)}".strip()
-    return f"{_of_syncs(step, saving, between, error, doubtful, rows)}{told}"
+        return f"{told.strip()} {_of_syncs(step, saving, between, why_none, rows)}".strip()
+    return f"{_of_syncs(step, saving, between, why_none, rows)}{told}"
+
+
+def _why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
+    """Why nobody can tell what the job saves, where that is so."""
+    if cut is not None:
+        return f"of rank {cut.number} only one step was recorded, and what its waits delay lies behind it"
+    if doubtful:
+        worst = max(doubtful, key=lambda rank: rank.error or 0.0)
+        others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
+        return f"{worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason"
+    return f"the joint replay ends {error:.1%} away from the recording"
 
 
 def _of_operators(slow: RankLine) -> str:
@@ -262,17 +285,12 @@ def _of_syncs(
     step: float,
     saving: float | None,
     between: tuple[float, float] | None,
-    error: float,
-    doubtful: Sequence[Rank],
+    why_none: str,
     rows: tuple[RankLine, ...],
 ) -> str:
     """What the job saves without its syncs, and how many of these only wait for others."""
-    if saving is None and doubtful:
-        worst = max(doubtful, key=lambda rank: rank.error or 0.0)
-        others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
-        return f"No savings: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason."
     if saving is None:
-        return f"No savings: the joint replay ends {error:.1%} away from the recording."
+        return f"No savings: {why_none}."
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
     because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
     surely = "surely " * (between is not None and between[1] > WORTH * step)

@@ -16,12 +16,14 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.rank import Rank
+from syncscope.analysis.graph import NEVER
+from syncscope.analysis.rank import Rank, common_steps
 from syncscope.analysis.replay import Meeting, Times, walk
 from syncscope.model.durations import about_ms
 
 UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
 MOST, LEAST = 5, 0.1  # operators that are named, and the part of what a host does longer that each of them has
+NAMED = 4  # ranks in a note
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
@@ -97,6 +99,7 @@ class JointReplay:
 
     def __init__(self, ranks: Sequence[Rank]) -> None:
         self.ranks = ranks
+        self.steps = tuple(sorted({step.index for rank in ranks for step in rank.graph.steps}))  # of any rank
         self.notes: tuple[str, ...] = ()
         self._who: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for r, rank in enumerate(ranks):
@@ -118,6 +121,7 @@ class JointReplay:
         if world > len(ranks):
             are = "is" if len(ranks) == 1 else "are"
             said.append(f"{len(ranks)} of {world:,} ranks {are} here: what the others did is not seen")
+        said += self._uneven()
         if not self._who:
             said.append("no collective was found: the ranks are taken as independent")
         self.notes = tuple(said)
@@ -140,8 +144,22 @@ class JointReplay:
         where = f"{about_ms(abs(offset))} {'behind' if offset > 0 else 'ahead of'}"
         return f"the clock of rank {one} is {where} that of rank {first}; all are set by the ends of common collectives"
 
+    def _uneven(self) -> list[str]:
+        """Which ranks lack steps that others have."""
+        if not self.steps:
+            return []
+        if not common_steps(self.ranks):
+            return ["the ranks have no step in common: figures of a step are of all that was recorded"]
+        lacking = [rank for rank in self.ranks if len(rank.graph.steps) < len(self.steps)]
+        if not lacking:
+            return []
+        named = [f"rank {rank.number} has {len(rank.graph.steps)}" for rank in lacking[:NAMED]]
+        if len(lacking) > NAMED:
+            named.append(f"{len(lacking) - NAMED} more have fewer, too")
+        return [f"of {len(self.steps)} steps {', '.join(named)}: figures of a step are of those that all ranks have"]
+
     def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
-        """The job's end in each scenario, and the ends of its steps; `freed[r][s, i]` takes read i of rank r out."""
+        """The job's end in each scenario, and the ends of its `steps`; `freed[r][s, i]` takes read i of rank r out."""
         runs = [walk(rank.graph, out, begin) for rank, out, begin in zip(self.ranks, freed, self.begins, strict=True)]
         ready: list[tuple[int, Times | None]] = [(r, None) for r in range(len(runs))]
         here: dict[str, list[tuple[int, Meeting]]] = defaultdict(list)
@@ -161,9 +179,12 @@ class JointReplay:
             here[key].append((r, meeting))
             if len(here[key]) == len(self._who[key]):
                 ready += self._released(key, here.pop(key))
-        steps = min(ends.shape[1] for _, ends in over.values())
-        last: Times = np.stack([o[0] for o in over.values()]).max(axis=0)
-        return last, np.stack([o[1][:, :steps] for o in over.values()]).max(axis=0)
+        last: Times = np.stack([end for end, _ in over.values()]).max(axis=0)
+        ends = np.full((len(last), len(self.steps)), NEVER)
+        for r, (_, own) in over.items():
+            at = np.searchsorted(self.steps, [step.index for step in self.ranks[r].graph.steps])
+            ends[:, at] = np.maximum(ends[:, at], own)
+        return last, ends
 
     def _released(self, key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
         end: Times = np.stack([meeting.arrival for _, meeting in there]).max(axis=0) + self._transfer[key]
@@ -207,7 +228,7 @@ class JointReplay:
         for meet in meets:
             if not meet.together:
                 late[meet.late].append(meet)
-        shared = frozenset.intersection(*(rank.counted_steps() for rank in self.ranks))
+        shared = common_steps(self.ranks)
         arrivals = {
             key: max(self.begins[r] + self.ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()

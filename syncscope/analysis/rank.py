@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,6 +65,14 @@ class Rank:
         """The indices of the steps that a report counts, too; none where no step is marked."""
         steps = self.graph.steps
         return frozenset(steps[n].index for n in alike(steps) or range(len(steps)))
+
+
+def common_steps(ranks: Sequence[Rank]) -> frozenset[int]:
+    """The indices of the steps that figures of a job are of: a report of each rank counts them, else each rank has them."""
+    if not ranks:
+        return frozenset()
+    counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks))
+    return counted or frozenset.intersection(*(frozenset(step.index for step in rank.graph.steps) for rank in ranks))
 
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:

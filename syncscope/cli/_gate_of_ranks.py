@@ -108,9 +108,10 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
     """As measured. A recording that only begins later makes nobody wait."""
     from syncscope.analysis.joint_replay import LateBy
+    from syncscope.analysis.rank import common_steps
 
     _refuse_without_steps(ranks)
-    counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks))
+    counted = common_steps(ranks)
     if len(ranks) < 2 or not counted or not found.meets:
         why = "; ".join(found.notes) or "the ranks have no step in common"
         raise UserError(why, "name the traces of all ranks, of the same steps")
@@ -130,8 +131,9 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
 def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:
     """That the ranks wait for one whose recording only begins later, which no limit counts; "" where they hardly do."""
     from syncscope.analysis.joint_replay import LateBy
+    from syncscope.analysis.rank import common_steps
 
-    counted = frozenset.intersection(*(rank.counted_steps() for rank in ranks)) if ranks else frozenset()
+    counted = common_steps(ranks)
     waited = Counter[int]()
     for meet in found.meets:
         if meet.step in counted and meet.cause is LateBy.START:

@@ -18,12 +18,12 @@ from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 MS = 1_000_000
 
 
-def ranks_of(*late_by, reads=(), clock=(), steps=3, within=()):
+def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
     """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
 
     `late_by[r]` ns of host work more on rank r, `reads` the ranks that read after each all-reduce, `clock[r]` what is wrong
     with the clock of rank r. `within` are the events around that host work, the outermost first: kind and name, and how much
-    of its beginning is the next one's.
+    of its beginning is the next one's. `has` are, by rank, the steps that were recorded of it, where that are not all.
     """
     events = [[] for _ in late_by]
     host, free, number = [0] * len(late_by), [0] * len(late_by), 0
@@ -49,6 +49,10 @@ def ranks_of(*late_by, reads=(), clock=(), steps=3, within=()):
                 events[r] += [call, replace(call, kind=Kind.READ, name="item", place=Place("train.py", 9))]
                 host[r] = end + 2_000
             events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], host[r] - begun[r]))
+    for r, recorded in (has or {}).items():
+        since = {e.name: (e.start, e.end) for e in events[r] if e.kind is Kind.STEP}
+        spans = [since[f"ProfilerStep#{step}"] for step in recorded]
+        events[r] = [e for e in events[r] if spans[0][0] <= e.start < spans[-1][1]]
     return [
         rank_of(Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)), number=r, name=f"rank {r}")
         for r, e in enumerate(events)
@@ -142,6 +146,27 @@ def test_a_read_on_the_late_rank_costs_the_job():
     assert found.saving_range == pytest.approx((found.saving, found.saving), rel=0.1)  # its steps are alike
     assert "less, as its steps spread" in found.verdict
     assert found.plan == (0,)
+
+
+@pytest.mark.parametrize(("rank", "has"), [(1, slice(2, 8)), (1, slice(0, 5)), (0, slice(3, 6)), (2, slice(6, 8))])
+def test_a_rank_that_starts_late_or_dies_leaves_a_step_as_long_as_it_is(rank, has):
+    whole = job(ranks_of(0, MS, 0, reads=[0, 1, 2], steps=8))
+    found = job(ranks_of(0, MS, 0, reads=[0, 1, 2], steps=8, has={rank: range(8)[has]}))
+    assert found.step == pytest.approx(whole.step, rel=0.01)
+    assert f"of 8 steps rank {rank} has {len(range(8)[has])}" in " ".join(found.notes)
+    assert not any("of 8 steps" in note for note in whole.notes)
+
+
+def test_of_a_rank_with_one_step_nobody_can_tell_what_the_job_saves():
+    found = job(ranks_of(0, MS, 0, reads=[0, 1, 2], steps=8, has={1: [4]}))
+    assert found.step == pytest.approx(job(ranks_of(0, MS, 0, reads=[0, 1, 2], steps=8)).step, rel=0.01)
+    assert found.saving is None
+    assert "of rank 1 only one step was recorded" in found.verdict
+
+
+def test_ranks_without_a_step_in_common_say_so():
+    found = job(ranks_of(0, 0, steps=8, has={0: range(4), 1: range(4, 8)}))
+    assert any("no step in common" in note for note in found.notes)
 
 
 def test_too_few_steps_do_not_tell_how_far_a_gain_is_off():
