@@ -168,6 +168,11 @@ def meaning(target: Fact, why: str = "") -> Fact:
     return UNKNOWN
 
 
+def _kept(fact: Fact) -> Fact:
+    """A value of a dictionary: tensors of the host are kept in one beside others, sizes and what was drawn."""
+    return fact.but(confidence=2) if fact.kind is TENSOR and fact.confidence == 3 else fact
+
+
 def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     target = _target(module, node.value)
     word = target.ref.rpartition(".")[2] if isinstance(target.ref, str) else ""
@@ -189,7 +194,7 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     if word in _LISTS:
         return items(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:
-        return items(annotated(module, inner[1], why), {})
+        return items(_kept(annotated(module, inner[1], why)), {})
     if word in jaxtyping.DTYPES and target.ref != "builtins.bool":
         fact = annotated(module, inner[0], why)
         return tensor(jaxtyping.DTYPES[word], confidence=3, why=why) if fact.kind is TENSOR else fact

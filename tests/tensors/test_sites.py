@@ -385,3 +385,13 @@ def test_names_that_a_star_brings(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(source)
     assert [s.op for s in sites(source, str(path), Project())] == ["condition", "to_device"]
+
+
+def test_what_a_dictionary_of_tensors_holds_is_less_sure_than_a_tensor() -> None:
+    """Sizes, and what was drawn on the host, are kept in one beside what is on the device."""
+    body = """
+        def step(x: Tensor, drawn: dict[str, Tensor]):
+            x.sum().item()
+            drawn["order"].sum().item()
+        """
+    assert [site.confidence for site in found(body)] == [3, 2]
