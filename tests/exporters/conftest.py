@@ -1,5 +1,7 @@
 """One small report, as the segmentation sample gives it: three lines that wait, two of them known to a rule."""
 
+import contextlib
+
 import pytest
 from exporters.browser import chromium, shown, watched
 
@@ -238,11 +240,24 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("pages"))
 
 
-@pytest.fixture(scope="module")
+_opened = contextlib.ExitStack()  # what is open
+_browsers = []
+
+
+@pytest.fixture
 def browser():
-    """One a file, no longer: the loop that it is driven by must be gone before others in this process run theirs."""
-    with chromium() as opened:
-        yield opened
+    """One for all tests of pages that follow one another, no longer: the loop that it is driven by must be gone before others
+    in this process run theirs."""
+    if not _browsers:
+        _browsers.append(_opened.enter_context(chromium()))
+    return _browsers[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem):
+    if "browser" not in getattr(nextitem, "fixturenames", ()):
+        _browsers.clear()
+        _opened.close()
 
 
 @pytest.fixture
