@@ -205,7 +205,7 @@ def pytest_collection_finish() -> None:
     """What there is by now stays to the end: nobody need look through torch and seven thousand tests for garbage again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000, 20, 100)
     gc.enable()
 
 
