@@ -129,6 +129,7 @@ class Class:
 
     __slots__ = (
         "ancestry",
+        "asked_by",
         "attributes",
         "bases",
         "fields",
@@ -152,6 +153,7 @@ class Class:
         self.fields: dict[str, ast.expr] = {}  # name -> annotation
         self.named: dict[str, ast.expr] = {}  # name -> what else it is called, in its body
         self.attributes: dict[str, Fact] = {}
+        self.asked_by: set[ProjectFunction] = set()  # for a field, before it was known what it is given
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
         self.registered: dict[str, ast.expr] | None = None  # buffers and parameters, whichever method makes them
@@ -175,6 +177,7 @@ class Class:
         self.ancestry = self.bases = self.instance = None
         self.methods.clear()
         self.attributes.clear()
+        self.asked_by.clear()
 
 
 class Module:

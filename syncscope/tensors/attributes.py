@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class
-from syncscope.project.names import ancestry
+from syncscope.project.names import ancestry, outside
 from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
@@ -23,11 +23,13 @@ from syncscope.tensors.facts import (
     OTHER,
     SOMEWHERE,
     TENSOR,
+    holds_tensor,
+    sequence,
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.joins import join
-from syncscope.tensors.left_behind import is_left_behind
+from syncscope.tensors.left_behind import is_left_behind, moves_along
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -53,7 +55,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if fact is not None:
             if fact.kind is TENSOR and fact.device is SOMEWHERE and name in each.made_on_host and owner.kind is MODULE:
                 return fact.but(device=HOST) if is_left_behind(cls, name) else fact
-            return fact
+            return fact.but(device=SOMEWHERE) if _sent_since(fact, each, name, owner, frame) else fact
         method = each.methods.get(name)
         if method is not None:
             if not _PROPERTIES.isdisjoint(method.decorators()):
@@ -61,6 +63,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
             return Fact(OTHER, confidence=3, ref=Bound(method, owner))
         annotation = each.fields.get(name)
         if annotation is not None:
+            if frame is not None and frame.function is not None and each.module is frame.module:
+                each.asked_by.add(frame.function)
             fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
             if fact.kind is not NOTHING_KNOWN:
                 return fact
@@ -68,6 +72,44 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if named is not None:
             return named
     return None
+
+
+def _sent_since(fact: Fact, cls: Class, name: str, owner: Fact, frame: Frame | None) -> bool:
+    """Whether what an object was made with on the host is asked for elsewhere, and its class sends it to a device."""
+    if fact.kind is not TENSOR or fact.device is not HOST or owner.kind is MODULE or name not in cls.made_on_host:
+        return False
+    return (frame is None or frame.cls is None or cls not in ancestry(frame.cls)) and moves_along(cls, name)
+
+
+def elements(owner: Fact, frame: Frame) -> Fact:
+    """The same as a tuple, where it is one whose elements have names: it is unpacked, or indexed by a number."""
+    cls = owner.ref.cls if isinstance(owner.ref, Instance) else None
+    if cls is None or not any(each.rpartition(".")[2] == "NamedTuple" for each in outside(cls)):
+        return owner
+    return sequence(*(attribute(owner, name, frame) or UNKNOWN for name in cls.fields))
+
+
+def give_fields(made: Fact, cls: Class, given: Iterable[tuple[str | None, Fact]], frame: Frame) -> None:
+    """Remember what the annotated fields of an object are given where it is made; who asked before asks again."""
+    before = dict(cls.attributes)
+    for name, fact in given:
+        annotation = cls.fields.get(name) if name is not None else None
+        if name is not None and annotation is not None and holds_tensor(fact) is not None:
+            set_attribute(made, name, _as_announced(fact, annotated(cls.module, annotation)), frame)
+    if cls.asked_by and cls.attributes != before and frame.waits is not None:
+        for function in cls.asked_by:
+            function.news, function.bound = True, {}
+            frame.module.functions.append(function)
+        cls.asked_by.clear()
+
+
+def _as_announced(fact: Fact, said: Fact) -> Fact:
+    """What is given, and as sure as what is announced."""
+    if fact.kind is TENSOR and said.kind is TENSOR:
+        return fact.but(confidence=max(fact.confidence, said.confidence))
+    if fact.elements and len(fact.elements) == len(said.elements):
+        return sequence(*map(_as_announced, fact.elements, said.elements))
+    return fact
 
 
 def _named(cls: Class, name: str) -> Fact | None:

@@ -12,7 +12,7 @@ from syncscope.project.modules import ProjectFunction
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.asked import Asked
-from syncscope.tensors.attributes import set_attribute
+from syncscope.tensors.attributes import elements, set_attribute
 from syncscope.tensors.facts import (
     ARRAY,
     BOOL,
@@ -49,6 +49,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
         count = len(target.elts)
+        fact = elements(fact, frame)
         for position, each in enumerate(target.elts):
             if isinstance(each, ast.Starred):
                 rest = fact.elements[position : len(fact.elements) - (count - position - 1)] if fact.elements else ()

@@ -16,7 +16,7 @@ from syncscope.project.names import find_method, member
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import libraries
 from syncscope.tensors.assumed import OF_ARRAYS_ALONE, TELLING, assumed_method, tells_by_name
-from syncscope.tensors.attributes import attribute, set_attribute
+from syncscope.tensors.attributes import attribute, give_fields, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
 from syncscope.tensors.facts import (
@@ -176,9 +176,8 @@ def construct(call: Call, cls: Class) -> Fact:
     made = instance(cls)
     init = find_method(cls, "__init__")
     if init is None and cls.fields:
-        for name, fact in [*zip(cls.fields, call.args, strict=False), *call.keywords.items()]:
-            if name is not None and fact.kind is TENSOR:
-                set_attribute(made, name, fact, call.frame)
+        given = [] if call.starred else zip(cls.fields, call.args, strict=False)
+        give_fields(made, cls, [*given, *call.keywords.items()], call.frame)
     elif init is not None:
         note_built(init, call.frame, call.args, call.keywords)
     if made.kind is MODULE and not any(fact.ref is Tag.DEVICE for fact in call.args):

@@ -121,6 +121,71 @@ CASES = {
                 found = self.model(x)
                 return name in found
     """,
+    "fields that an object is given where it is made, asked for before that is seen": """
+        from dataclasses import dataclass
+        from typing import NamedTuple
+
+        class Pairs(NamedTuple):
+            where: tuple[torch.Tensor, torch.Tensor]
+            labels: torch.Tensor
+
+        @dataclass
+        class Order:
+            rows: torch.Tensor
+            kept: torch.Tensor
+
+        class Criterion(nn.Module):
+            def boxes(self, outputs: torch.Tensor, pairs: Pairs | None = None):
+                where = self.where(outputs) if pairs is None else pairs.where
+                return outputs[where]  # waits: index_host
+
+            def pair(self, outputs: torch.Tensor) -> Pairs:
+                return Pairs(where=self.where(outputs), labels=outputs)
+
+            def where(self, outputs):
+                return torch.randperm(len(outputs)), torch.randperm(len(outputs))
+
+            def unpacked(self, outputs: torch.Tensor, pairs: list[Pairs]):
+                for pair in pairs:
+                    where, labels = pair
+                    one = outputs[pair.where]  # waits: index_host
+                    two = outputs[where]  # waits: index_host
+                    three = outputs[pair[0]]  # waits: index_host
+                    if labels.any():  # waits: condition
+                        return one, two, three
+
+            def shuffled(self, outputs: torch.Tensor, order: Order):
+                kept = outputs[order.kept]
+                return kept + outputs[order.rows]  # waits: index_host
+
+        def made(outputs: torch.Tensor, device: torch.device):
+            return Order(torch.randperm(len(outputs)), kept=torch.randperm(len(outputs), device=device))
+    """,
+    "what a batch was made with, and sends to the device itself": """
+        from typing import NamedTuple
+
+        class Graphs:
+            def __init__(self, many: list[int]):
+                self.batch = torch.tensor(many)
+                self.sizes = torch.tensor(many)
+
+            def to(self, device):
+                self.batch = self.batch.to(device)
+                return self
+
+        class Kept:
+            def __init__(self, many: list[int]):
+                self.sizes = torch.tensor(many)
+
+        class Batch(NamedTuple):
+            graphs: Graphs
+            kept: Kept
+
+        def step(batch: Batch):
+            graphs, kept = batch
+            if kept.sizes.any():
+                return graphs.batch[-1].item()  # waits: item
+    """,
     "made on the host by one arm": """
         def weighted(x: torch.Tensor, device, quick):
             if quick:

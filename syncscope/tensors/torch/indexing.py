@@ -9,6 +9,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions, devices
 from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
+from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -54,6 +55,8 @@ class Indexed(NamedTuple):
 def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     """`base[index]`, read."""
     base = evaluate(frame, node.value)
+    if base.kind is OTHER:
+        base = elements(base, frame)
     kind = base.kind
     if kind is SEQUENCE or kind is BATCH:
         found = item(frame, node, base)
