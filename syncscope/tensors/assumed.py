@@ -13,6 +13,7 @@ from syncscope.tensors.facts import FLOAT, HOST, NO_TENSOR, PICKED, TENSOR, tens
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
+from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.moves import asked_for
@@ -52,7 +53,7 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "to", "type_as", "clone", "copy", "clip_gradients"),
+    ("backward", "step", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
 
 
@@ -62,7 +63,13 @@ def _is_step(node: ast.expr | None) -> bool:
 
 
 def _sent(call: Call) -> Fact:
-    """`x.to(device)` of something unknown: in a trainer's step an argument is what its loader made, on the host."""
+    """`x.to(device)` of something unknown: in a trainer's step an argument is what its loader made, on the host.
+
+    So are the parts of what a helper takes apart to send each of them.
+    """
+    if sends_a_part(call):
+        call.receiver = tensor(confidence=2, why=call.node)
+        return tensor_method(call)
     batch, at = given_as_loaded(call.frame.function), call.at
     if batch is None or not isinstance(at, ast.Name) or at.id not in call.frame.function.names:  # type: ignore[union-attr]
         return UNKNOWN

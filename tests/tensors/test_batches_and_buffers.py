@@ -57,6 +57,48 @@ CASES = {
             def training_step(self, images, rows):
                 return images.to(self.device), rows.cuda()
     """,
+    "the parts of what a helper takes apart, to send each of them": """
+        from typing import Any
+
+        def unpack(batch, device):
+            inputs = [b.to(device) if b is not None else None for b in batch[:11]]  # waits: to_device
+            beside = [b.to(inputs[0].device) for b in batch[11:]]
+            return inputs, [b.to(device, non_blocking=True) for b in batch], [b.to("cpu") for b in beside]
+
+        class Trainer:
+            def update(self, inputs):
+                device = next(self.model.parameters()).device
+                units, labels, names = inputs
+                units = units.to(device)  # waits: to_device
+                labels = labels.to(device)  # waits: to_device
+                return self.model(units, labels), names
+
+            def sent(self, inputs: dict[str, Any]):
+                moved = dict.fromkeys(inputs)
+                for key in inputs.keys():
+                    if torch.is_tensor(inputs[key]):
+                        moved[key] = inputs[key].cuda()  # waits: to_device
+                return moved
+
+            def gathered(self, parts):
+                device = parts[0].device
+                return [part.to(device) for part in parts]
+
+            def forward(self, inputs):
+                return self.model.forward(inputs.to(self.device))
+
+            def prepared(self, policy, inputs):
+                return policy.to(self.device), inputs["x"].to(self.device)
+
+        def send(data, device=None, dtype=None):
+            if isinstance(data, dict):
+                return {key: send(each, device, dtype) for key, each in data.items()}
+            if isinstance(data, (list, tuple)):
+                return [send(each, device, dtype) for each in data]
+            if isinstance(data, torch.Tensor):
+                return data.to(device, dtype)  # waits: to_device
+            return data
+    """,
     "what a learner of fastai lends its callbacks": """
         import numpy as np
         from fastai.callback.core import Callback

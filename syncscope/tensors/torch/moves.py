@@ -27,6 +27,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.instances import is_module
 from syncscope.tensors.left_behind import moves_along
+from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -105,7 +106,7 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
     if _has_no_elements(owner):
         return
     lost = owner.device is SOMEWHERE and not beside
-    of_batch = _of_a_batch(owner)
+    of_batch = _of_a_batch(owner) or (owner.device is SOMEWHERE and sends_a_part(call))
     if target is HOST:
         if owner.device is not HOST:
             call.emit(Op.CPU, at, owner, 1 if beside and owner.device is SOMEWHERE else 3)

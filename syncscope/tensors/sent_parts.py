@@ -1,0 +1,125 @@
+"""Helpers that send a batch to the device part by part: what they are given is what a loader made, on the host.
+
+They are known by what they do. One goes over what it is given, or over what it unpacks of that, and sends each part to the
+same place; or it calls itself for each part of what is a list or a dict, and sends what is a tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from syncscope.project import devices
+from syncscope.project.modules import ProjectFunction
+from syncscope.project.syntax import dotted, name_of, walk
+from syncscope.tensors.call import Call
+
+_SEVERAL = 2  # parts that are sent one by one, each in words of its own
+_VIEWS = frozenset(("items", "values", "keys"))
+
+
+def sends_a_part(call: Call) -> bool:
+    """Whether a call `x.to(device)` sends a part of what its function is given, and which that function takes apart."""
+    function = call.frame.function
+    return function is not None and id(call.node) in _sent(function)
+
+
+@lru_cache(maxsize=64)
+def _sent(function: ProjectFunction) -> frozenset[int]:
+    node = function.node
+    given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+    each_of, unpacked = _parts(node, given)
+    calls = [each for each in walk(node) if isinstance(each, ast.Call)]
+    recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
+    beside = _devices_of_tensors(node)
+    found: set[int] = set()
+    by_name: list[tuple[str, str, int]] = []  # the argument, its part, and the call that sends it
+    for each in calls:
+        if not isinstance(each.func, ast.Attribute) or not _to_a_device(each, function, beside):
+            continue
+        match each.func.value:
+            case ast.Name(id=name):
+                if name in each_of or (recursive and name in given):
+                    found.add(id(each))
+                elif name in unpacked:
+                    by_name.append((unpacked[name], name, id(each)))
+            case ast.Subscript(value=ast.Name(id=name), slice=key) if name in given and not devices.is_model(name):
+                if name_of(key) in each_of:
+                    found.add(id(each))
+                elif isinstance(key, ast.Constant):
+                    by_name.append((name, ast.unparse(key), id(each)))
+    several = Counter(of for of, _ in {(of, part) for of, part, _ in by_name})
+    return frozenset(found.union(call for of, _, call in by_name if several[of] >= _SEVERAL))
+
+
+def _parts(node: ast.AST, given: set[str]) -> tuple[set[str], dict[str, str]]:
+    """The names of each part of an argument in a loop over it, and the names under which an argument is unpacked."""
+    each_of: set[str] = set()
+    unpacked: dict[str, str] = {}
+    for each in walk(node):
+        match each:
+            case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over) if (
+                _argument(over) in given
+            ):
+                each_of.update(_names(target))
+            case ast.Assign(targets=[ast.Tuple() as target], value=ast.Name(id=name)) if name in given:
+                unpacked.update(dict.fromkeys(_names(target), name))
+    return each_of, unpacked
+
+
+def _argument(over: ast.expr) -> str:
+    """The argument that a loop goes over: `batch`, `batch[:5]`, `batch.items()`, `enumerate(batch)`."""
+    match over:
+        case ast.Name(id=name):
+            return name
+        case ast.Subscript(value=value, slice=ast.Slice()) | ast.Call(func=ast.Name(id="enumerate"), args=[value]):
+            return _argument(value)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=[]) if attr in _VIEWS:
+            return name
+    return ""
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    return (each.id for each in walk(target) if isinstance(each, ast.Name))
+
+
+def _devices_of_tensors(node: ast.AST) -> set[str]:
+    """Names of where a tensor lives, as of one part to which all are sent: `device = parts[0].device`."""
+    found: set[str] = set()
+    for each in walk(node):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute(value=owner, attr="device")):
+                if not isinstance(owner, ast.Call) and not devices.knows_device(name_of(owner)):
+                    found.add(name)
+    return found
+
+
+def _is_off(flag: ast.expr, function: ProjectFunction) -> bool:
+    """Whether a flag is False, or is handed on from an argument that is so where it is left out."""
+    if isinstance(flag, ast.Name) and flag.id in function.names:
+        defaults = function.node.args.defaults
+        named = dict(zip(function.names[len(function.names) - len(defaults) :], defaults, strict=True))
+        flag = named.get(flag.id, flag)
+    return isinstance(flag, ast.Constant) and flag.value is False
+
+
+def _to_a_device(call: ast.Call, function: ProjectFunction, beside: set[str]) -> bool:
+    """`x.cuda()`, `x.to(device)`: not `x.to(y.device)`, where it may be already."""
+    word = name_of(call.func)
+    if any(each.arg == "non_blocking" and not _is_off(each.value, function) for each in call.keywords):
+        return False
+    if word == "cuda":
+        return True
+    if word != "to":
+        return False
+    named = next((each.value for each in call.keywords if each.arg == "device"), None)
+    match named or (call.args[0] if call.args else None):
+        case ast.Constant(value=str(where)):
+            return where.startswith("cuda")
+        case ast.Name(id=name):
+            return "device" in name and name not in beside
+        case ast.Attribute(value=owner, attr=name):
+            return "device" in name and devices.knows_device(name_of(owner))
+    return False
