@@ -3,7 +3,7 @@
 Why it waits
 ------------
 The shape of the packed sequence depends on the lengths, so it takes them on the host only: lengths on the device are an error,
-and `lengths.cpu()`, which mends it, waits.
+and `lengths.cpu()`, which mends it, waits. A list of numbers that are tensors is no error: the host asks for each of them.
 
 What to do
 ----------
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from syncscope.codemod.patterns.loaders import as_loaded
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.NOTE
@@ -57,6 +57,11 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     if as_loaded(site, view):
         return None
+    if site.operand is not None and site.fact_of(site.operand).kind is Value.SEQUENCE:
+        return (
+            f"pack_padded_sequence asks the device for each number of {view.quote(site.operand)}: "
+            "count them where the loader pads, or fetch all in one go with .tolist()"
+        )
     return (
         f"pack_padded_sequence takes {view.quote(site.operand)} on the host only, and .cpu() waits: "
         "keep the loader's lengths there"

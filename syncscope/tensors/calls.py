@@ -39,6 +39,7 @@ from syncscope.tensors.facts import (
     TEXT,
     Tag,
     TupleType,
+    holds_tensor,
     items,
     on_host,
     sequence,
@@ -168,6 +169,9 @@ def _run_module(call: Call, module: Fact) -> Fact:
         frame.heat is None or frame.heat.reason not in IN_TRAINING
     ):  # in training the mask is not looked into
         call.emit(Op.TRANSFORMER_MASK, call.node.func, tensor(confidence=2, why=call.node))
+    size = call.keywords.get("output_size") if isinstance(ref, str) else None  # `conv_transpose(x, output_size=...)`
+    if size is not None and (held := holds_tensor(size)) is not None:
+        call.emit(Op.SIZE, call.node_of(len(call.nodes), "output_size"), held)
     return call_module(call, module)
 
 

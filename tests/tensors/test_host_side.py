@@ -123,6 +123,15 @@ CASES = {
                 return None
             return x.detach().numpy()
     """,
+    "lengths that are a list of tensors": """
+        from torch.nn.utils.rnn import pack_padded_sequence
+
+        def packed(x: torch.Tensor, mask: torch.Tensor):
+            lengths = list(mask.eq(0).long().sum(1))
+            found = pack_padded_sequence(x, lengths, batch_first=True)  # waits: pack_padded_sequence
+            named = pack_padded_sequence(x, lengths=[m.sum() for m in mask])  # waits: pack_padded_sequence
+            return found, named, pack_padded_sequence(x, [len(m) for m in mask])
+    """,
     "sent to the host before anything was known of it": """
         def same(rows, at, other: torch.Tensor):
             row = rows[at].to("cpu")  # waits: cpu

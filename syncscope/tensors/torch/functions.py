@@ -53,6 +53,7 @@ from syncscope.tensors.torch.results import (
     positions_by_dimension,
     repeated,
     scalar_slots,
+    sized_by,
     subject,
 )
 from syncscope.tensors.torch.signatures import DTYPE_OF, LIKE, LINALG_CHECKED, OCL_FALLBACK, PAIRED, Signature
@@ -295,6 +296,7 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     if call.name in LINALG_CHECKED:
         call.emit(Op.LINALG_CHECK, call.first_node, seen, 2)
     scalar_slots(call, call.name, 0)
+    sized_by(call)
     if word in INSIDE:
         read_inside(call, seen, 0)
     shape = held.shape if held is not None else ANY_SHAPE

@@ -31,6 +31,7 @@ from syncscope.tensors.facts import (
     MODULE,
     NONE,
     OTHER,
+    SEQUENCE,
     SOMEWHERE,
     TENSOR,
     THING,
@@ -121,6 +122,8 @@ def _nn_utils(call: Call) -> Fact:
         lengths = call.given(1, "lengths")
         if lengths.kind is TENSOR and lengths.device is DEVICE:  # an error, which `cpu()` mends
             call.emit(Op.PACK_PADDED_SEQUENCE, call.nodes[1] if len(call.nodes) > 1 else None, lengths)
+        elif lengths.kind is SEQUENCE and (held := holds_tensor(lengths)) is not None:  # each is asked
+            call.emit(Op.PACK_PADDED_SEQUENCE, call.node_of(1, "lengths"), held)
         elif (at := call.node_of(1, "lengths")) is not None:
             of_host(call.frame, at, lengths)
         sorts = next((k.value for k in node.keywords if k.arg == "enforce_sorted"), None)

@@ -66,10 +66,25 @@ def scalar_slots(call: Call, name: str, shift: int) -> bool:
     return sized
 
 
+_TAKE_SIZE = {
+    "interpolate": (1, "size"),
+    "upsample": (1, "size"),
+    "fold": (1, "output_size"),
+    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), (5, "output_size")),
+}  # of functions that torch writes in Python, and which no schema tells of
+
+
+def sized_by(call: Call) -> None:
+    """A tensor in the size that such a function is asked for."""
+    slot = _TAKE_SIZE.get(call.word)
+    if slot is not None and (at := call.node_of(*slot)) is not None:
+        _slot(call, at, call.given(*slot), True)
+
+
 def _is_no_number(call: Call, fact: Fact) -> bool:
     """Whether what stands in a method's place of numbers is none: a size that is called a tensor, `x.view(shape)`, or what a
     module takes whose method is called like a tensor's, `self.ctc.log_softmax(x)`."""
-    if fact.kind is not TENSOR or fact.ndim is not None:
+    if fact.kind is not TENSOR or fact.ndim is not None or call.word.startswith("new_"):
         return False
     return call.receiver.confidence < 3 or (len(call.args) == 1 and call.word in ("view", "reshape", "expand"))
 
@@ -141,4 +156,6 @@ def repeated(call: Call, held: Fact, repeats: Fact) -> Fact:
     if repeats.kind is TENSOR and (size is NONE or unknown):
         call.emit(Op.REPEAT_INTERLEAVE, operand_of(call), repeats, 1 if unknown else 3)
         return call.result(held, shape=DYNAMIC, confidence=confidence)
+    if size.kind is TENSOR:
+        call.emit(Op.SIZE, at, size)
     return call.result(held, ndim=-1 if "dim" in call.keywords else None, confidence=confidence)
