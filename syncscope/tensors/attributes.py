@@ -27,7 +27,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.instances import Bound, Instance, instance
+from syncscope.tensors.instances import Bound, Instance, instance, set_up_by
 from syncscope.tensors.joins import join
 from syncscope.tensors.left_behind import is_left_behind, moves_along
 from syncscope.tensors.settling import Settling
@@ -158,7 +158,7 @@ def prepare(cls: Class) -> None:
         return
     cls.prepared = True
     with Settling(None, cls):
-        for name in conventions.SET_UP:
+        for name in set_up_by(cls):
             method = cls.methods.get(name)
             if method is not None:
                 cls.module.project.interpreter.run(method, 1)
@@ -190,4 +190,4 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
 def _sets_up(frame: Frame, cls: Class) -> bool:
     """Whether a set-up method of this class is run here, whoever calls it and with what."""
     by = frame.function
-    return by is not None and by.cls is cls and by.name in conventions.SET_UP and not frame.inlined
+    return by is not None and by.cls is cls and by.name in set_up_by(cls) and not frame.inlined

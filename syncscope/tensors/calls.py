@@ -47,7 +47,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
-from syncscope.tensors.instances import Bound, Instance, instance
+from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_function, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
 from syncscope.tensors.parameters import announced
@@ -239,6 +239,11 @@ def call_member(call: Call) -> Fact:
         elif ref is not None:
             if word == "register_buffer" and _registered(call):
                 return NONE
+            if word == "save_for_backward" and isinstance(ref, Instance) and not call.starred:
+                set_attribute(owner, "saved_tensors", sequence(*call.args), call.frame)
+                return NONE
+            if word == "apply" and isinstance(ref, Class) and is_autograd_function(ref):
+                return _applied(call, ref)
             taken = _own(call)
             if taken.kind is not NOTHING_KNOWN:
                 return apply(call, taken)
@@ -285,6 +290,15 @@ def _named_method(call: Call, ref: str) -> Fact:
     if ref is TEXT:
         return string_method(call)
     return external(call.named(f"{ref}.{call.word}"))
+
+
+def _applied(call: Call, cls: Class) -> Fact:
+    """`Function.apply(x)`: its `forward`, which is given a `ctx` before, where `setup_context` does not see to that."""
+    forward = find_method(cls, "forward")
+    if forward is None or call.spread:
+        return UNKNOWN
+    ctx = [instance(cls)] if is_given_ctx(forward, cls) else []
+    return call_function(forward, call.frame, [*ctx, *call.args], call.keywords)
 
 
 def _registered(call: Call) -> bool:

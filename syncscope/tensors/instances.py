@@ -41,6 +41,28 @@ def is_module(cls: Class) -> bool:
     return False
 
 
+_FUNCTION = "torch.autograd.Function"
+_OF_FUNCTION = ("forward", "setup_context")
+_GIVEN_CTX = frozenset((*_OF_FUNCTION, "backward", "vjp", "jvp"))
+
+
+def is_autograd_function(cls: Class) -> bool:
+    """Whether it derives from torch.autograd.Function: its methods are given a `ctx`, on which one keeps what another needs."""
+    return _FUNCTION in outside(cls)
+
+
+def is_given_ctx(function: ProjectFunction, cls: Class) -> bool:
+    """Whether it is such a method, and not a `forward` that leaves what is kept to `setup_context`."""
+    if function.name not in _GIVEN_CTX or not is_autograd_function(cls):
+        return False
+    return function.name != "forward" or find_method(cls, "setup_context") is None
+
+
+def set_up_by(cls: Class) -> tuple[str, ...]:
+    """The methods that set what an object of a class holds."""
+    return _OF_FUNCTION if is_autograd_function(cls) else conventions.SET_UP
+
+
 def is_tensor(cls: Class) -> bool:
     """Whether it derives from torch.Tensor."""
     return any(dotted in ("torch.Tensor", "torch.nn.Parameter") for dotted in outside(cls))

@@ -14,13 +14,13 @@ from syncscope.model.fact import UNKNOWN, Emitted, Fact, Site
 from syncscope.model.heat import Reason, Role
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts
-from syncscope.project import conventions
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, knows_more, run, used
+from syncscope.tensors.instances import set_up_by
 from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.statements import STATEMENTS
 
@@ -108,7 +108,7 @@ def _sites(module: Module) -> list[Site]:
 
 def _held(function: ProjectFunction) -> tuple[dict[str, Fact], set[str]] | None:
     """What an object holds by now that this function sets up."""
-    cls = function.cls if function.name in conventions.SET_UP else None
+    cls = function.cls if function.cls is not None and function.name in set_up_by(function.cls) else None
     return (dict(cls.attributes), set(cls.made_on_host)) if cls is not None else None
 
 
@@ -117,7 +117,7 @@ def _methods_to_run_again(module: Module, setup: ProjectFunction) -> Iterator[Pr
     for cls in module.defined:
         if isinstance(cls, Class) and setup.cls in ancestry(cls):
             for method in cls.methods.values():
-                if method.name not in conventions.SET_UP and method.result is not None:
+                if method.name not in set_up_by(cls) and method.result is not None:
                     method.news, method.bound = True, {}
                     yield method
 

@@ -34,7 +34,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.host_only import host_only
-from syncscope.tensors.instances import instance
+from syncscope.tensors.instances import instance, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import torch_geometric
 
@@ -74,6 +74,9 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
         frame.env[positional[0].arg] = bound
         first = 1
         forward = function.name in conventions.FORWARD and owner.kind is MODULE
+    elif cls is not None and positional and is_given_ctx(function, cls):
+        frame.env[positional[0].arg] = instance(cls)
+        first = 1
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     pairs = [
         *zip(positional[first:], defaults[first:], strict=True),

@@ -123,6 +123,13 @@ CASES = {
                 return None
             return x.detach().numpy()
     """,
+    "a number of numpy's that derives from Python's float": """
+        import numpy as np
+
+        def bounded(x: torch.Tensor, c: float):
+            most = np.double(x.max())  # waits: float
+            return x * np.float64(c) * most if most > np.double(1.0) else x
+    """,
     "lengths that are a list of tensors": """
         from torch.nn.utils.rnn import pack_padded_sequence
 

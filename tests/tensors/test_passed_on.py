@@ -186,6 +186,44 @@ CASES = {
             if kept.sizes.any():
                 return graphs.batch[-1].item()  # waits: item
     """,
+    "what a function of autograd keeps for its backward pass": """
+        import math
+
+        class Kept(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, scale, c):
+                ctx.save_for_backward(x, scale)
+                ctx.c = torch.tensor([c], device=x.device)  # waits: tensor_literal
+                ctx.many = 3
+                return x * scale
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, scale = ctx.saved_tensors
+                for _ in range(ctx.many):
+                    grad = grad * scale
+                if scale.max() > 1:  # waits: condition
+                    return grad, None, None
+                return grad * math.sqrt(ctx.c), None, None  # waits: math
+
+        class Apart(torch.autograd.Function):
+            @staticmethod
+            def forward(x, many):
+                return x.exp()
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.found = output.amax()
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * float(ctx.found), None  # waits: float
+
+        def applied(x: torch.Tensor, scale: torch.Tensor, model):
+            found = model.apply(x)
+            total = Kept.apply(x, scale, 2.0)
+            return found if total.isnan().any() else float(Apart.apply(total, 3))  # waits: condition  # waits: float
+    """,
     "made on the host by one arm": """
         def weighted(x: torch.Tensor, device, quick):
             if quick:

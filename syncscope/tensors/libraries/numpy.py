@@ -7,12 +7,14 @@ from syncscope.model.ops import Op
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     DEVICE,
+    FLOATING,
     INTEGER,
     NP_ARRAY,
     NUMBER,
     NUMBERS,
     SCALAR,
     SIZE,
+    TENSOR,
     THING,
     array,
     holds_tensor,
@@ -22,6 +24,7 @@ from syncscope.tensors.frame import of_host
 _NO_ARRAYS = frozenset(
     """isscalar ndim shape random.seed random.default_rng errstate dtype finfo iinfo set_printoptions""".split()
 )
+_PYTHON_FLOATS = frozenset(("double", "float64"))  # they derive from Python's, and ask a tensor as `float(x)` does
 _OF_NUMBERS = frozenset("prod isscalar ndim log2 ceil floor sqrt".split())  # of a number they give a number
 _ATTRIBUTES = {
     **dict.fromkeys(("T", "real", "imag", "flat"), NP_ARRAY),
@@ -35,6 +38,10 @@ def call(call: Call) -> Fact:
     name = call.name.removeprefix("numpy.")
     if name in _NO_ARRAYS:
         return THING
+    if name in _PYTHON_FLOATS and call.first.kind in (TENSOR, SCALAR):
+        if call.first.kind is TENSOR:
+            call.emit(Op.FLOAT, call.first_node, call.first)
+        return FLOATING
     for at, fact in zip(call.nodes, call.args, strict=False):
         held = holds_tensor(fact)
         if held is not None:
