@@ -19,6 +19,7 @@ from syncscope.heat import loops
 from syncscope.heat.by_name import by_place, changes_batch, prepares_data
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
+from syncscope.heat.compiled_models import compiles_its_model
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
@@ -131,6 +132,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         if beside:
             idle.add(path)
         aside = beside or bool(by_place(around, stem, "forward"))
+        checks = checks and (aside or not compiles_its_model(source))
         written, owners, outside = outlined(path, source)
         for owner in owners:
             classes[owner.name].append(owner)

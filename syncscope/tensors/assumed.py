@@ -17,6 +17,7 @@ from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.moves import asked_for
+from syncscope.tensors.torch.objects import checks_are_off
 from syncscope.tensors.torch.signatures import SHARED, TORCH_ONLY
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -44,7 +45,12 @@ OF_ARRAYS_ALONE = frozenset("item nonzero any all".split())  # methods that noth
 
 def _of_some_distribution(call: Call) -> Fact:
     """`dist.log_prob(x)` of a distribution that is not in sight: torch's check a value, where people call it so."""
-    if call.word == "log_prob" and conventions.is_distribution(last_word(call.at)) and call.args:
+    if (
+        call.word == "log_prob"
+        and conventions.is_distribution(last_word(call.at))
+        and call.args
+        and not checks_are_off(call)
+    ):
         held = call.first_tensor() or tensor(confidence=2, why=call.node)
         call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, held, 2)
     return tensor(FLOAT, confidence=2, why=call.node)

@@ -309,6 +309,32 @@ def test_a_project_that_switches_the_checks_of_distributions_off_has_none(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("trainer", "checked"),
+    [
+        ("def run(agent):\n    agent.model = torch.compile(agent.model, mode='default')\n", False),
+        (
+            "def run(a, off):\n    if off:\n        print('off')\n    else:\n        a.net = torch.compile(a.net)\n",
+            False,
+        ),
+        ("def run(model):\n    if hasattr(torch, 'compile'):\n        model = torch.compile(model)\n", False),
+        ("def run(model, fast):\n    if fast:\n        model = torch.compile(model)\n", True),
+        ("def run(model, other):\n    model = torch.compile(other)\n", True),
+        ("def run(step):\n    step = torch.compile(step)\n", True),
+    ],
+)
+def test_a_project_that_compiles_its_model_checks_no_distributions(trainer: str, checked: bool, tmp_path: Path) -> None:
+    model = (
+        "import torch\n\ndef forward(x: torch.Tensor, dist):\n    pi = torch.distributions.Normal(x, x.exp())\n"
+        "    return pi.rsample(), dist.log_prob(x)\n"
+    )
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model.py").write_text(model)
+    (tmp_path / "trainer.py").write_text(f"import torch\n\n{trainer}")
+    found = [site.op for site in sites(model.encode(), str(tmp_path / "model.py"), Project())]
+    assert found == (["distribution_validate"] * 2 if checked else [])
+
+
+@pytest.mark.parametrize(
     ("code", "checked"),
     [
         ("@torch.compile\ndef forward(x: torch.Tensor):\n    return x\n", False),

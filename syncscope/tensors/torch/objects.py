@@ -308,7 +308,7 @@ def _of_distribution(call: Call, made_by: str) -> Fact:
         held = call.first_tensor()
         where = owner.device if owner.device is not HOST or not call.args else device_of(*call.args)
         unchecked = owner.dtype is BOOL
-        if not unchecked and where is not HOST:
+        if not unchecked and where is not HOST and not checks_are_off(call):
             waits = held or tensor(device=where, confidence=2, why=node)
             inherited = isinstance(call.at, ast.Call) and name_of(call.at.func) == "super"
             call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 1 if inherited else 2)
@@ -354,6 +354,11 @@ def _unchecked(call: Call) -> bool:
     for keyword in call.node.keywords:
         if keyword.arg == "validate_args":
             return isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+    return checks_are_off(call)
+
+
+def checks_are_off(call: Call) -> bool:
+    """Whether the project, or torch.compile in it, has switched off what distributions check where nothing else is said."""
     module = call.frame.module
     return module.project.role(module.path, "validate_args") is Role.UNREACHED or _compiles(module.parsed)
 
