@@ -108,6 +108,7 @@ class Op(StrEnum):
         Family.LIBRARY,
         "pack_padded_sequence needs the lengths on the host",
     )
+    BACKWARD = "backward", Family.LIBRARY, "a backward pass that looks for the positions of a selection again"
     ANOMALY = "anomaly", Family.LIBRARY, "anomaly detection reads every gradient"
     TRANSFORMER_MASK = "transformer_mask", Family.LIBRARY, "TransformerEncoder looks into its mask"
     CTC_LOSS = "ctc_loss", Family.LIBRARY, "ctc_loss needs the lengths on the host"

@@ -47,6 +47,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
+from syncscope.tensors.gradients import BACKWARD, passed_back
 from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_function, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
@@ -210,6 +211,8 @@ def _known_of(library: str) -> Callable[[Call], Fact | None] | None:
 
 def external(call: Call) -> Fact:
     """A call of a dotted name from outside the project."""
+    if call.name == "torch.autograd.grad":
+        passed_back(call, call.node_of(0, "outputs"))
     library = _known_of(call.name.partition(".")[0])
     found = library(call) if library is not None else None
     if found is None:
@@ -224,6 +227,8 @@ def call_member(call: Call) -> Fact:
     """`receiver.name(...)`."""
     owner, word = call.receiver, call.word
     kind, ref = owner.kind, owner.ref
+    if word in BACKWARD and not isinstance(ref, Instance):
+        passed_back(call, call.first_node or call.at)
     if kind is TENSOR:
         return _tensor_method(call)
     if kind is MODULE:

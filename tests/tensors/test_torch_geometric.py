@@ -69,7 +69,7 @@ CASES = {
         def train(model, optimizer):
             out = model(data.x, data.edge_index)
             loss = (out[data.train_mask] - data.y[data.train_mask]).sum()  # waits: mask_read
-            loss.backward()
+            loss.backward()  # waits: backward
             optimizer.step()
             return out[data.order]
     """,
