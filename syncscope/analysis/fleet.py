@@ -21,6 +21,7 @@ from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.host_operators import Spent
+from syncscope.analysis.matched import NEAR
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
 from syncscope.interpreters import safe_path
@@ -43,10 +44,12 @@ with c as (  -- a double holds no nanoseconds since 1970, so times are since the
 ), clock as (  -- a collective ends at one moment everywhere
     select c.rank, median(reference.ended - c.ended) as shift from c join reference using (key) group by c.rank
 ), arrival as (
-    select c.rank, c.key, c.began + clock.shift as moment from c join clock using (rank)
-), meet as (
-    select key, max(moment) - min(moment) as skew, arg_max(rank, moment) as late, sum(latest - moment) as imposed
-    from (select *, max(moment) over (partition by key) as latest from arrival) group by key having count(*) > 1
+    select c.rank, c.key, c.began + clock.shift as moment, c.ended + clock.shift as over_, c.ended - c.began as lasted
+    from c join clock using (rank)
+), meet as (  -- what does not end together is not one collective: an event was lost
+    select key, max(moment) - min(moment) as skew, arg_max(rank, moment) as late, sum(least(latest - moment, lasted)) as imposed
+    from (select *, max(moment) over (partition by key) as latest from arrival)
+    group by key having count(*) > 1 and max(over_) - min(over_) <= $near
 )
 select late as rank, count(*) as times, sum(imposed) as imposed, max(skew) as skew
 from meet group by late order by imposed desc
@@ -171,8 +174,12 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
 
 
 def stragglers(folder: Path) -> list[dict[str, Any]]:
-    """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables."""
-    return _query(STRAGGLERS, collectives=str(folder / "collectives" / "*.parquet"))
+    """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables.
+
+    The n-th collective of a step, group and kind is taken for the same on all ranks; where these do not end together it is left
+    out. The joint replay matches them (`matched`).
+    """
+    return _query(STRAGGLERS, collectives=str(folder / "collectives" / "*.parquet"), near=NEAR)
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -180,16 +187,16 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return _query(LINES, reads=str(folder / "reads" / "*.parquet"))
 
 
-def _query(sql: str, **tables: str) -> list[dict[str, Any]]:
+def _query(sql: str, **values: str | int) -> list[dict[str, Any]]:
     try:
         import duckdb
     except ImportError:
         raise UserError("queries over tables need DuckDB", "pip install 'syncscope[fleet]'") from None
-    for pattern in tables.values():
-        if not glob.glob(pattern):
+    for pattern in values.values():
+        if isinstance(pattern, str) and not glob.glob(pattern):
             raise UserError(f"no table matches {pattern}", "make them with `syncscope ranks TRACES --tables FOLDER`")
     with duckdb.connect() as connection:
-        found = connection.execute(sql, tables)
+        found = connection.execute(sql, values)
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
@@ -218,6 +225,7 @@ def _schemas(arrow: Any) -> dict[str, Any]:
                 ("end", number),
                 *spent,
                 ("work", text),
+                ("elements", number),
             ]
         ),
         "reads": arrow.schema([("rank", whole), *places, *times, ("step", number), ("fallback", arrow.bool_())]),

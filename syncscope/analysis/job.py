@@ -47,7 +47,9 @@ class JobReport:
     """What was concluded from all ranks. Times are ns per step.
 
     `saving_range` is the least and the most that a step saves without any read, by the spread of the steps and the error of the
-    joint replay; None where too few steps were recorded. What takes the place of the reads is not in it.
+    joint replay; None where too few steps were recorded. What takes the place of the reads is not in it. `unmatched` is how
+    many collectives were not found on all ranks that take part, and `untold` how long their kernels lasted on all ranks, in the
+    steps that all have and in all: nobody knows how much of that were waits.
     """
 
     ranks: tuple[RankLine, ...]
@@ -60,6 +62,8 @@ class JobReport:
     verdict: str
     notes: tuple[str, ...]
     saving_range: tuple[float, float] | None = None
+    unmatched: int = 0
+    untold: float = 0.0
 
 
 def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
@@ -121,6 +125,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
+        unmatched=len(joint.matched.alone) + len(joint.matched.partial),
+        untold=joint.untold(),
     )
 
 

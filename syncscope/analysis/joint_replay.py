@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER
+from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.rank import Rank, common_steps
 from syncscope.analysis.replay import Meeting, Times, walk
 from syncscope.model.durations import about_ms
 
-UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
 MOST, LEAST = 5, 0.1  # operators that are named, and the part of what a host does longer that each of them has
 NAMED = 4  # ranks in a note
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
@@ -101,20 +101,19 @@ class JointReplay:
         self.ranks = ranks
         self.steps = tuple(sorted({step.index for rank in ranks for step in rank.graph.steps}))  # of any rank
         self.notes: tuple[str, ...] = ()
-        self._who: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for r, rank in enumerate(ranks):
-            for c, collective in enumerate(rank.collectives):
-                self._who[collective.key].append((r, c))
-        common = [key for key, who in self._who.items() if len(who) == len(ranks)]
-        self.offsets = self._aligned(common)
+        self.matched = matched(ranks)
+        self._who, self.offsets = self.matched.who, self.matched.offsets
+        self._key = [[""] * len(rank.collectives) for rank in ranks]
+        for key, who in self._who.items():
+            for r, c in who:
+                self._key[r][c] = key
         first = min(rank.origin + offset for rank, offset in zip(ranks, self.offsets, strict=True))
         self.begins = [float(rank.origin + offset - first) for rank, offset in zip(ranks, self.offsets, strict=True)]
         self._transfer = {
             key: min(ranks[r].collectives[c].end - ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()
         }
-        partial = sum(len(who) < len(ranks) for who in self._who.values())
-        said = [f"{partial:,} collectives of some ranks only; they wait for those that have them"] if partial else []
+        said = self._unmatched()
         if apart := self._apart():
             said.append(apart)
         world = max((rank.world for rank in ranks), default=0)
@@ -126,13 +125,36 @@ class JointReplay:
             said.append("no collective was found: the ranks are taken as independent")
         self.notes = tuple(said)
 
-    def _aligned(self, common: list[str]) -> list[int]:
-        """What to add to each rank's clock: the ends of common collectives are one moment."""
-        base = self.ranks[0].origin  # taken off first: a double cannot hold nanoseconds since 1970
-        ends = [{c.key: rank.origin - base + c.end for c in rank.collectives} for rank in self.ranks]
-        if not common:
-            return [0] * len(self.ranks)
-        return [int(statistics.median(ends[0][key] - own[key] for key in common)) for own in ends]
+    def _unmatched(self) -> list[str]:
+        """Of how many collectives nobody can tell who came last, and why."""
+        said = []
+        if alone := len(self.matched.alone):
+            have = "kernels of collectives have" if alone > 1 else "kernel of a collective has"
+            said.append(
+                f"{alone:,} {have} no counterpart on another rank that ends with it: who waits there is not told"
+            )
+        if partial := self.matched.partial:
+            lacks = Counter(r for key in partial for r in range(len(self.ranks)) if r not in self._ranks(key))
+            named = ", ".join(str(self.ranks[r].number) for r, _ in lacks.most_common(NAMED))
+            lack = f"{len(partial):,} collectives lack" if len(partial) > 1 else "one collective lacks"
+            said.append(
+                f"{lack} the kernel of a rank ({named}), which was not recorded: who came last to it is not told"
+            )
+        return said
+
+    def _ranks(self, key: str) -> set[int]:
+        return {r for r, _ in self._who[key]}
+
+    def untold(self) -> float:
+        """How long the kernels lasted in which nobody can tell who waited, in the steps that all ranks have, ns in all."""
+        common = common_steps(self.ranks)
+        ends = [
+            self.ranks[r].collectives[c]
+            for key in self.matched.alone | self.matched.partial
+            if int(key.partition("/")[0]) in common
+            for r, c in self._who[key]
+        ]
+        return sum(one.end - one.start for one in ends)
 
     def _apart(self) -> str:
         """Whose clock is furthest from that of the first rank, where that is more than clocks that are kept alike differ by."""
@@ -175,7 +197,7 @@ class JointReplay:
             except StopIteration as stop:
                 over[r] = stop.value
                 continue
-            key = self.ranks[r].collectives[meeting.collective].key
+            key = self._key[r][meeting.collective]
             here[key].append((r, meeting))
             if len(here[key]) == len(self._who[key]):
                 ready += self._released(key, here.pop(key))
@@ -199,11 +221,12 @@ class JointReplay:
         """The collectives of more than one rank in the order of their ends."""
         found = []
         for key, who in self._who.items():
-            if len(who) < 2:
+            if len(who) < 2 or key in self.matched.partial:
                 continue
             arrivals = [self.begins[r] + self.ranks[r].collectives[c].start for r, c in who]
             last = int(np.argmax(arrivals))
-            imposed = sum(arrivals[last] - a for a in arrivals)
+            lasted = [self.ranks[r].collectives[c].end - self.ranks[r].collectives[c].start for r, c in who]
+            imposed = sum(min(arrivals[last] - a, most) for a, most in zip(arrivals, lasted, strict=True))
             late = self.ranks[who[last][0]].number
             skew, behind = arrivals[last] - min(arrivals), arrivals[last] - sorted(arrivals)[-2]
             meet = Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key], behind)
@@ -275,7 +298,10 @@ class JointReplay:
     def _symptom(self, r: int, arrivals: dict[str, float], reads: Collection[int]) -> float:
         """How long these reads of a rank were blocked while one of its collectives waited for another rank."""
         rank, begin = self.ranks[r], self.begins[r]
-        waits = [(c.start, max(c.start, arrivals[c.key] - begin)) for c in rank.collectives]
+        waits = [
+            (c.start, max(c.start, arrivals[key] - begin))
+            for c, key in zip(rank.collectives, self._key[r], strict=True)
+        ]
         zero = rank.graph.origin
         total = 0.0
         for read in (rank.graph.reads[n] for n in reads):

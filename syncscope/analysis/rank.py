@@ -22,7 +22,8 @@ from syncscope.model.trace import Kind, Trace
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective on one rank; ns of the graph. `key` is the same on every rank that takes part.
+    """One collective on one rank; ns of the graph. `key` is step/group/kind/ordinal, the last of this rank's own counting:
+    `matched` says which is which. `elements` is how many it sends, -1 where that is not known.
 
     Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
     otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
@@ -37,6 +38,7 @@ class Collective:
     hosting: float = 0.0
     queued: float = 0.0
     work: Spent = ()
+    elements: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ def _spans(
         blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
         hosting = max(0.0, launch - since - launching - blocked)
         times = (blocked, launching, hosting, float(start - launch))
-        found.append(Collective(key, float(start - origin), float(end - origin), *times))
+        elements = trace.known(row).elements
+        sent = -1 if elements is None else int(elements)
+        found.append(Collective(key, float(start - origin), float(end - origin), *times, elements=sent))
         spans.append((int(trace.lane[call_of[row]]) if call_of[row] >= 0 else -1, since, max(since, launch)))
         since = max(since, launch)
     return tuple(replace(one, work=work) for one, work in zip(found, spent(trace, spans), strict=True))

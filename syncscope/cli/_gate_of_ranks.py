@@ -121,6 +121,13 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
             waited[meet.late] += round(meet.imposed)
             causes.setdefault(meet.late, Counter())[meet.cause] += round(meet.imposed)
     of_a_step = len(counted) * (len(ranks) - 1) * found.step
+    longest = max(waited.values(), default=0)
+    if longest <= most * of_a_step < longest + found.untold:
+        raise UserError(
+            f"{found.unmatched} collectives were not found on all ranks: in their kernels the ranks may wait "
+            f"{100 * found.untold / of_a_step:.1f} % of a step",
+            "record again: events were lost, or the ranks are not of the same steps",
+        )
     for number, ns in waited.most_common():
         if ns > most * of_a_step:
             share = f"{100 * ns / of_a_step:.1f} % of a step"
