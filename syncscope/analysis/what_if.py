@@ -43,9 +43,10 @@ ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
 LINES = 3  # lines of which a row of their own is made
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
 HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is what holds it up
-# how many times as much memory an optimizer's step in single operators goes through as in one kernel: tensors read and written
+# The optimizers that torch makes with `fused=True`, and how many times as much memory a step in single operators goes through
+# as in that one kernel: tensors read and written.
 TRAFFIC = {"SGD": 8 / 5, "Adam": 18 / 7, "AdamW": 20 / 7, "Adagrad": 11 / 5}
-FUSED = 2.0  # of any other
+COMPILED = 2.0  # the same of any other, beside what `torch.compile` makes of its step
 Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
@@ -150,9 +151,12 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
     for name, spans in ground.optimizers.items():
         inside = items & ground.within(spans)
         stepping |= inside
-        more = TRAFFIC.get(name, FUSED)
-        told = f"{name}'s step is one launch", f"`{name}(..., fused=True)`"
-        groups.append((*told, Effort.WORD, more, np.inf, inside))
+        if name in TRAFFIC:
+            advice, effort = f"`{name}(..., fused=True)`", Effort.WORD
+        else:
+            advice, effort = "`torch.compile` of its step, or `torch._foreach_*` in it", Effort.LINES
+        told = f"{name}'s step is one launch", advice
+        groups.append((*told, effort, TRAFFIC.get(name, COMPILED), np.inf, inside))
     trained = lines.sums(lines.whose, lines.backward.astype(float)) > 0  # each launch there needs the one before it
     visits = np.append(True, lines.item[1:] != lines.item[:-1])
     for code in np.flatnonzero(~trained).tolist():

@@ -1,12 +1,14 @@
 """What would help: predicted from a simulated recording, and beside it the simulated run in which it is so."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
 from analysis.drawn import Device
 
 from syncscope.analysis.summary import summarize
+from syncscope.analysis.what_if import TRAFFIC
 from syncscope.exporters import markdown, terminal
 from syncscope.model.finding import Hazard
 from syncscope.model.source import Place
@@ -86,15 +88,35 @@ def test_the_launches_of_one_line_become_one():
     assert row.lines[0] == Place("train.py", 30)
 
 
-def test_an_optimizer_is_told_to_be_fused():
+def stepping(optimizer):
+    """Of a recording in which half a millisecond of each step is that optimizer's."""
     trace = recorded(launching())
     regions = [
-        Event(Kind.ANNOTATION, "Optimizer.step#AdamW.step", HOST, int(end - 600 * US), 500 * US)
+        Event(Kind.ANNOTATION, f"Optimizer.step#{optimizer}.step", HOST, int(end - 600 * US), 500 * US)
         for end in trace.end[trace.rows(Kind.STEP)].tolist()
     ]
-    row = rows(Trace.of([*trace, *regions]))["AdamW's step is one launch"]
+    return rows(Trace.of([*trace, *regions]))[f"{optimizer}'s step is one launch"]
+
+
+def test_an_optimizer_is_told_to_be_fused():
+    row = stepping("AdamW")
     assert "fused=True" in row.advice
     assert 300 * US < row.saving < 600 * US
+
+
+def test_only_optimizers_that_torch_can_fuse_are_told_to_be():
+    optim = pytest.importorskip("torch").optim
+    can = {
+        name
+        for name, kind in vars(optim).items()
+        if isinstance(kind, type) and "fused" in inspect.signature(kind).parameters
+    }
+    assert can == set(TRAFFIC)
+    for name in ("RMSprop", "Shampoo"):
+        row = stepping(name)
+        assert "fused" not in row.advice
+        assert "torch.compile" in row.advice
+        assert row.effort is Effort.LINES
 
 
 def test_a_loader_that_is_never_late():
