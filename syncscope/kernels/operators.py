@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import contextlib
+import gc
+import sys
+from collections.abc import Callable, Hashable, Iterator
 from time import monotonic_ns
 from types import CodeType
 from typing import Any, TypeVar
@@ -192,6 +195,20 @@ def _spelled(dtype: torch.dtype) -> str:
     return _SPELLED.get(dtype) or str(dtype).removeprefix("torch.")
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """PyTorch may import its compiler where it first infers: for a second, a quarter of which goes into a search for garbage
+    that is not there."""
+    if "torch._dynamo" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def inferred(
     target: torch._ops.OpOverload, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> list[storage.Layout]:
@@ -201,7 +218,8 @@ def inferred(
         target = (
             target.overloadpacket
         )  # `x % 3`: the dispatcher hands the 3 to `remainder.Tensor`, which Python may not
-    made = target(*map(_bare, args), **{k: _bare(x) for k, x in kwargs.items()})
+    with _uncollected():
+        made = target(*map(_bare, args), **{k: _bare(x) for k, x in kwargs.items()})
     return [storage.Layout.of(x) for x in (made if isinstance(made, tuple) else (made,))]
 
 
