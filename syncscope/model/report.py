@@ -253,6 +253,8 @@ class Report:
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
     coverage: Coverage | None = None
     limits: tuple[Limit, ...] = field(default=(), repr=False)
+    looked_at: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """What of it is known to be visible, also to reports that are made of this one."""
 
     @property
     def exchanged(self) -> float | None:
@@ -306,7 +308,7 @@ class Report:
         return f"<Report{name}: {len(self.steps)} steps, {len(self.lines)} lines wait. {self.verdict}>"
 
     def __post_init__(self) -> None:
-        known: dict[int, object] = {}  # a finding of a line stays the very finding of the report
+        """Makes its texts visible; a finding of a line stays the very finding of the report."""
         for name in (
             "findings",
             "lines",
@@ -326,4 +328,4 @@ class Report:
             "verified",
             "coverage",
         ):
-            object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))
+            object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), self.looked_at))

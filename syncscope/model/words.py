@@ -35,8 +35,9 @@ def all_visible(value: T, exact: tuple[type, ...] = (), known: dict[int, Any] | 
         return visible(value) if type(value) is str else value  # type: ignore[return-value]  # a text again
     if isinstance(value, exact):
         return value
-    if id(value) in known:
-        return known[id(value)][1]  # type: ignore[no-any-return]  # what was made of it
+    before = known.get(id(value))
+    if before is not None and before[0] is value:
+        return before[1]  # type: ignore[no-any-return]  # what was made of it
     kind: Any = type(value)
     if names := _names(kind):
         pairs = [(name, getattr(value, name)) for name in names]
@@ -51,7 +52,7 @@ def all_visible(value: T, exact: tuple[type, ...] = (), known: dict[int, Any] | 
         pairs = [(all_visible(k, exact, known), all_visible(v, exact, known)) for k, v in value.items()]
         if any(k is not old or v is not value[old] for (k, v), old in zip(pairs, value, strict=True)):
             made = dict(pairs)
-    known[id(value)] = value, made  # both kept alive: an id may be given anew
+    known[id(value)], known[id(made)] = (value, made), (made, made)  # kept alive: an id may be given anew
     return made  # type: ignore[no-any-return]  # of the type of `value`
 
 
