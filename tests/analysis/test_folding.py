@@ -3,7 +3,8 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from effort import EFFORT
+from hypothesis import given, settings
 
 from syncscope.analysis import folding
 from syncscope.analysis.entries import Hold, Launch, Run
@@ -88,6 +89,7 @@ def of_entries(stream):
     return host, queues, done, at
 
 
+@settings(max_examples=50 * EFFORT)
 @given(recorded(), st.sampled_from([2, 3, 256]), st.sampled_from([1, 1 << 20]), st.sampled_from([2, 1024]))
 def test_what_is_folded_takes_as_long_as_one_launch_after_the_other(given_work, longest, at_once, long):
     work, gaps, cost, holds = given_work

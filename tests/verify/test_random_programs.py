@@ -209,7 +209,7 @@ def lines_for(door: tuple[Path, Run]) -> list[str]:
     return PYTHON + (ANYBODY if os.environ[HEARD_BY] == "kernel" else [])
 
 
-@settings(max_examples=25 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15 * EFFORT, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_program_does_to_files_is_taken_back(door: tuple[Path, Run], data: st.DataObject) -> None:
     check(door, data, lines_for(door))
