@@ -21,6 +21,9 @@ NO_WORDS = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns
 
 WHERE_FROM = {"module", "level"}  # of an import
 BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+COMPARED = {ast.Eq: "values", ast.NotEq: "values"} | dict.fromkeys((ast.Lt, ast.LtE, ast.Gt, ast.GtE), "order")
+"""What comparisons say, whichever way they are written: `0 < x`, `x > 0`, and `not x <= 0`."""
+
 FARTHEST = 16  # names that are followed to what they hold
 
 
@@ -88,6 +91,11 @@ def _words(nodes: list[Any], names: Names | None, *, blocks: bool) -> bytes:
             if isinstance(each, ast.Call) and (called := _called(each.func, names)) is not None:
                 said.append(f"Call {called} {len(each.args)}")
                 todo += reversed([*each.args, *each.keywords])
+                continue
+            if isinstance(each, ast.Compare) and len(each.ops) == 1 and (compared := COMPARED.get(type(each.ops[0]))):
+                said.append(f"Compare {compared}")
+                both = (each.left, each.comparators[0])
+                todo += both if isinstance(each.left, ast.Constant) else reversed(both)  # a constant is written last
                 continue
         said.append("Assign" if isinstance(each, ast.AnnAssign) else type(each).__name__)
         inner: list[Any] = []

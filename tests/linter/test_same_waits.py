@@ -73,6 +73,12 @@ def renamed(files, *changes):
 
 
 WAIT = "        print(loss.item())\n"
+CHECKED = """\
+def checked(x: torch.Tensor):
+    if not (0 <= x).all() or not x.min() == 1:
+        return x
+    return x + 1
+"""
 TOLD = """\
 
 
@@ -107,6 +113,10 @@ SAME = {
         edited(ONE, ("print(loss.item())", "history.append(loss.item())")),
     ),
     "it is read in other words": (ONE, edited(ONE, ("print(loss.item())", "print(float(loss))"))),
+    "a comparison is turned around": (
+        {"loss.py": HEAD + CHECKED},
+        edited({"loss.py": HEAD + CHECKED}, ("not (0 <= x)", "(x < 0)"), ("x.min() == 1", "1 != x.min()")),
+    ),
     "functions change places": (LOSS, {"loss.py": HEAD + COUNTED.strip() + "\n" + RATIO}),
     "a function moves to another file": (LOSS, APART),
     "a function moves and is edited": (LOSS, edited(APART, ("+ scale", "- scale"))),
