@@ -1,12 +1,14 @@
 """Resets of recurrent states are written without asking whether anything is done, and do the same."""
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
+import torch
 from effort import EFFORT
 from rules.driver import HEAD, findings, fixed
 from rules.equivalence import assert_equivalent
@@ -176,3 +178,32 @@ def test_a_reset_in_a_loop_over_steps_is_told_whole() -> None:
     (found,) = syncscope.lint(source=code)
     assert found.place.line == 7
     assert found.heat.whole
+
+
+ATTENTION = """
+def attended(scores: torch.Tensor, mask: torch.Tensor):
+    weights = {made}
+    empty = mask.sum(-1) == 0
+    if empty.any():
+        {reset}
+    return weights * 2
+"""
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.softmax(scores, dim=1)", "scores.exp().view(scores.shape)", "scores.sigmoid()"]
+)
+@pytest.mark.parametrize("reset", ["weights[empty] = 0.0", "weights.masked_fill_(empty[:, None], 0.0)"])
+def test_what_backward_needs_is_written_only_where_it_is_now(made: str, reset: str) -> None:
+    """Such a write raises in backward, and would do so in every step."""
+    code = HEAD + ATTENTION.format(made=made, reset=reset)
+    assert findings(code, "tensor-in-condition")
+    assert fixed(code, "tensor-in-condition", allowed={Safety.UNSAFE}) == code
+    other = HEAD + ATTENTION.format(made="scores * 2", reset=reset)
+    after = fixed(other, "tensor-in-condition", allowed={Safety.UNSAFE})
+    assert "if empty.any()" not in after
+    space: dict[str, Any] = {}
+    exec(after, space)
+    scores = torch.ones(3, 4, requires_grad=True)
+    space["attended"](scores, torch.eye(3, 4)).sum().backward()
+    assert scores.grad is not None

@@ -9,10 +9,19 @@ from typing import NamedTuple
 from syncscope.codemod.function import Function, number
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_mask, may_be_mask, one_value
+from syncscope.codemod.sharing import VIEWS
 from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
-LEAF = "the write is also made where nothing is masked: it raises where the tensor is a leaf that requires grad"
+LEAF = (
+    "the write is also made where nothing is masked: it raises where the tensor is a leaf that requires grad, or where "
+    "backward needs it as it was"
+)
+SAVED = frozenset(
+    """softmax log_softmax gumbel_softmax sigmoid tanh tan exp exp2 expm1 sqrt rsqrt reciprocal relu elu selu celu prod cumprod norm
+    std logsumexp cdist inverse pinverse cholesky scaled_dot_product_attention""".split()
+)
+"""Operations whose gradient is computed of what they gave: what they gave must not be written."""
 TRUTHS = ("{m}.bool()", "{m}.to(torch.bool)", "{m}.type(torch.bool)", "torch.as_tensor({m})", "{m}.detach()")
 SHAPED = (
     "{m}.unsqueeze(*_, **_)", "{m}.view(*_)", "{m}.reshape(*_)", "{m}.expand(*_)", "{m}.expand_as(*_)", "{m}.squeeze(*_, **_)",
@@ -126,7 +135,7 @@ def _leaves(asked: MaskAsked, statement: ast.stmt, words: Words) -> bool:
     function = asked.function
     match statement:
         case ast.Assign(targets=[ast.Subscript() as target], value=value) if _write(asked, target, value, words):
-            return True
+            return not needed_back(function, target.value)
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
             apart = len(targets) == len(values) and not any(isinstance(t, ast.Starred) for t in targets)
             return apart and all(_same(asked, t, v, words) for t, v in zip(targets, values, strict=True))
@@ -138,17 +147,28 @@ def _leaves(asked: MaskAsked, statement: ast.stmt, words: Words) -> bool:
             return _same(asked, target, value, words)
         case ast.AugAssign(target=ast.Name() | ast.Attribute() as target, op=ast.Mult(), value=value):
             words[LEAF] = None
-            return asked.keeps(value)
+            return asked.keeps(value) and not needed_back(function, target)
         case ast.Expr(value=call):
             found = seen(function, call, "{x}.masked_fill_({m}, {v})")
             words[LEAF] = None
-            fills = found is not None and asked.nowhere(found["m"]) and function.pure(found["x"])
-            return found is not None and fills and function.pure(found["v"])
+            if found is None or not asked.nowhere(found["m"]):
+                return False
+            return all(map(function.pure, (found["x"], found["v"]))) and not needed_back(function, found["x"])
         case ast.For(target=ast.Name(), iter=held, body=body, orelse=[]):
             return function.pure(held) and all(_leaves(asked, each, words) for each in body)
         case ast.With(items=[ast.withitem(context_expr=ast.Call(func=func), optional_vars=None)], body=body):
             return function.dotted(func) == "torch.no_grad" and all(_leaves(asked, each, words) for each in body)
     return False
+
+
+def needed_back(function: Function, tensor: ast.expr) -> bool:
+    """Whether backward needs what is in a tensor here, or in what it is a view of: `attention = scores.softmax(-1)`."""
+    made = function.value(tensor)
+    op = function.op(made)
+    while op is not None and op.name in VIEWS:
+        made = function.value(op.base)
+        op = function.op(made)
+    return op is not None and op.name in SAVED
 
 
 def _same(asked: MaskAsked, target: ast.expr, value: ast.expr, words: Words, whole: ast.expr | None = None) -> bool:
