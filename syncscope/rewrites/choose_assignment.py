@@ -77,11 +77,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     other = ways["no"] if "no" in ways else next(kept, None)
     if other is None or not function.pure(value) or not function.pure(other):
         return None
+    ways_in_turn = (value, other)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, ways_in_turn = test.operand, (other, value)
     condition = predicate(function, test)
     if condition is None or not alike(function, value, other):
         return None
     draft = Draft(function)
-    chosen = {"yes": undivided(draft, value), "no": undivided(draft, other)}
+    chosen = {name: undivided(draft, way) for name, way in zip(("yes", "no"), ways_in_turn, strict=True)}
     draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", **chosen, **holes(test))
     return mixing(draft, "let the device choose", value, other)
 

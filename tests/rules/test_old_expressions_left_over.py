@@ -102,3 +102,9 @@ def test_a_range_that_may_be_rounded_is_no_safe_fix(made: str) -> None:
 def test_a_product_in_a_sum_has_no_brackets(changed: str, written: str) -> None:
     code = HEAD + f"def f(x: torch.Tensor, width: float):\n    x = x.exp()\n    x[x < 0] {changed}\n    return x\n"
     assert f"x = torch.where(x < 0, {written}, x)" in fixed(code)
+
+
+def test_a_condition_that_is_denied_is_not_denied_again_where_the_device_chooses() -> None:
+    asked = "    if not (0 <= x.min() and x.max() <= 1):\n        x = x.sigmoid()\n"
+    after = fixed(f"{HEAD}def f(x: torch.Tensor):\n    x = x.exp()\n{asked}    return x\n", "tensor-in-condition")
+    assert "x = torch.where((0 <= x.min()) & (x.max() <= 1), x, x.sigmoid())" in after
