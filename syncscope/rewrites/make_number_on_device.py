@@ -236,7 +236,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
     known = all(site.fact_of(part).dtype is not Dtype.UNKNOWN for part in parts(target))
-    if code is not None and (known or rows is not None):
+    if code is not None and (rows is not None or (known and may_be_one_row(function, code[1]))):
         template, index, _ = code
         draft.replace(assign, template, x=target.value, i=index, value=value)
         said = [
@@ -274,6 +274,11 @@ def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.ex
             return None
     fact = function.fact(index)
     return (code, index, rows) if fact.is_tensor and fact.ndim in (None, 1, 0 if rows is None else 1) else None
+
+
+def may_be_one_row(function: Function, index: ast.expr) -> bool:
+    """Whether positions have one dimension, or are called by a name: what is computed may well have more."""
+    return isinstance(index, ast.Name) or function.fact(index).ndim is not None
 
 
 def counted(function: Function, rows: ast.expr) -> ast.expr | None:

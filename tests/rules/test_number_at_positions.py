@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
-from rules.driver import HEAD, findings
+from rules.driver import HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
 
@@ -116,8 +116,8 @@ def test_what_index_fill_asks_of_its_index_is_said() -> None:
             x[index] = 1.0
             with pytest.raises((IndexError, RuntimeError)):
                 x.index_fill_(0, index, 1.0)
-    assert changes("def f(x: torch.Tensor, i: torch.Tensor):\n    x[i.int()] = 0\n").startswith(
-        "i.int() must be int64 and have one dimension; "
+    assert changes("def f(x: torch.Tensor, i: torch.Tensor):\n    j = i.int()\n    x[j] = 0\n").startswith(
+        "j must be int64 and have one dimension; "
     )
     assert changes("def f(x: torch.Tensor, v: torch.Tensor):\n    x[v.flatten().argsort()] = 0\n") == (
         "an index that is out of range is reported in other words"
@@ -190,3 +190,11 @@ def test_positions_that_another_function_looked_for_get_the_number_made_where_th
     assert [found.fix.safety for found in given if found.fix is not None] == [Safety.SAFE]
     here = code.replace("LOOK", "torch.where(labels[:, None] == labels)")
     assert all(found.fix is None for found in findings(HEAD + here, "number-at-positions"))
+
+
+def test_positions_that_are_computed_and_may_have_more_dimensions_are_no_reason_to_ask_for_one() -> None:
+    code = "def f(x: torch.Tensor, i: torch.Tensor):\n    x = x.exp()\n    x[i.long()] = 0\n    return x\n"
+    (fix,) = {f.fix for f in findings(HEAD + code, "number-at-positions")}
+    assert fix is not None
+    assert fix.safety is Safety.SAFE
+    assert "x[i.long()] = x.new_zeros(())" in fixed(HEAD + code, "number-at-positions")
