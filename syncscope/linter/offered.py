@@ -15,6 +15,7 @@ from syncscope.linter.worth import cooled, is_idle, still_writes, waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.heat import Reason
+from syncscope.model.ops import Op
 from syncscope.model.source import Span
 from syncscope.project.compiled import is_scripted, says_it_is_scripted
 from syncscope.rules import CannotRewrite, View, mended
@@ -79,12 +80,19 @@ def freed(
         words = source.code[other.span.start : other.span.end].decode()  # which an edit may only write down again
         if isinstance(other.node, ast.Call):  # also with other arguments
             words = ast.unparse(other.node.func)
+        if other.op is Op.NUMBER_WRITE and any(_holds(e, _of_value(view, other)) for e in gone):
+            continue  # it is made on the device
         if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
         if mended is None or mended.safety is Safety.SUGGEST:
             return cooled(replace(finding, fix=None), Reason.STAYS())
     return finding
+
+
+def _of_value(view: View, site: Site) -> Span:
+    """Where the number stands that is written at positions."""
+    return site.span if site.operand is None else view.function(site).file.span(site.operand)
 
 
 def _holds(edit: Edit, span: Span) -> bool:

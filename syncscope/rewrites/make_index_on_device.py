@@ -10,7 +10,7 @@ from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, made_on_host
-from syncscope.codemod.patterns.numbers import named
+from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -116,7 +116,24 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"{function.file.text(part)} must be a tensor, and is sent: {TAKEN_OVER}")
     if function.fact(taken.value).confidence < 2:
         changes.append(f"{function.file.text(taken.value)} must be a tensor")
+    else:
+        with_number(function, taken, draft)
     return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def with_number(function: Function, taken: ast.Subscript, draft: Draft) -> None:
+    """Make a number on the device, too, that is written at the index: it would be waited for all the same."""
+    match function.statement(taken):
+        case ast.Assign(targets=[target], value=value) as assign if (
+            target is taken and assign.lineno == assign.end_lineno and not filled_by_mask(function, taken)
+        ):
+            if written_out(function, value) and not too_large(function, value):
+                draft.replace(value, "{number}", number=new_number(draft, taken.value, value))
+
+
+def filled_by_mask(function: Function, taken: ast.Subscript) -> bool:
+    """Whether a mask says what is written: such a number is not waited for."""
+    return any(function.fact(part).dtype is Dtype.BOOL for part in each_of(taken.slice))
 
 
 def may_be_of_host(function: Function, part: ast.expr) -> bool:

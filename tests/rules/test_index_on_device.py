@@ -166,3 +166,11 @@ def test_an_index_that_is_made_before_a_loop_is_made_on_the_device_there() -> No
 def test_the_last_of_the_indices_of_a_loop_is_not_made_on_the_device_for_what_follows() -> None:
     inside = LOOPED.format("for bs in batches:\n        ", "pass", " + kept[rows, 1]")
     assert "torch.arange(bs)" in fixed(inside, "host-tensor-as-index", allowed={Safety.SAFE, Safety.UNSAFE})
+
+
+@pytest.mark.parametrize(("number", "made"), [("1", "new_ones(())"), ("-0.5", "new_full((), -0.5)"), ("n", "")])
+def test_a_number_that_is_written_at_the_index_is_made_on_the_device_with_it(number: str, made: str) -> None:
+    code = HEAD + f"    x[torch.arange(n), labels] = {number}\n    return x\n"
+    after = fixed(code, "host-tensor-as-index", allowed={Safety.SAFE})
+    written = f"x.{made}" if made else number
+    assert f"x[torch.arange(n, device=x.device), labels] = {written}\n" in after
