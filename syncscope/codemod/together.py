@@ -8,6 +8,8 @@ from dataclasses import replace
 from syncscope.model.finding import Edit, Fix
 from syncscope.model.source import Span
 
+MOST_TITLES = 3
+
 
 def together(fixes: Sequence[Fix]) -> Fix:
     """One fix of several that are called alike and are equally safe: what they put at one place is put there in their order.
@@ -22,7 +24,14 @@ def together(fixes: Sequence[Fix]) -> Fix:
             for edit in fix.edits:
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
-    return replace(taken[0], edits=edits, changes="; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes)))
+    changes = "; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes))
+    return replace(taken[0], title=_called(taken), edits=edits, changes=changes)
+
+
+def _called(fixes: Sequence[Fix]) -> str:
+    """What several fixes of one rewrite are called, of others the first."""
+    titles = dict.fromkeys(fix.title for fix in fixes if fix.rewrite == fixes[0].rewrite)
+    return "; ".join(titles) if len(titles) <= MOST_TITLES else fixes[0].title
 
 
 def apart(fixes: Sequence[Fix]) -> bool:

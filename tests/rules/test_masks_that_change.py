@@ -1,7 +1,7 @@
 """A mask is looked for anew where it may have changed, and no number is made where a mask or an index takes it."""
 
 import pytest
-from rules.driver import FIXES, HEAD, fixed
+from rules.driver import FIXES, HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
 
@@ -145,3 +145,14 @@ def test_positions_are_not_called_an_index_of_an_index(called: str, then: str) -
         f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    {called} = x > 0\n    return x[{called}], y[{called}]\n"
     )
     assert f"return x[{then}], y[{then}]" in fixed(code, allowed=FIXES)
+
+
+def test_masks_that_serve_side_by_side_are_looked_through_by_one_fix() -> None:
+    lines = [f"out[{m}] = x[{m}].cumsum(0)" for m in ("left", "right")]
+    lines += ["low = torch.zeros_like(x)", *[f"low[{m}] = -x[{m}].cumsum(0)" for m in ("left", "right")]]
+    body = "".join(f"    {line}\n" for line in ["right, left, out = x > 1, x < -1, torch.zeros_like(x)", *lines])
+    code = f"{HEAD}def f(x: torch.Tensor):\n{body}    return out, low\n"
+    fixes = {f.fix for f in findings(code, "boolean-mask-write", "boolean-mask-read") if f.fix is not None}
+    (fix,) = fixes
+    assert fix.title == "; ".join(f"look for the true elements of {m} once, not 4 times" for m in ("left", "right"))
+    assert fixed(code, allowed=FIXES).count(".nonzero(") == 2

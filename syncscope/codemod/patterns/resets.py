@@ -18,8 +18,8 @@ LEAF = (
     "backward needs it as it was"
 )
 SAVED = frozenset(
-    """softmax log_softmax gumbel_softmax sigmoid tanh tan exp exp2 expm1 sqrt rsqrt reciprocal relu elu selu celu prod cumprod norm
-    std logsumexp cdist inverse pinverse cholesky scaled_dot_product_attention""".split()
+    """softmax log_softmax gumbel_softmax sigmoid tanh tan exp exp2 expm1 sqrt rsqrt reciprocal relu elu selu celu prod cumprod
+    norm std logsumexp cdist inverse pinverse cholesky scaled_dot_product_attention""".split()
 )
 """Operations whose gradient is computed of what they gave: what they gave must not be written."""
 TRUTHS = ("{m}.bool()", "{m}.to(torch.bool)", "{m}.type(torch.bool)", "torch.as_tensor({m})", "{m}.detach()")
