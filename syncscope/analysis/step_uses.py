@@ -13,7 +13,7 @@ from syncscope.analysis.first_use import FIRST_USE
 from syncscope.analysis.idle_times import IdleTimes, Nameless, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
-from syncscope.analysis.steps import counted_time, warming_part, window
+from syncscope.analysis.steps import busy_by_device, counted_time, warming_part, window
 from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.uses import Spent, StepUses, Use, exchange
@@ -68,7 +68,9 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     length = (last - first) / number
     warming = warming_part(trace, first, last)
     warming += sum(ns for name, ns in by[Use.HOST].items() if name.startswith(FIRST_USE)) / max(1, last - first)
-    return StepUses(length, spent, each, sentence(length, spent, "step" if event_graph.steps else "recording", warming))
+    devices = busy_by_device(trace, launched, event_graph.steps)
+    words = sentence(length, spent, "step" if event_graph.steps else "recording", warming, devices)
+    return StepUses(length, spent, each, words)
 
 
 def longest(times: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -88,8 +90,15 @@ def _working(trace: Trace, rows: NDArray[np.intp], windows: Intervals, table: ND
         so_far = worked.astype(float)
 
 
-def sentence(step: float, spent: Sequence[Spent], per: str = "step", warming: float = 0.0) -> str:
-    """What follows from where a step goes; for the part `warming` of it the program loaded kernels, or asked for memory."""
+def sentence(
+    step: float,
+    spent: Sequence[Spent],
+    per: str = "step",
+    warming: float = 0.0,
+    devices: Sequence[tuple[int, float]] = (),
+) -> str:
+    """What follows from where a step goes; for the part `warming` of it the program loaded kernels, or asked for memory. Of
+    several `devices` each worked for that part of it."""
     time = {one.use: one.time for one in spent}
     idle = sum(ns for use, ns in time.items() if use.is_idle)
     busy = 1 - idle / step if step else 1.0
@@ -97,6 +106,12 @@ def sentence(step: float, spent: Sequence[Spent], per: str = "step", warming: fl
         return (
             f"For {apart / step:.0%} of a {per} the device does nothing but exchange with other ranks, or "
             "wait for them: the recordings of all ranks together say for whom."
+        )
+    if busy >= FULL > max((share for _, share in devices), default=1.0):
+        each = ", ".join(f"device {number} for {share:.0%}" for number, share in devices)
+        return (
+            f"One or the other of {len(devices)} devices works for {busy:.0%} of a {per}, {each}: they work by turns, and what "
+            f"they do side by side makes the {per} shorter."
         )
     if busy >= FULL:
         return f"The device works for {busy:.0%} of a {per}: only less work for it makes the {per} shorter."

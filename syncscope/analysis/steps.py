@@ -192,11 +192,24 @@ def as_worked(trace: Trace, launched: Launches, found: tuple[Step, ...], over: S
 
 def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> float | None:
     """The share of the counted steps (of the whole recording where there are none) in which the device worked."""
-    if not len(launched.row):
-        return None
-    work = union(trace.start[launched.row], trace.end[launched.row])
+    return _share(trace, launched, found, launched.row) if len(launched.row) else None
+
+
+def busy_by_device(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> tuple[tuple[int, float], ...]:
+    """The same of each device by its number, where several worked in that time; else nothing."""
+    devices = np.array([lane.device for lane in trace.lanes], np.int64)[trace.lane[launched.row]]
+    numbers = np.unique(devices).tolist()
+    if len(numbers) < 2:
+        return ()
+    shares = [(n, _share(trace, launched, found, launched.row[devices == n])) for n in numbers]
+    worked = tuple((n, share) for n, share in shares if share)
+    return worked if len(worked) > 1 else ()
+
+
+def _share(trace: Trace, launched: Launches, found: tuple[Step, ...], rows: NDArray[np.intp]) -> float | None:
+    """The share of the counted time, or of the whole, in which any of these rows was at work."""
     first, last = counted_time(found)[:2] if found else window(trace, launched)
-    worked = float(covered(work, np.array([first]), np.array([last]))[0])
+    worked = float(covered(union(trace.start[rows], trace.end[rows]), np.array([first]), np.array([last]))[0])
     return worked / (last - first) if last > first else None
 
 

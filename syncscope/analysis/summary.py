@@ -26,7 +26,7 @@ from syncscope.analysis.priced import priced
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.some_steps import replayed_of, replayed_steps
 from syncscope.analysis.step_uses import counted_part, step_uses
-from syncscope.analysis.steps import alike, busy_share, counted_time
+from syncscope.analysis.steps import alike, busy_by_device, busy_share, counted_time
 from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
@@ -102,6 +102,7 @@ def summarize(
         reads=found,
         lines=tuple(line for _, line in counted) or dry,
         device_busy=busy_share(trace, launched, found_steps) if coverage.whole else None,
+        busy_by_device=busy_by_device(trace, launched, found_steps) if coverage.whole else (),
         fidelity=trusted.error,
         unexplained=None if trusted.error is None else trusted.unexplained,
         silent=None if trusted.error is None else trusted.silent,

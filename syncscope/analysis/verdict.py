@@ -40,7 +40,7 @@ def without_savings(report: Report) -> str:
 def verdict(report: Report) -> str:
     """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
     per = "step" if report.steps else "recording"
-    most = f"{report.bound.words(per, report.device_busy)} " if report.bound and report.lines else ""
+    most = f"{report.bound.words(per, report.busiest)} " if report.bound and report.lines else ""
     job = f" This is {report.of_a_job}." if report.of_a_job else ""
     return most + _decision(report, per) + job
 

@@ -116,7 +116,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     told = [one for one in report.what_if[:number] if figures.foretold(report, one)]
     if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in told):
         yield from (Text.assemble(MARGIN, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(MARGIN)))
-    if whole and report.bound is not None and (beyond := report.bound.beyond(report.device_busy)):
+    if whole and report.bound is not None and (beyond := report.bound.beyond(report.busiest)):
         said = Text(f"at most: of waits, {beyond}", "dim")
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
     if whole and (loops := max(one.loops for one in report.what_if)):

@@ -85,6 +85,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],
         "device_busy": report.device_busy,
+        "busy_by_device": [{"device": number, "busy": share} for number, share in report.busy_by_device],
         "answer": answer(report.answer),
         "bound": bound(report.bound),
         "verdict": report.verdict,

@@ -60,7 +60,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     if report.saving_step is not None:
         yield "savings", terminal.savings_are_of(report)
     if report.device_busy is not None:
-        yield "device busy", f"{figures.percent(report.device_busy)} of the steps"
+        busy = terminal.by_device(report) if report.busy_by_device else figures.percent(report.device_busy)
+        yield "device busy", f"{busy} of the steps"
     if report.uses is not None:
         yield "it goes to", report.uses.words
     if report.fidelity is not None:

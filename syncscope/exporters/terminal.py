@@ -106,7 +106,9 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     another = abs((report.saving_step or 0.0) - recorded_step) > APART * recorded_step
     if report.saving_step is not None and (whole or another or not report.steps):
         yield "savings", Text(savings_are_of(report))
-    if report.device_busy is not None:
+    if report.busy_by_device:
+        yield "devices", Text(f"busy {by_device(report)} of the {'steps' if report.steps else 'recording'}")
+    elif report.device_busy is not None:
         busy = min(max(report.device_busy, 0.0), 1.0)
         room = max(8, min(32, width - 36))
         cells = round(busy * room)
@@ -122,7 +124,8 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.uses is not None:
         shares = [(one.use, one.time / report.uses.step) for one in report.uses.spent if report.uses.step]
         shown = [f"{SHORTLY[use]} {figures.percent(share)}" for use, share in shares if share >= NOTHING]
-        yield "goes to", Text(", ".join(shown))
+        any_of_them = "one device or another: " if report.busy_by_device else ""
+        yield "goes to", Text(any_of_them + ", ".join(shown))
         yield "", Text(report.uses.words, "dim")
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
@@ -147,7 +150,13 @@ def beyond(report: Report) -> str:
     if report.bound is None:
         return ""
     crowd = report.bound.crowd
-    return report.bound.beyond(report.device_busy) or (f"({crowd}: measure it while they do not)" if crowd else "")
+    return report.bound.beyond(report.busiest) or (f"({crowd}: measure it while they do not)" if crowd else "")
+
+
+def by_device(report: Report) -> str:
+    """How much of the steps each of several devices worked, and any of them."""
+    each = ", ".join(f"{figures.percent(share)} (device {number})" for number, share in report.busy_by_device)
+    return f"{each}; one or another {figures.percent(report.device_busy or 0.0)}"
 
 
 def answer(found: Answer, per: str) -> Text:

@@ -186,7 +186,8 @@ class Report:
 
     `also` are the findings that wait in a step, too, and that nobody gains by reading more of than a line.
 
-    `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which a replay
+    `device_busy` is the share of the steps in which the device worked, of several: any of them; `busy_by_device` then has the
+    number and the share of each. `fidelity` the relative error with which a replay
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
@@ -218,6 +219,7 @@ class Report:
     reads: tuple[Read, ...] = ()
     lines: tuple[Line, ...] = ()
     device_busy: float | None = None
+    busy_by_device: tuple[tuple[int, float], ...] = ()
     fidelity: float | None = None
     unexplained: float | None = None
     silent: float | None = None
@@ -266,6 +268,11 @@ class Report:
         if not alone and not (isinstance(world, int) and world > 1):
             return None
         return alone / self.uses.step if self.uses is not None and self.uses.step else 0.0
+
+    @property
+    def busiest(self) -> float | None:
+        """The share of the steps in which the device worked, of several: the one that worked most."""
+        return max((share for _, share in self.busy_by_device), default=self.device_busy)
 
     @property
     def replay_holds(self) -> bool:

@@ -64,8 +64,8 @@ function figures(model) {
   const cells = [
     model.step_ms !== null && [msTime(model.step_ms), "a step", `${lengths.length} recorded${counted}${between && `: ${between}`}`,
       "How long a step took as recorded, from the end of the one before it: the mean, the shortest and the longest of those counted, without the first, the last and those that warm up."],
-    model.device_busy !== null && [percent(model.device_busy), "device busy", seen ? `the host waits ${msTime(blocked)} of a ${per}` : `how long the host waits is not known`,
-      "The share of the steps in which any queue of any device worked."],
+    model.device_busy !== null && [model.busy_by_device.map(one => percent(one.busy)).join(", ") || percent(model.device_busy), model.busy_by_device.length ? "of devices busy" : "device busy", seen ? `the host waits ${msTime(blocked)} of a ${per}` : `how long the host waits is not known`,
+      "The share of the steps in which any queue of any device worked." + model.busy_by_device.map(one => ` Device ${one.device}: ${percent(one.busy)}.`).join("")],
     seen && [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
     model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
