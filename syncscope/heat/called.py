@@ -40,6 +40,11 @@ _OF_TENSORS = frozenset(
 )
 """Methods of tensors that people give their own containers, too: of something these are called on that is not called like the
 class, `graph.split(sizes)` of a `PackedGraph`, it is a tensor's."""
+_ASKED = re.compile(
+    rb"getattr\(\s*(?:type\(\s*)?(?:\w+\.)*(\w+)\s*\)?\s*,\s*[\"'](\w+)[\"']"
+)  # an object for a method, by its name
+_ENTRANCES = frozenset(("forward", "__call__"))  # methods that run where an object is called
+_DOER = re.compile(r"(?:ors?|ers?|(?<!s)s)$")
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
 
 
@@ -57,8 +62,15 @@ class Calls:
     ) -> None:
         self.makers = makers
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
+        seldom = list(seldom)
         for each in seldom:
             self.seldom[each.name].append(each)
+        self._entered = [
+            (re.compile(rf"self\.{word}(?:or|er)?s?\(".encode(), re.IGNORECASE), each)
+            for each in seldom
+            if each.cls and each.name in _ENTRANCES
+            for word in _called_like(each.cls)
+        ]  # what is called under a name like its class's: `self.postprocess(x)` runs `PostProcess.forward`
         self.classes = classes
         self.defined = defined
         self.sources = sources
@@ -77,6 +89,8 @@ class Calls:
         for caller in callers:
             text = caller.text()
             wanted = {name for name in self._seldom_in(caller) if self._may_call(name, text, caller)}
+            wanted.update(self._asked_in(text, caller))
+            wanted.update(found[0][5:-1].decode() for entered, _ in self._entered if (found := entered.search(text)))
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
                 new += self.within(tree, code, caller, wanted)
@@ -87,23 +101,47 @@ class Calls:
     ) -> list[FunctionText]:
         """Those of the `wanted` names that a function calls whose tree this is, in a text, and that were not known."""
         new: list[FunctionText] = []
-        every = walk(tree)
-        named = [each for each in every if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) in wanted]
-        called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else ()
-        for node in named:
-            if caller.name == "__init__" and id(node) in called:
-                continue  # once; what it keeps may be called in every step
-            name = name_of(node)
-            meant = self._meant(name, _owner(node), caller, id(node) in called)
-            made = self._made(name, _owner(node), caller) if id(node) in called else []
-            if (meant or made) and blocks.of_call(tree, node, code) is None:
+        for node, meant in self._uses(tree, caller, wanted):
+            if meant and blocks.of_call(tree, node, code) is None:
                 for each in meant:
                     self.found[each.key] = each
-                    self.seldom[each.name] = [other for other in self.seldom[each.name] if other is not each]
-                self.found.update((each.key, each) for each in made)
+                    if same := self.seldom.get(each.name):
+                        self.seldom[each.name] = [other for other in same if other is not each]
                 new += meant
-                new += made
         return new
+
+    def _uses(
+        self, tree: ast.AST, caller: FunctionText, wanted: Collection[str]
+    ) -> Iterator[tuple[ast.expr, list[FunctionText]]]:
+        """Where a function says one of the `wanted` names, and which it means that were not known to be called."""
+        every = walk(tree)
+        named = [each for each in every if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) in wanted]
+        called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else set()
+        for node in named:
+            name, is_called = name_of(node), id(node) in called
+            if not is_called:
+                yield node, self._meant(name, _owner(node), caller, False)
+            elif caller.name != "__init__":  # once; what it keeps may be called in every step
+                meant = self._meant(name, _owner(node), caller, True) + self._made(name, _owner(node), caller)
+                yield node, meant or self._entered_by(node)
+        for each in every:
+            match each:
+                case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]) if (
+                    name in wanted
+                ):
+                    of = of.args[0] if isinstance(of, ast.Call) and of.args else of
+                    yield each, self._meant(name, name_of(of), caller, True)
+
+    def _asked_in(self, text: bytes, caller: FunctionText) -> Iterator[str]:
+        """The names of methods that a text asks an object for: `getattr(self.matcher, "match_all", None)`."""
+        for owner, name in _ASKED.findall(text) if b"getattr(" in text else ():
+            if self._meant(name.decode(), owner.decode(), caller, True):
+                yield name.decode()
+
+    def _entered_by(self, func: ast.Name | ast.Attribute) -> list[FunctionText]:
+        """What runs in a call of an object that has a name like its class's."""
+        said = f"{ast.unparse(func)}(".encode()
+        return [each for entered, each in self._entered if each.key not in self.found and entered.fullmatch(said)]
 
     def _made(self, name: str, owner: str | None, caller: FunctionText) -> list[FunctionText]:
         """What makes the objects of a class that is called by this name, and was not known to run."""
@@ -297,6 +335,12 @@ def _owner(node: ast.Name | ast.Attribute) -> str | None:
     if isinstance(node, ast.Name):
         return None
     return name_of(node.value.func if isinstance(node.value, ast.Call) else node.value)
+
+
+def _called_like(cls: str) -> set[str]:
+    """What an object of a class is called like, without what makes a doer of it: `postprocess` and `post_process`."""
+    root = _DOER.sub("", cls.strip("_"))
+    return {root, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", root)}
 
 
 def _module(path: str) -> tuple[str, str]:
