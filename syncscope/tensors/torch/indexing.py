@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.project import conventions, devices
+from syncscope.project import conventions, devices, vectors
 from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
 from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
@@ -194,7 +194,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                     frame.emit(Op.SCALAR_INDEX, node, part, fact, 1)  # of a list, too
                 change = -1
             else:
-                if fact.ndim is None and istensor and fact.dtype is INT and _one_position(frame, fact):
+                if fact.ndim is None and istensor and _most_likely_one(frame, part, fact):
                     frame.emit(Op.SCALAR_INDEX, node, part, fact, 2)
                 dynamic = dynamic or fact.shape is DYNAMIC
                 change = fact.ndim - 1 if fact.ndim is not None else None
@@ -297,6 +297,25 @@ def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, ba
     """An index that is on the host, of what most likely is a tensor of the device."""
     if fact.device is HOST and fact.ndim and base.device is not HOST:
         frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
+
+
+def _most_likely_one(frame: Frame, part: ast.expr, fact: Fact) -> bool:
+    """Whether an index of unknown rank is one number, most likely: good enough to tell of it, and no proof for a rewrite."""
+    return (fact.dtype is INT and _one_position(frame, fact)) or _one_length(frame, part)
+
+
+def _one_length(frame: Frame, part: ast.expr) -> bool:
+    """Whether it is one of what people call lengths, `lengths[b] - 1`, or what a loop over them gives."""
+    while isinstance(part, ast.BinOp) and isinstance(part.right, ast.Constant):
+        part = part.left
+    match part:
+        case ast.Subscript(value=lengths, slice=at) if vectors.are_lengths(name_of(lengths)):
+            return evaluate(frame, at).kind in (SCALAR, NOTHING_KNOWN) and not mask_like(at)
+        case ast.Name(id=name) if (
+            (one := frame.env.get(name)) is not None and one.kind is TENSOR and not one.provenance
+        ):
+            return any(known is one.source and vectors.are_lengths(of) for of, known in frame.env.items())
+    return False
 
 
 def _one_position(frame: Frame, fact: Fact) -> bool:
