@@ -163,6 +163,23 @@ def _statements(root: ast.AST) -> tuple[ast.stmt, ...]:
     return tuple(found)
 
 
+def _always(function: ProjectFunction) -> Iterator[ast.stmt]:
+    """Those of a function that run whatever it is given: none in `if mask is not None` of a mask that may be left out."""
+    apart: set[int] = set()
+    for statement in _statements(function.node):
+        if isinstance(statement, ast.If) and any(_is_given(each, function) for each in walk(statement.test)):
+            apart.update(id(each) for inner in statement.body for each in walk(inner))
+        if id(statement) not in apart:
+            yield statement
+
+
+def _is_given(test: ast.AST, function: ProjectFunction) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return function.left_out.get(name, "") is None
+    return False
+
+
 def _differentiable(expression: ast.expr) -> Iterator[ast.AST]:
     """The nodes of an expression that pass a gradient on."""
     todo: list[ast.AST] = [expression]
@@ -247,7 +264,7 @@ def _inside(function: ProjectFunction | None, depth: int, seen: set[ProjectFunct
     if function is None or function in seen or depth > _DEEPEST or len(seen) > _MOST:
         return None
     seen.add(function)
-    here = {id(node) for statement in _statements(function.node) for node in _own(statement)}
+    here = {id(node) for statement in _always(function) for node in _own(statement)}
     waits, calls = _looked_into(function)
     for wait in waits:
         if id(wait.node) in here and _has_gradient(wait):

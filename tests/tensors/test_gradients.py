@@ -79,6 +79,16 @@ CASES = {
         losses["b"].backward()
         self.accelerator.backward(sum(losses.values()))  # waits: backward
     """,
+    "a mask that is left out": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        loss = self.reduced(self.plain(x, y))
+        loss.backward()
+
+    def reduced(self, x: torch.Tensor, mask: torch.Tensor | None = None):
+        if mask is not None:
+            x = x[mask > 0]  # waits: mask_read
+        return x.mean()
+    """,
     "what is checkpointed": """
     def step(self, x: torch.Tensor, y: torch.Tensor):
         out = torch.utils.checkpoint.checkpoint(self.picking, x, y)
