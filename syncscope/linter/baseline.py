@@ -29,6 +29,7 @@ VERSION = 5
 """4 knows what a statement says, and the function around it; 3 statements by their tokens, and no functions; 2 also findings of
 OpenCL C by the text of their lines; 1 knows all so, and holds nothing of what waits in a step, too."""
 HINT = "write one with --write-baseline"
+NOTHING = "-"  # where a hash would stand
 CONFLICT = re.compile(rb"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 
 Entries = list[dict[str, str]]
@@ -49,8 +50,8 @@ class BaselineFile:
             return KnownFinding(name, entry.get("function", "") if self.version > 3 else None, "", entry["fingerprint"])
         function = entry.get("function", "")
         body = self.functions.get(name, {}).get(function, "")
-        text, value, leaves = (entry.get(word, "") for word in ("text", "value", "leaves"))
-        return KnownFinding(name, function, entry["rule"], entry["wait"], text, value, body, leaves)
+        wait, text, value, *leaves = [*("" if word == NOTHING else word for word in entry["wait"].split()), "", ""]
+        return KnownFinding(name, function, entry["rule"], wait, text, value, body, " ".join(leaves).rstrip())
 
     def hold(self, entry: dict[str, str], known: KnownFinding) -> None:
         """Add an entry that says what is known."""
@@ -117,8 +118,10 @@ def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
 def _entry(source: SourceFile, finding: Finding) -> dict[str, str]:
     text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
     said = {"rule": finding.rule, "code": text.strip(), "function": finding.function}
-    known = finding.known_by._replace(body="")._asdict()
-    return {name: word for name, word in (said | known).items() if word}
+    its = finding.known_by
+    hashes = [word or NOTHING for word in (its.wait, its.text, its.value)]
+    said["wait"] = " ".join([*hashes, *its.leaves.split()]).rstrip(f" {NOTHING}")
+    return {name: word for name, word in said.items() if word}
 
 
 def not_looked_at(path: str, linted: Collection[str], named: Iterable[str]) -> BaselineFile:

@@ -66,7 +66,7 @@ def test_a_baseline_can_be_read_and_has_no_lines_that_change_with_every_edit(doo
     assert entry["rule"] == "nonzero"
     assert entry["code"] == "background = torch.nonzero(target == 9, as_tuple=True)"
     assert entry["function"] == "loss"
-    assert set(entry) == {"rule", "code", "function", "wait", "text", "value"}
+    assert set(entry) == {"rule", "code", "function", "wait"}
     assert set(told["functions"]["loss.py"]) == {"", "loss"}
 
 
