@@ -190,13 +190,20 @@ class _JobValue:
 
 
 def _window(joint: JointReplay) -> TimedPart:
-    """The steps that are timed: those that all ranks have, from where the one before ended on those that have that; the whole
-    recording where it has no more than a few, all of them on all ranks, or where there is none in common."""
+    """The steps that are timed: of those that all ranks have, the most that follow one another, from where the one before ended
+    on those that have that. The whole recording where it has no more than a few, all of them on all ranks, or none in common.
+    """
     common = common_steps(joint.ranks)
     few = len(joint.steps) < COUNTED and all(len(rank.graph.steps) == len(joint.steps) for rank in joint.ranks)
     if few or not common:
         return TimedPart(steps=max(1, len(common)))
-    first, last = (joint.steps.index(step) for step in (min(common), max(common)))
+    runs = [[joint.steps.index(min(common))]]
+    for position in sorted(joint.steps.index(step) for step in common)[1:]:
+        if position == runs[-1][-1] + 1:
+            runs[-1].append(position)
+        else:
+            runs.append([position])
+    first, *_, last = max(([run[0], *run] for run in runs), key=len)
     return TimedPart(first - 1, last, last - first + 1)
 
 

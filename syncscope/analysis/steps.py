@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.lost_steps import lost_steps
+from syncscope.analysis.outlying import set_aside
 from syncscope.analysis.rounds import Rounds, whole_rounds
 from syncscope.analysis.waits import SLACK, Launches
 from syncscope.model.report import Step, step_lengths
@@ -47,9 +48,10 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         found = [replace(step, index=position) for position, step in enumerate(found)]
     found = found[:-1] if _is_stub(trace, found) else found
     lost = lost_steps(trace, found)
-    return tuple(
+    whole = tuple(
         replace(step, lost=True, settled=False) if gone else step for step, gone in zip(found, lost, strict=True)
     )
+    return set_aside(trace, launched, whole)
 
 
 def _is_stub(trace: Trace, found: Sequence[Step]) -> bool:
@@ -97,8 +99,9 @@ def warming_part(trace: Trace, first: int, last: int) -> float:
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 
-    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. Of these,
-    those that were not disturbed. Where they do not wait alike, those that make whole rounds, however long each is.
+    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. Of these, the
+    most that follow one another without an outlying one; and those that were not disturbed. Where they do not wait alike, those
+    that make whole rounds, however long each is.
     """
     if any(step.in_round for step in found):
         whole = [n for n, step in enumerate(found) if step.in_round]
@@ -107,7 +110,7 @@ def alike(found: Sequence[Step]) -> range:
     if len(settled) < COUNTED:
         return settled
     lengths = [float(found[n].end - found[n].start) for n in settled[1:-1]]
-    counted = settled[1 + warming(lengths) : -1]
+    counted = _without_outlying(found, settled[1 + warming(lengths) : -1])
     quiet = [n for n in counted if not found[n].disturbed]
     return range(quiet[0], quiet[-1] + 1) if quiet else counted
 
@@ -149,10 +152,20 @@ def in_whole_rounds(found: tuple[Step, ...], reads: Sequence[tuple[int, Hashable
         if step in made:
             made[step][read] += 1
     settled = _settled(found)
-    rounds = whole_rounds([made[step.index] for step in found], settled[1:-1] if len(settled) >= COUNTED else settled)
+    candidates = _without_outlying(found, settled[1:-1]) if len(settled) >= COUNTED else settled
+    rounds = whole_rounds([made[step.index] for step in found], candidates)
     if not (rounds.matters and rounds.number):
         return found, rounds._replace(counted=alike(found))
     return tuple(replace(step, in_round=n in rounds.counted) for n, step in enumerate(found)), rounds
+
+
+def _without_outlying(found: Sequence[Step], counted: range) -> range:
+    """The most of these steps that follow one another, none of them outlying; all where no two do."""
+    best, since = range(0), counted.start
+    for position in [*(n for n in counted if found[n].outlying), counted.stop]:
+        best = max(best, range(since, position), key=len)
+        since = position + 1
+    return best if len(best) >= 2 else counted
 
 
 def _settled(found: Sequence[Step]) -> range:

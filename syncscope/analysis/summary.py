@@ -22,6 +22,7 @@ from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.not_waited_for import not_waited_for
+from syncscope.analysis.outlying import set_aside_told
 from syncscope.analysis.priced import priced
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.some_steps import replayed_of, replayed_steps
@@ -135,6 +136,8 @@ def summarize(
         )
         said = f"{size} pinned, and fetched at {replayed.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
+    if aside_told := set_aside_told(found_steps):
+        report = replace(report, notes=(aside_told, *report.notes))
     if event_graph.rounds.words:
         report = replace(report, notes=(*report.notes, event_graph.rounds.words))
     if lost := sum(step.lost for step in found_steps):

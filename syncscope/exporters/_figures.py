@@ -74,6 +74,9 @@ def counted(report: Report) -> str:
         return ""
     if disturbed := sum(step.disturbed for step in report.steps):
         return f"{report.steady} counted: in the other {disturbed} other programs had more of the processors"
+    if outlying := [str(step.index) for step in report.steps if step.outlying]:
+        named = outlying[0] if len(outlying) == 1 else f"{outlying[0]} and {len(outlying) - 1} more"
+        return f"{report.steady} counted: the most in a row without step {named}, far longer than others"
     if any(step.in_round for step in report.steps):
         return f"{report.steady} counted: whole rounds of steps that do not wait alike"
     if lost := sum(step.lost for step in report.steps):

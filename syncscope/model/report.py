@@ -34,7 +34,7 @@ class Step:
     In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others. Nor is
     one of which the recording `lost` what the host asked of the device (not settled either), nor one in which other programs
     `disturbed` a device that is a processor more than in those beside it. Where a loop waits otherwise in every fourth step,
-    those that are counted are `in_round`: they make whole rounds of it.
+    those that are counted are `in_round`: they make whole rounds of it. One that took far longer than the others is `outlying`.
     """
 
     index: int
@@ -45,6 +45,7 @@ class Step:
     disturbed: bool = False
     in_round: bool = False
     lost: bool = False
+    outlying: bool = False
 
 
 def step_lengths(steps: Sequence[Step]) -> list[int]:
