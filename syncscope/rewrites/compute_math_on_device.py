@@ -16,6 +16,7 @@ from syncscope.model.ops import Op
 from syncscope.project.syntax import name_of
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

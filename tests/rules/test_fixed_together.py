@@ -287,3 +287,19 @@ def means(x: torch.Tensor, d: torch.Tensor):
     (fix,) = {f.fix for f in findings(code, "tensor-as-size")}
     assert fix is not None
     assert "zip(ends[:-1].tolist(), ends[1:].tolist())" in fixed(code, "tensor-as-size", allowed={Safety.UNSAFE})
+
+
+def test_functions_of_math_in_a_statement_are_computed_on_the_device_together() -> None:
+    code = """
+import math
+import torch
+
+def scaled(x: torch.Tensor, y: torch.Tensor):
+    c = x.square().mean()
+    return y * math.sqrt(c) - math.log(c) * y.abs()
+"""
+    (fix,) = {f.fix for f in findings(code, "numpy-crossing")}
+    assert fix is not None
+    assert "y * c.detach().sqrt() - c.detach().log() * y.abs()" in fixed(
+        code, "numpy-crossing", allowed={Safety.UNSAFE}
+    )
