@@ -31,7 +31,7 @@ EXAMPLES = [
 ]
 RUNNER = Path(__file__).with_name("on_pocl.py")
 ENOUGH = 60.0  # seconds for what ends, a compiler's among them
-HANGS = 1.0  # seconds of a processor after which a kernel does not end: to compile it takes a tenth, and to run it microseconds
+HANGS = 0.5  # seconds of a processor after which a kernel does not end: to compile it takes a tenth, and to run it microseconds
 LOOK = 0.05  # seconds between two looks at that
 
 
