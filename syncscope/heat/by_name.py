@@ -27,7 +27,7 @@ def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
         after = Reason.TO_HOST(name)
     elif beside_training.DATA.match(name):
         after = Reason.DATA(name)
-    elif conventions.EVALUATION.search(name):
+    elif conventions.EVALUATION.search(name) and not conventions.TRAINS_TOO.match(name):
         after = Reason.EVALUATION(name)
     if conventions.COLD.match(name) or hooks.around_steps(name):
         return Reason.SET_UP(name), after

@@ -293,6 +293,8 @@ EVALUATION = re.compile(
     r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|conditional_sample|sample_actions|"
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)detect_(faces?|objects?|images?)$"
 )
+# What evaluates what it trains: its steps are in there.
+TRAINS_TOO = re.compile(r"^_?(train|fit)_(and_[a-z]+|(eval|evaluate|valid|validate|test)(_(step|epoch|loop))?)$")
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^_?(fuse(?!d|_update|_backward)|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
     r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$|^(get_)?rep_params?$"

@@ -39,6 +39,18 @@ def test_what_runs_once_is_cold(name: str) -> None:
     assert [site.whole for site in found] == [False]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("train_and_validate", "hot"), ("train_eval", "hot"), ("validate", "cold"), ("train_test_split", "cold")],
+)
+def test_what_trains_and_evaluates_has_the_steps_of_both(name: str, said: str) -> None:
+    code = (
+        f"import torch\nclass Manager:\n    def {name}(self, data):\n        for x in data:\n            self._on(x)\n"
+    )
+    code += "    def _on(self, x: torch.Tensor):\n        return self.model(x).sum().item()\n"
+    assert heat(code.encode(), "managing.py") == {7: said}
+
+
 @pytest.mark.parametrize("name", ["to_dict", "describe", "state_numpy", "__eq__"])
 def test_what_a_loss_is_asked_for_beside_its_steps_is_cold(name: str) -> None:
     code = f"import torch\nclass OwnLoss(torch.nn.Module):\n    def {name}(self, x: torch.Tensor):\n        return x.item()\n"
