@@ -364,7 +364,7 @@ def _operands(body: str) -> list[str]:
     cuts: dict[int, list[int]] = {}
     for token in _tokens(f"({body})"):
         word, at = token.string, token.start[1] - 1
-        if depth == 1 and word in ("for", "async", "if", "else"):
+        if depth == 1 and at and word in ("for", "async", "if", "else"):  # not the one that it begins with
             cuts.setdefault(-1, []).extend([at] if before != "async" else [])
         elif depth == 1 and word in ("lambda", ":="):
             return [body]

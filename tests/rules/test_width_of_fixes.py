@@ -257,3 +257,19 @@ def test_many_new_names_stand_in_brackets_one_a_line() -> None:
     wanted = "\n".join(f"        {name}_mean," for name in names)
     assert f"    (\n{wanted}\n    ) = torch.stack(" in after
     compile(after, "after", "exec")
+
+
+def test_a_clause_that_has_a_line_of_its_own_is_folded_at_its_brackets(tmp_path: Path) -> None:
+    """What begins with `else` was divided before its first word, again and again."""
+    code = f"""{HEAD}
+
+def f(x, valid: torch.Tensor, device):
+    chosen = torch.nonzero(valid.cpu())
+    return (
+        x
+        if chosen.numel() == valid.numel()
+        else x.index_select(0, chosen.to(device))
+    )
+"""
+    then = "        else x.index_select(\n            0, chosen.to(device, non_blocking=True)\n        )\n"
+    assert then in laid_out(tmp_path, code, "[tool.ruff]\nline-length = 60\n")
