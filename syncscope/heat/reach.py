@@ -20,6 +20,7 @@ from syncscope.heat.by_name import by_place, changes_batch, prepares_data
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.compiled_models import compiles_its_model
+from syncscope.heat.handing import handing
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
@@ -156,6 +157,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             spoken |= _said_outside(outside)
             kept |= _kept(source)
     steps += entrances(parts, classes)
+    steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
     said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]

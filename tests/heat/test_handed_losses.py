@@ -1,0 +1,64 @@
+"""Who computes a loss and hands it to a helper that does the backward pass is in a step, too."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+BASE = """
+import torch
+
+class Base:
+    def apply_gradients(self, optimizer, objective):
+        optimizer.zero_grad()
+        self.scaler.scale(objective).backward()
+        optimizer.step()
+
+def descend(loss, optimizer):
+    loss.backward()
+    optimizer.step()
+
+def descend_on(batch, net):
+    net(batch).mean().backward()
+"""
+OWN = """
+import torch
+
+from .base import Base, descend, descend_on
+
+class Agent(Base):
+    def renew(self, buffer: torch.Tensor):
+        objective = self.critic(buffer).mean()
+        self.apply_gradients(self.optimizer, objective)
+        return objective.item()  # hot
+
+    def measured(self, buffer: torch.Tensor):
+        return buffer.mean().item()  # cold
+
+class Other:
+    def renewed(self, buffer: torch.Tensor):
+        self.apply_gradients(buffer)
+        return buffer.mean().item()  # cold
+
+def renewal(net, x: torch.Tensor, optimizer):
+    loss = net(x).mean()
+    descend(loss, optimizer)
+    return loss.item()  # hot
+
+def renewals(net, x: torch.Tensor):
+    descend_on(x, net)
+    return x.mean().item()  # cold
+"""
+
+
+@pytest.mark.parametrize("line", [n for n, text in enumerate(OWN.splitlines(), 1) if "  # " in text])
+def test_what_hands_its_loss_to_a_backward_pass_is_in_the_step(line: int, tmp_path: Path) -> None:
+    folder = tmp_path / "renewing"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .agents import Agent, Other, renewal, renewals\n")
+    (folder / "base.py").write_text(BASE)
+    (folder / "agents.py").write_text(OWN)
+    found = sites(OWN.encode(), str(folder / "agents.py"), Project())
+    said = {site.place.line: "hot" if site.whole else "cold" for site in found}
+    assert f"# {said[line]}" in OWN.splitlines()[line - 1]
