@@ -89,6 +89,19 @@ CASES = {
             x = x[mask > 0]  # waits: mask_read
         return x.mean()
     """,
+    "one of several that a function gives": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        first, second, seen = self.both(x, y)
+        whole, other = first, second
+        whole.backward()  # waits: backward
+        other.backward()
+        return seen
+
+    def both(self, x: torch.Tensor, y: torch.Tensor):
+        out = self.plain(x, y)
+        picked = out[torch.arange(len(y)), y]  # waits: index_host
+        return picked.mean(), out.mean(), picked.detach()
+    """,
     "what is checkpointed": """
     def step(self, x: torch.Tensor, y: torch.Tensor):
         out = torch.utils.checkpoint.checkpoint(self.picking, x, y)
