@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -85,6 +86,7 @@ def _generates(function: ProjectFunction) -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
 def _text(function: ProjectFunction) -> bytes:
     """A function as it is written."""
     source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
@@ -102,13 +104,6 @@ def _above(root: ast.AST, node: ast.AST) -> list[ast.AST]:
         found.append(above)
         above = around.get(above)
     return found
-
-
-def _copied_before(node: ast.AST, read: ast.AST) -> bool:
-    """Whether this copies another tensor than the one that is read, and does so before: `x.detach().cpu()`."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cpu"):
-        return False
-    return (node.end_lineno, node.end_col_offset) <= (read.lineno, read.col_offset)  # type: ignore[attr-defined]
 
 
 _AT_ONCE = (
@@ -129,11 +124,22 @@ def _just_waited(wait: Emitted, function: ProjectFunction, statement: ast.stmt) 
     if not _is_there(wait.node):
         return False
     begin = wait.node.lineno, wait.node.col_offset  # type: ignore[attr-defined]
-    calls = [n for n in walk(statement) if isinstance(n, ast.Call) and (n.end_lineno, n.end_col_offset) <= begin]
-    last = max(calls, key=lambda n: (n.end_lineno, n.end_col_offset), default=None)
+    calls = _calls(statement)
+    at = bisect_right(calls, begin, key=_end)
+    last = calls[at - 1] if at else None
     if last is None or not _is_there(last) or not any((id(last), op) in function.sites for op in _NUMBERS):
         return False
     return all(isinstance(each, _AT_ONCE) for each in _above(statement, last))
+
+
+@lru_cache(maxsize=32)  # asked for each wait of a statement
+def _calls(statement: ast.stmt) -> list[ast.Call]:
+    """The calls in a statement, by where they end."""
+    return sorted((n for n in walk(statement) if isinstance(n, ast.Call)), key=_end)
+
+
+def _end(node: ast.Call) -> tuple[int | None, int | None]:
+    return node.end_lineno, node.end_col_offset
 
 
 _NUMBERS = (Op.ITEM, Op.FLOAT, Op.INT, Op.TOLIST)
@@ -283,7 +289,10 @@ def _beside_a_copy(case: Waiting) -> bool:
     statement = _statement(_around_read(case))
     if not isinstance(statement, _SIMPLE):
         return False
-    return any(_copied_before(each, case.wait.node) for each in walk(statement))
+    begin = case.wait.node.lineno, case.wait.node.col_offset  # type: ignore[attr-defined]
+    copies = (n for n in _calls(statement) if isinstance(n.func, ast.Attribute) and n.func.attr == "cpu")
+    first = next(copies, None)  # `x.detach().cpu()`: another tensor than the one that is read
+    return first is not None and _end(first) <= begin
 
 
 def _after_a_read(case: Waiting) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ _STEP_CALLS = (  # apart, for each is then looked for as a word
     re.compile(rb"optimize_parameters\("),
 )
 _BACKWARD = re.compile(rb"backward")
+_CALL = re.compile(rb"(?<!\w)(self\.)?(\w+)\(")
 _PASS = re.compile(rb"\.(?:manual_)?backward\(")
 _HEAD = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
@@ -65,13 +66,14 @@ def steps(source: bytes) -> HoldBackward:
 def _around(heads: list[tuple[int, int, bytes, str]], at: int, deep: int) -> list[tuple[bytes, str]]:
     """The two innermost functions, classes and loops around a place of this indentation, from the inside out."""
     found = []
-    for start, indent, kind, name in reversed(heads):
-        if start < at and indent < deep:
+    for before in range(bisect_left(heads, (at,)) - 1, -1, -1):
+        _, indent, kind, name = heads[before]
+        if indent < deep:
             deep = indent
             if kind in (b"def", b"class", b"for", b"while"):
                 found.append((kind, name))
-                if len(found) == _TWO:
-                    break
+            if len(found) == _TWO or not deep:
+                break
     return found
 
 
@@ -91,9 +93,17 @@ def backward_lines(source: bytes) -> tuple[int, ...]:
         return ()  # most files: seen in a tenth of the time that the patterns take
     if b"backward(" not in source and not any(each.search(source) for each in _STEP_CALLS):
         return ()
+    spoken_of = (_BACKWARD, *_STEP_CALLS)  # apart, for each is then looked for as a word
+    places = {at.start() for each in spoken_of for at in each.finditer(source)}
     own = steps(source)
-    names = [*own.functions, *(rf"self\.{name}" for name in own.methods)]
-    calls = (re.compile(rb"%b\((?<!\w%b\()" % (name.encode(), name.encode())) for name in names)
-    spoken_of = [_BACKWARD, *_STEP_CALLS, *calls]  # apart, for each is then looked for as a word
+    if own is not _NONE:
+        named = ((at.start(), at[2].decode(), at[1] is not None) for at in _CALL.finditer(source))
+        places |= {at for at, name, of_self in named if name in own.functions or (of_self and name in own.methods)}
     starts = line_starts(source)
-    return tuple(sorted({bisect_right(starts, at.start()) for each in spoken_of for at in each.finditer(source)}))
+    return tuple(sorted({bisect_right(starts, at) for at in places}))
+
+
+def speaks_of_backward(node: ast.stmt, source: bytes) -> bool:
+    """Whether a statement holds such a line."""
+    lines = backward_lines(source)
+    return bisect_right(lines, node.end_lineno or 0) > bisect_left(lines, node.lineno)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
+from bisect import bisect_right
+from functools import lru_cache, partial
+from operator import attrgetter
 
 from syncscope.heat import arms, loops
 from syncscope.heat.counters import counts
@@ -52,11 +54,14 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
             break
         body = inner
     if heat is None or heat.hot:
-        holds = not trained and any(
-            isinstance(each, loops.LOOPS) and loops.trains(each, function.name, source) for each in statements(function)
-        )
+        holds = not trained and any(loops.trains(each, function.name, source) for each in _loops(function))
         return Reason.OUTSIDE(function.name) if holds else None
     return heat
+
+
+@lru_cache(maxsize=32)  # asked for each call in a function
+def _loops(function: Function) -> list[ast.For | ast.AsyncFor | ast.While]:
+    return [each for each in statements(function) if isinstance(each, loops.LOOPS)]
 
 
 def of_last(function: Function | ast.Module, arm: ast.If, name: str, source: bytes) -> Heat | None:
@@ -84,11 +89,9 @@ def _colder(around: Heat | None, said: Heat | None) -> Heat | None:
 def _holding(body: list[ast.stmt], node: ast.AST) -> tuple[int, ast.stmt] | None:
     """The statement of a block that holds a node, with its place: of two no part is written in the other."""
     at = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-    for index, statement in enumerate(body):
-        first, last = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
-        if first <= at < last:
-            return index, statement
-    return None
+    index = bisect_right(body, at, key=attrgetter("lineno", "col_offset")) - 1
+    within = index >= 0 and at < (body[index].end_lineno or 0, body[index].end_col_offset or 0)
+    return (index, body[index]) if within else None
 
 
 def _part(statement: ast.stmt, node: ast.AST) -> list[ast.stmt] | None:

@@ -6,7 +6,7 @@ import ast
 import re
 from functools import lru_cache
 
-from syncscope.heat.backward import backward_lines
+from syncscope.heat.backward import speaks_of_backward
 from syncscope.heat.loops import LOOPS, trains
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
@@ -44,7 +44,7 @@ def holds_all_steps(function: ProjectFunction) -> bool:
     """
     source = function.module.source
     node = function.node
-    if not any(node.lineno <= line <= (node.end_lineno or 0) for line in backward_lines(source)):
+    if not speaks_of_backward(node, source):
         return False
     return any(
         isinstance(each, (ast.For, ast.AsyncFor))

@@ -10,6 +10,7 @@ from pathlib import Path
 from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.source import line_starts
 from syncscope.project import in_training
+from syncscope.project.bindings import Definition
 from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import walk
 
@@ -72,18 +73,22 @@ def _is_read(node: ast.expr) -> bool:
 def _defined_again(function: ProjectFunction) -> str | None:
     """The function, or its class, where the same body defines another of its name, and does nothing with it until then."""
     cls = function.cls
-    if cls is not None and _is_bound_again(cls.node, function.module.tree.body, function.module):
+    tree = function.module.tree
+    if cls is not None and _is_bound_again(cls.node, tree, function.module):
         return cls.name
-    body = cls.node.body if cls is not None else function.module.tree.body
-    return function.name if _is_bound_again(function.node, body, function.module) else None
+    around = cls.node if cls is not None else tree
+    return function.name if _is_bound_again(function.node, around, function.module) else None
 
 
-def _is_bound_again(
-    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, body: list[ast.stmt], module: Module
-) -> bool:
-    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    last = next((each for each in reversed(body) if isinstance(each, kinds) and each.name == node.name), node)
-    if last.lineno <= node.lineno or node.decorator_list or last.decorator_list or node not in body:
+@lru_cache(maxsize=8)  # asked for each function in it
+def _last_defined(around: ast.Module | ast.ClassDef) -> dict[str, Definition]:
+    """The definitions of a body by their names, of several the last."""
+    return {each.name: each for each in around.body if isinstance(each, Definition)}
+
+
+def _is_bound_again(node: Definition, around: ast.Module | ast.ClassDef, module: Module) -> bool:
+    last = _last_defined(around).get(node.name, node)
+    if last.lineno <= node.lineno or node.decorator_list or last.decorator_list or node not in around.body:
         return False  # a decorator may keep the first, or is what makes it another: `@overload`, `@size.setter`
     starts = line_starts(module.source)
     between = module.source[starts[node.end_lineno or 0] : starts[last.body[0].lineno - 1]]

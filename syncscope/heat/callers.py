@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from syncscope.heat import blocks
@@ -33,19 +35,42 @@ def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     Its text says which of them speak of it: no other is gone through.
     """
     found: list[Caller | None] = []
-    starts = line_starts(module.source)
-    lines = [bisect_right(starts, at) for at in _stands(name.encode(), module.source)]
-    for function in module.top:
-        first = min((d.lineno for d in function.node.decorator_list), default=function.node.lineno)
-        last = function.node.end_lineno or first
-        inside = [line for line in lines if first <= line <= last]
-        if inside:
-            lines = [line for line in lines if not first <= line <= last]
-            for node, called in _uses(function.node, name, inside, anyhow):
-                found.append(Caller(function, blocks.of_call(function.node, node, module.source)) if called else None)
-    if lines:
-        found += [None for node in _on(lines, module.tree) if name_of(node) == name and node.lineno in lines]  # type: ignore[attr-defined]
+    starts, functions = line_starts(module.source), _functions(module)
+    spoken: dict[int, list[int]] = defaultdict(list)  # lines, by the number of the function that they are in
+    outside: list[int] = []
+    for line in (bisect_right(starts, at) for at in _stands(name.encode(), module.source)):
+        at = bisect_right(functions, line, key=itemgetter(0)) - 1
+        within = at >= 0 and line <= functions[at][1]
+        (spoken[functions[at][2]] if within else outside).append(line)
+    for number in sorted(spoken):
+        function = module.top[number]
+        for node, called in _uses(function.node, name, spoken[number], anyhow):
+            found.append(Caller(function, blocks.of_call(function.node, node, module.source)) if called else None)
+    if outside:
+        found += [None for node in _named_outside(module).get(name, ()) if node.lineno in outside]
     return found
+
+
+@lru_cache(maxsize=2)
+def _named_outside(module: Module) -> dict[str, list[ast.Name | ast.Attribute]]:
+    """The names and the attributes of a file that stand in none of its functions."""
+    found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
+    functions = {each.node for each in module.top}
+    todo: list[ast.AST] = [module.tree]
+    for each in todo:  # grows while it is gone through
+        for node in expressions(each):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                found[name_of(node)].append(node)
+        todo += [inner for inner in held(each) if inner not in functions]
+    return found
+
+
+@lru_cache(maxsize=2)
+def _functions(module: Module) -> list[tuple[int, int, int]]:
+    """The first and the last line of each function of a file, and its number; of one that was run twice the first."""
+    numbered = reversed([*enumerate(module.top)])
+    spans = {(_first(each.node), each.node.end_lineno or 0): number for number, each in numbered}
+    return sorted((*span, number) for span, number in spans.items())
 
 
 def _stands(word: bytes, text: bytes) -> Iterator[int]:
@@ -62,17 +87,31 @@ def _on(lines: list[int], root: ast.AST) -> Iterator[ast.AST]:
     """The nodes of the statements that stand on these lines, from the outside in; into others nobody looks."""
     todo = [root]
     for each in todo:  # grows while it is gone through
-        if _stands_on(each, lines):
-            yield from expressions(each)
-            todo += held(each)
+        yield from expressions(each)
+        todo += _standing(held(each), lines)
 
 
-def _stands_on(node: Any, lines: list[int]) -> bool:
-    """Whether a statement, with the decorators above it, stands on one of these lines; a module or a case may."""
-    if not hasattr(node, "lineno"):
-        return True
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-    return any(first <= line <= node.end_lineno for line in lines)
+def _standing(block: list[ast.AST], lines: list[int]) -> list[ast.AST]:
+    """Those of the statements of a block, one after the other, that stand on one of these lines."""
+    found: dict[int, ast.AST] = {}
+    for line in lines:
+        at = bisect_right(block, line, key=_first)
+        while at and _last(block[at - 1]) >= line:
+            at -= 1
+            found[at] = block[at]
+    return [found[at] for at in sorted(found)]
+
+
+def _first(node: Any) -> int:
+    """The line on which a statement begins, with the decorators above it, or a case."""
+    at: int = node.pattern.lineno if node.__class__ is ast.match_case else node.lineno
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([at, *(each.lineno for each in decorators)])
+
+
+def _last(node: Any) -> int:
+    last: int = _last(node.body[-1]) if node.__class__ is ast.match_case else node.end_lineno
+    return last
 
 
 def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[tuple[ast.AST, bool]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.heat.backward import backward_lines, calls_one
+from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of, walk
@@ -16,7 +16,7 @@ NO_GRAD = frozenset(("no_grad", "inference_mode"))
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
-    spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in backward_lines(source))
+    spoken_of = speaks_of_backward(node, source)
     called_so = name in conventions.LOOPS
     return (spoken_of or called_so) and any(
         isinstance(each, ast.Call)

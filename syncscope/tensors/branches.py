@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from functools import partial
+from itertools import compress
+from operator import is_not
 
 from syncscope.heat import arms, blocks
 from syncscope.heat.forgotten import forgets
@@ -38,15 +40,19 @@ def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool
         return
     if len(left) < len(right):
         left, right = right, left
-    for name, fact in left.items():
+    for name in unlike(left, right):
         other = right.get(name)
-        if other is not fact:
-            left[name] = join(fact, other) if other is not None else fact
-    if len(right) > 0:
-        for name, fact in right.items():
-            if name not in left:
-                left[name] = fact
+        if other is not None:
+            left[name] = join(left[name], other)
+    if not right.keys() <= left.keys():
+        left.update((name, fact) for name, fact in right.items() if name not in left)
     frame.env = left
+
+
+def unlike(one: Env, other: Env) -> list[str]:
+    """The names that stand for something else at another end, or only at this one: few of all, and found without a look at
+    each of the others."""
+    return [*compress(one, map(is_not, one.values(), map(other.get, one)))]
 
 
 def branch(frame: Frame, node: ast.If) -> None:
@@ -120,12 +126,12 @@ def _calculated(fact: Fact) -> bool:
 
 def _doubt(start: Env, left: Env, right: Env) -> None:
     """Of a name that one arm gives a tensor and the other a number that was calculated, the number is as likely."""
-    for one, other in ((left, right), (right, left)):
-        for name, fact in one.items():
-            if fact.kind is TENSOR and fact.confidence > 1 and start.get(name) is not fact:
-                number = other.get(name, UNKNOWN)
-                if number.kind is SCALAR and _calculated(number) and start.get(name) is not number:
-                    one[name] = fact.but(confidence=1)
+    for name in unlike(left, right):
+        for one, other in ((left, right), (right, left)):
+            fact, number, before = one.get(name, UNKNOWN), other.get(name, UNKNOWN), start.get(name)
+            is_new = fact is not before and number is not before
+            if is_new and fact.kind is TENSOR and fact.confidence > 1 and number.kind is SCALAR and _calculated(number):
+                one[name] = fact.but(confidence=1)
 
 
 def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | None:

@@ -17,10 +17,7 @@ _SAME_PLACE = frozenset(("detach", "contiguous", "squeeze", "flatten"))
 @lru_cache(maxsize=64)
 def host_only(function: ProjectFunction) -> frozenset[str]:
     """The lengths of what a function packs, and what it has numpy see, where these are its parameters as they were given."""
-    source = function.module.source
-    if _PACKS not in source and _CONVERTS not in source:
-        return frozenset()
-    node = function.node
+    source, node = function.module.source, function.node
     starts = line_starts(source)
     end = node.end_lineno or node.lineno
     text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from syncscope.heat import judge
@@ -234,10 +235,16 @@ Facts = Callable[[ast.expr], Fact]
 def facts_of(project: Project) -> Callable[[ast.AST], Facts]:
     """What answers for the expressions of each function of the file that was linted last, also of those that never wait."""
     module = project.last
+    if module is None:
+        return lambda _: lambda _: UNKNOWN
+
+    @cache
+    def by_node() -> dict[ast.AST, ProjectFunction]:
+        return {each.node: each for each in reversed([*_all(module.top)])}
 
     def of(scope: ast.AST) -> Facts:
-        function = next((each for each in _all(module.top) if each.node is scope), None) if module is not None else None
-        return _FactsOf(module, function) if module is not None and function is not None else lambda _: UNKNOWN
+        function = by_node().get(scope)
+        return _FactsOf(module, function) if function is not None else lambda _: UNKNOWN
 
     return of
 

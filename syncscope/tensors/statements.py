@@ -15,7 +15,7 @@ from syncscope.project.names import imported, lookup
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
-from syncscope.tensors.branches import branch, merge
+from syncscope.tensors.branches import branch, merge, unlike
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     BATCH,
@@ -97,9 +97,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     frame.env.update(when)
     execute(frame, node.body)
     frame.dead = False
-    again = any(
-        start.get(name, UNKNOWN) != fact and fact.kind is TENSOR for name, fact in frame.env.items() if name in start
-    )
+    again = _changes_a_tensor(frame.env, start)
     merge(frame, frame.env, False, start, False)
     if again:
         after = dict(frame.env)
@@ -136,7 +134,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False
-    again = any(start[name] != fact and fact.kind is TENSOR for name, fact in frame.env.items() if name in start)
+    again = _changes_a_tensor(frame.env, start)
     merge(frame, frame.env, False, start, False)
     if again:
         after = dict(frame.env)
@@ -149,6 +147,11 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if node.orelse:
         execute(frame, node.orelse)
     frame.dead = False
+
+
+def _changes_a_tensor(env: Env, start: Env) -> bool:
+    """Whether a name that a loop began with is a tensor after it, and another one."""
+    return any(env[name].kind is TENSOR and start[name] != env[name] for name in unlike(env, start) if name in start)
 
 
 def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
