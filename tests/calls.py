@@ -36,8 +36,10 @@ def lines_run(call: Callable[..., Any], *args: Any) -> int:
     return seen
 
 
-def grows_at_most(call: Callable[[Any], Any], size: int, made: Callable[[int], Any] = lambda n: n) -> bool:
-    """Whether twice the input is less than three times the work. What is done once in a process is done before."""
+def grows_at_most(
+    call: Callable[[Any], Any], size: int, made: Callable[[int], Any] = lambda n: n, times: float = 3
+) -> bool:
+    """Whether twice the input is less than so many times the work. What is done once in a process is done before."""
     small, large = made(size), made(2 * size)
     call(small)
-    return lines_run(call, large) < 3 * lines_run(call, small)
+    return lines_run(call, large) < times * lines_run(call, small)

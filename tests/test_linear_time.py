@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 from calls import grows_at_most
@@ -68,6 +69,62 @@ STEP = "import torch\ndef f(x: torch.Tensor):\n    for i in range(9):\n"
 )
 def test_a_source_takes_time_in_proportion(name, code, size):
     assert grows_at_most(lambda raw: engine.check(name, raw, EVERYTHING), size, lambda n: code(n).encode())
+
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
+NET = (
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = nn.Linear(3, 3)\n"
+)
+
+
+def each(text: str) -> Callable[[int], str]:
+    """A text so many times, `@` being the number of each."""
+    return lambda n: "".join(text.replace("@", str(number)) for number in range(n))
+
+
+def alike(body: str, before: str = "", after: str = "") -> Callable[[int], str]:
+    """A file with one part of it so many times."""
+    return lambda n: HEAD + before + each(body)(n) + each(after)(n)
+
+
+FUNCTION = "def f@(x: torch.Tensor):\n    y = x.sum().item()\n    return g(y)\n\n"
+PRIVATE = "def _f@(x: torch.Tensor):\n    return x.max().item()\n\n"
+METHOD = "    def m@(self, x):\n        self.a@ = self.layer(x)\n        return self.a@.sum().item()\n\n"
+HELPER = "    def _m@(self, x):\n        return x * x.max().item()\n\n"
+STEP_OF_MANY = (
+    "def train@(model, loader, optimizer):\n    for x, y in loader:\n        loss = F.cross_entropy(model(x), y)\n"
+    "        loss.backward()\n        optimizer.step()\n        if loss.item() > 9:\n            break\n\n"
+)
+FILES = {
+    "functions": alike(FUNCTION),
+    "table": alike(PRIVATE, after="T@ = {'a': _f@}\n"),
+    "methods": alike(METHOD, NET),
+    "helpers": lambda n: alike(HELPER, NET + "    def forward(self, x):\n" + each("        x = self._m@(x)\n")(n))(n),
+    "steps": alike(STEP_OF_MANY),
+    "allows": alike("def f@(x: torch.Tensor):\n    return x.sum().item()  # syncscope: allow\n\n"),
+    "buffers": lambda n: alike(
+        "    def m@(self, x: torch.Tensor):\n        return x * self.a@.to(x.device)\n", NET + each(BUFFER)(n)
+    )(n),
+    "masks": alike("def f@(x: torch.Tensor):\n    x[x > @] = @\n    return x\n\n"),
+    "comprehensions": alike("    y@ = [x.item() for x in xs]\n", "def f(xs: list[torch.Tensor]):\n"),
+    "losses": alike(
+        "        l@ = F.cross_entropy(model(x), y)\n        total += l@.item()\n",
+        "def train(model, loader):\n    total = 0\n    for x, y in loader:\n",
+    ),
+    "generated": alike("    y@ = x[x > @].sum().item()\n", "def f(x: torch.Tensor):\n"),
+}
+BUFFER = "        self.a@ = torch.tensor([1.0, @])\n"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_many_takes_time_in_proportion(name):
+    """Of what one fix mends together each finding has the whole fix, up to so many in a function."""
+    size, times = (16, 2.7) if name in ("buffers", "comprehensions", "generated") else (30, 2.3)
+
+    def made(n: int) -> bytes:
+        return FILES[name](n).encode()
+
+    assert grows_at_most(lambda raw: engine.check("many.py", raw, EVERYTHING), size, made, times)
 
 
 def event(category: str, name: str, at: float, lasting: float, **args: object) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from syncscope.codemod.callees import callee
 from syncscope.codemod.evaluated import LEAVES, Step, Within, elsewhere, evaluated
@@ -56,7 +56,7 @@ def drained_by(view: View, site: Site) -> Iterator[Site]:
     order, places = evaluated(function)
     at = places.get(id(site.node))
     if at is not None:
-        yield from _backwards(view, function, order[:at], order[at][1], _Left(), 0)
+        yield from _backwards(view, function, map(order.__getitem__, range(at - 1, -1, -1)), order[at][1], _Left(), 0)
 
 
 def followed_by(view: View, site: Site) -> Iterator[Site]:
@@ -65,19 +65,20 @@ def followed_by(view: View, site: Site) -> Iterator[Site]:
     order, places = evaluated(function)
     at = places.get(id(site.node))
     if at is not None:
-        yield from _forwards(view, function, order[at + 1 :], order[at][1], _Left(), 0)
+        after = map(order.__getitem__, range(at + 1, len(order)))
+        yield from _forwards(view, function, after, order[at][1], _Left(), 0)
 
 
 def _backwards(
-    view: View, function: Function, order: list[Step], around: tuple[Within, ...], left: _Left, depth: int
+    view: View, function: Function, order: Iterable[Step], around: tuple[Within, ...], left: _Left, depth: int
 ) -> Generator[Site, None, bool]:
-    """The waits among these steps that are sure to have been, from the last on; what it returns is whether all of it is short.
+    """The waits among these steps, the last first, that are sure to have been; what it returns is whether all of it is short.
 
     Of a called function, depth 1 and more, any arm may have run that does not raise.
     """
     sites = _by_node(function)
     loops = [each for each in around if each.loops]
-    for node, within in reversed(order):
+    for node, within in order:
         if any(each not in within for each in loops):
             return False
         others = [each for each in within if each not in around]
@@ -94,14 +95,14 @@ def _backwards(
             called = _gone_into(view, function, node, depth)
             if called is None:
                 return False
-            inside = _backwards(view, called, evaluated(called)[0], (), left, depth + 1)
+            inside = _backwards(view, called, reversed(evaluated(called)[0]), (), left, depth + 1)
             if not ((yield from inside) if sure else _short(inside)):
                 return False
     return True
 
 
 def _forwards(
-    view: View, function: Function, order: list[Step], around: tuple[Within, ...], left: _Left, depth: int
+    view: View, function: Function, order: Iterable[Step], around: tuple[Within, ...], left: _Left, depth: int
 ) -> Generator[Site, None, bool]:
     """The waits among these steps that are sure to come, from the first on; what it returns is whether all of it is short."""
     sites = _by_node(function)

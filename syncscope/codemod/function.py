@@ -60,15 +60,9 @@ class Function(Enclosure):
         super().__init__(file, scope)
         self._facts_of = facts_of
         self.elsewhere = elsewhere  # in another file than the one that is linted
-        self._file_sites = sites
+        self.sites = tuple(sorted(sites, key=lambda s: s.span))  # all of this function
         self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
         self._defined: dict[ast.expr, ast.Assign | None] = {}
-
-    @cached_property
-    def sites(self) -> tuple[Site, ...]:
-        """All sites of this function, in order."""
-        own = self.scope if not isinstance(self.scope, ast.Module) else None
-        return tuple(sorted((s for s in self._file_sites if s.function is own), key=lambda s: s.span))
 
     @cached_property
     def _sites_by_statement(self) -> dict[int, list[Site]]:
@@ -132,11 +126,7 @@ class Function(Enclosure):
     @cached_property
     def parameters(self) -> set[str]:
         """The names of the function's own parameters."""
-        if not isinstance(self.scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return set()
-        a = self.scope.args
-        every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-        return {p.arg for p in every}
+        return parameters_of(self.scope) if isinstance(self.scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else set()
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
@@ -247,11 +237,10 @@ class Function(Enclosure):
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""
         made = self.value(thing)
         if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name) and made.value.id == "self":
-            around = [c for c in self.file.classes if self.scope in c.body]
+            around = self.file.class_around(self.scope)
             values = [
                 s.value
-                for c in around
-                for s in statements(c)
+                for s in (statements(around) if around is not None else ())
                 if isinstance(s, ast.Assign) and any(self.same_attribute(t, made) for t in s.targets)
             ]
             return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
@@ -334,8 +323,7 @@ class Function(Enclosure):
         """The number that is written out, or that a name surely stands for: of this function, or a constant of the module."""
         node = self.value(node)
         if isinstance(node, ast.Name) and not self.binds(node.id) and node.id not in self.parameters:
-            bound = self.file.bound.get(node.id, [])
-            top = [s for s in self.file.tree.body if isinstance(s, ast.Assign) and s.targets[0] in bound]
+            bound, top = self.file.bound.get(node.id, []), self.file.constants(node.id)
             if len(bound) == 1 and len(top) == 1 and len(top[0].targets) == 1:
                 node = top[0].value
         return number(node)
@@ -371,6 +359,12 @@ class Function(Enclosure):
     def same(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two expressions are written alike."""
         return a.__class__ is b.__class__ and ast.dump(a) == ast.dump(b)
+
+
+def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names of a function's own parameters."""
+    a = function.args
+    return {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))}
 
 
 def number(node: ast.AST | None) -> int | float | None:

@@ -26,8 +26,14 @@ def mixed(function: Function, node: ast.expr) -> bool:
 
 def _asked_later(function: Function, name: ast.Name) -> bool:
     """Whether code further down asks what this is, `isinstance(x, torch.Tensor)`: it may be something else."""
-    asking = (function.parent(use) for use in function.reads(name.id) if use.lineno > name.lineno)
-    return any(isinstance(call, ast.Call) and function.dotted(call.func) == "isinstance" for call in asking)
+    return name.lineno < function.once(f"asked {name.id}", function.scope, lambda: _last_asked(function, name.id))
+
+
+def _last_asked(function: Function, name: str) -> int:
+    """The last line in which code asks what a name is; 0 where none does."""
+    asking = ((function.parent(use), use.lineno) for use in reversed(function.reads(name)))
+    lines = (at for c, at in asking if isinstance(c, ast.Call) and function.dotted(c.func) == "isinstance")
+    return next(lines, 0)
 
 
 def _either(function: Function, node: ast.expr) -> bool:
@@ -47,5 +53,9 @@ def _is_number(function: Function, value: ast.expr) -> bool:
 
 
 def _given_number(function: Function, name: str) -> bool:
+    return function.once(f"given a number {name}", function.scope, lambda: _is_given_number(function, name))
+
+
+def _is_given_number(function: Function, name: str) -> bool:
     given = (p.value for n in function.binds(name) if isinstance(p := function.parent(n), ast.Assign))
     return any(_is_number(function, v) or _either(function, v) for v in given)

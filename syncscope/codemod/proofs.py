@@ -85,10 +85,8 @@ def of_each_element(function: Function, call: ast.expr, op: TorchCall) -> list[a
 
 
 def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, int] | None:
-    for name in function.reads(use.id):
-        parent = function.parent(name)
-        if isinstance(parent, ast.Attribute) and parent.attr in RESHAPING:
-            return None
+    if function.once(f"reshaped {use.id}", function.scope, lambda: _is_reshaped(function, use.id)):
+        return None
     defined = function.reaching_definition(use)
     if defined is not None:
         return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
@@ -98,6 +96,11 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
         return None
     last = _bound_beside(function, use)
     return (use.id, id(last)) if last is not None else None
+
+
+def _is_reshaped(function: Function, name: str) -> bool:
+    around = map(function.parent, function.reads(name))
+    return any(isinstance(each, ast.Attribute) and each.attr in RESHAPING for each in around)
 
 
 def _bound_beside(function: Function, use: ast.Name) -> ast.Name | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from syncscope.model.source import Span, line_starts
-from syncscope.project.syntax import children, held, statements, walk
+from syncscope.project.syntax import children, held, name_of, statements, walk
+
+Made = TypeVar("Made")
 
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)
@@ -17,6 +21,8 @@ OWN_TENSORS = re.compile(rb"as_subclass|__torch_function__|quantize_per_|class \
 OTHER_LAYOUTS = re.compile(
     rb"to_sparse|torch\.sparse|sparse_(?:coo|cs[rc]|bs[rc])|torch_sparse|mkldnn|\bnested\b|nested_tensor|\blayout\b"
 )
+NAMES = re.compile(rb"(?<![\w.])[^\W\d]\w*")  # that are no attributes
+GLOBAL = re.compile(rb"\bglobal\b.*")
 TEXT = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*+\1""")  # on one line; nothing is given back: `Euler's \\alpha`
 SINGLE, DOUBLE = (  # each begins with a sign that is looked for at once
     re.compile(rb"'(?<!'')[^'\"\n]+'(?!')"),
@@ -51,6 +57,7 @@ class Text:
         self.own_moves = own_moves
         self.pins = pins
         self.sends = sends
+        self._made: dict[str, Any] = {}  # what several sites ask of all of the file
 
     @cached_property
     def width(self) -> int:
@@ -127,9 +134,60 @@ class Text:
         return found
 
     @cached_property
+    def attributes(self) -> dict[str, list[ast.Attribute]]:
+        """Every attribute in this file, by its name."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Attribute):
+                found.setdefault(node.attr, []).append(node)
+        return found
+
+    @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """Every call in this file, by the last word of what is called."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Call):
+                found.setdefault(name_of(node.func), []).append(node)
+        return found
+
+    def once(self, what: str, make: Callable[[], Made]) -> Made:
+        """What is made of all of a file, whichever site asks first."""
+        if what not in self._made:
+            self._made[what] = make()
+        made: Made = self._made[what]
+        return made
+
+    @cached_property
     def classes(self) -> list[ast.ClassDef]:
         """Its classes, in whatever they stand."""
         return [each for each in self.statements if each.__class__ is ast.ClassDef]
+
+    def class_around(self, member: ast.AST) -> ast.ClassDef | None:
+        """The class in whose body this stands: of a method its own."""
+        return self._class_around.get(member)
+
+    @cached_property
+    def _class_around(self) -> dict[ast.AST, ast.ClassDef]:
+        return {member: cls for cls in self.classes for member in cls.body}
+
+    def on_top(self, line: int) -> ast.stmt | None:
+        """The statement at the top level of the module that stands on a line; of several the last."""
+        at = bisect_right(self.tree.body, line, key=attrgetter("lineno"))
+        found = self.tree.body[at - 1] if at else None
+        return found if found is not None and line <= (found.end_lineno or 0) else None
+
+    def constants(self, name: str) -> list[ast.Assign]:
+        """The assignments at the top level of the module that give this name a value, alone or first in a chain."""
+        return self._constants.get(name, [])
+
+    @cached_property
+    def _constants(self) -> dict[str, list[ast.Assign]]:
+        found: dict[str, list[ast.Assign]] = {}
+        for each in self.tree.body:
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                found.setdefault(each.targets[0].id, []).append(each)
+        return found
 
     @cached_property
     def kept_in_loops(self) -> set[str]:
@@ -168,14 +226,33 @@ class Text:
         """Whether a name stands in the file by itself, not as an attribute: what other functions call so is no hindrance in
         the one that `scope` is, or is a part of; None for the module, and all functions.
         """
-        places = re.finditer(rb"(?<![\w.])%s\b" % name.encode(), self.code) if name.encode() in self.code else ()
-        starts = [match.start() for match in places]
-        if not starts or re.search(rb"\bglobal\b.*\b%s\b" % name.encode(), self.code):
-            return bool(starts)
-        strangers = [self.span(f) for f in self.outermost if scope is not None and not _holds(f, scope)]
-        if len(strangers) == len(self.outermost):  # it stands in none
+        word = name.encode()
+        if word not in self.code:
+            return False
+        alone = re.compile(rb"(?<![\w.])%s\b" % word)
+        own = self.outermost_around(scope) if scope is not None else None
+        if own is None:  # it stands in none
+            return alone.search(self.code) is not None
+        if word in self._outside:
             return True
-        return not all(any(span.start <= at < span.end for span in strangers) for at in starts)
+        span = self.span(own)
+        return alone.search(self.code, span.start, span.end) is not None
+
+    @cached_property
+    def _outside(self) -> set[bytes]:
+        """The names that stand outside of all functions, or in one that says that they are the module's."""
+        spans = [self.span(each) for each in self.outermost]
+        begins, ends = [0, *(span.end for span in spans)], [*(span.start for span in spans), len(self.code)]
+        found = {word for at, end in zip(begins, ends, strict=True) for word in NAMES.findall(self.code, at, end)}
+        if b"global" in self.code:
+            found.update(word for line in GLOBAL.finditer(self.code) for word in NAMES.findall(line[0]))
+        return found
+
+    def outermost_around(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function that is in no other one and holds a node, or is it: only the one on its lines is gone through."""
+        at = bisect_right(self.outermost, getattr(node, "lineno", 0), key=_first_line)
+        found = self.outermost[at - 1] if at else None
+        return found if found is not None and (found is node or any(each is node for each in walk(found))) else None
 
     @cached_property
     def outermost(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -188,7 +265,7 @@ class Text:
                     found.append(node)
                 else:
                     todo.append(node)
-        return sorted(found, key=lambda each: each.lineno)
+        return sorted(found, key=_first_line)
 
     def quote(self, node: ast.AST | None) -> str:
         """An expression on one line, in backticks, cut where it is long: for messages."""
@@ -198,12 +275,8 @@ class Text:
         return f"`{text}`" if len(text) <= LONGEST else f"`{text[: LONGEST - 3]}...`"
 
 
-def _holds(function: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.AST) -> bool:
-    """Whether a node stands in a function of its file: only one on its lines is looked for."""
-    first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
-    if not first <= getattr(node, "lineno", 0) <= (function.end_lineno or 0):
-        return False
-    return any(each is node for each in walk(function))
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
 
 
 def line_end(file: Text, statement: ast.stmt) -> int:

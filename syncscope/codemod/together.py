@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from syncscope.model.finding import Edit, Fix
 from syncscope.model.source import Span
@@ -17,11 +19,14 @@ def together(fixes: Sequence[Fix]) -> Fix:
     A fix that replaces what another has replaced is left out, as where both fold one long statement: it is mended next.
     """
     put: dict[Span, dict[str, None]] = {}
+    places: list[Span] = []  # the same, in order: none overlaps another
     taken: list[Fix] = []
     for fix in fixes:
-        if all(_apart(edit, put) for edit in fix.edits):
+        if all(_apart(edit, put, places) for edit in fix.edits):
             taken.append(fix)
             for edit in fix.edits:
+                if edit.span not in put:
+                    insort(places, edit.span)
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
     changes = "; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes))
@@ -39,10 +44,12 @@ def apart(fixes: Sequence[Fix]) -> bool:
     return len({edit for fix in fixes for edit in fix.edits}) == len(together(fixes).edits)
 
 
-def _apart(edit: Edit, put: dict[Span, dict[str, None]]) -> bool:
+def _apart(edit: Edit, put: Mapping[Span, Container[str]], places: Sequence[Span]) -> bool:
     """Whether an edit replaces nothing that another does: both may put something at one place, or say the same."""
     span = edit.span
-    return not any(
-        other.start < span.end and span.start < other.end and not (other == span and edit.text in texts)
-        for other, texts in put.items()
-    )
+    at = bisect_left(places, span.end, key=attrgetter("start"))
+    while at and places[at - 1].end > span.start:
+        at -= 1
+        if not (places[at] == span and edit.text in put[span]):
+            return False
+    return True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from syncscope.codemod.function import Function, nothing_known
 from syncscope.codemod.text import Text
@@ -40,7 +42,15 @@ class View(Text):
         """What is known of a function of this file, or of its module."""
         found = self._functions.get(id(scope))
         if found is None:
-            found = self._functions[id(scope)] = Function(self, scope, self.sites, facts_of=self._facts_of)
+            sites = self._sites_by_scope.get(scope, ())
+            found = self._functions[id(scope)] = Function(self, scope, sites, facts_of=self._facts_of)
+        return found
+
+    @cached_property
+    def _sites_by_scope(self) -> dict[ast.AST, list[Site]]:
+        found: dict[ast.AST, list[Site]] = defaultdict(list)
+        for site in self.sites:
+            found[site.function if site.function is not None else self.tree].append(site)
         return found
 
     def elsewhere(self, known: ProjectFunction) -> Function:

@@ -139,16 +139,19 @@ def given(function: Function, name: str) -> Iterator[ast.expr]:
                         yield values[side.elts.index(bound)]
 
 
-def attributes(function: Function, name: str) -> Iterator[ast.expr]:
+def attributes(function: Function, name: str) -> Sequence[ast.expr]:
     """The values that the class around gives one of its attributes."""
-    for cls in classes(function):
-        for statement in statements(cls):
-            if isinstance(statement, ast.Assign):
-                for target in statement.targets:
-                    if isinstance(target, ast.Attribute) and target.attr == name:
-                        yield statement.value
+    cls = function.file.class_around(function.scope)
+    if cls is None:
+        return []
+    return function.file.once(f"attributes of {cls.name} of line {cls.lineno}", lambda: _given(cls)).get(name, [])
 
 
-def classes(function: Function) -> Iterator[ast.ClassDef]:
-    """The class that a function is a method of."""
-    return (c for c in function.file.classes if function.scope in c.body)
+def _given(cls: ast.ClassDef) -> dict[str, list[ast.expr]]:
+    found: dict[str, list[ast.expr]] = {}
+    for statement in statements(cls):
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(target.attr, []).append(statement.value)
+    return found

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from syncscope.linter.identity import identified
 from syncscope.linter.meant import sparing
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.offered import freed, mended_or_idle
+from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.source import (
     C_SUFFIXES,
@@ -32,7 +33,7 @@ from syncscope.linter.source import (
     SourceFile,
     deep_recursion,
 )
-from syncscope.linter.worth import beside_others, goes_along
+from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.heat import Role
@@ -182,7 +183,10 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     if view is not None:
         findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
         spared = [here[id(f)] for f in silent if id(f) in here]
-        findings = [sparing(f, here.get(id(g)), spared, view) for f, g in zip(findings, result.findings, strict=True)]
+        allowed_sites = Overlaps((site.span, site) for site in spared)
+        findings = [
+            sparing(f, here.get(id(g)), allowed_sites, view) for f, g in zip(findings, result.findings, strict=True)
+        ]
         states = {id(here[id(f)]): f for f in said if id(f) in here}
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
@@ -194,7 +198,8 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             for f, g in zip(findings, result.findings, strict=True)
         ]
         findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
-        findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states)]
+        gone = replaced(states)
+        findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states, gone)]
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]
             findings = [f for f in findings if not f.short]
@@ -241,9 +246,9 @@ def of_python(source: SourceFile, config: Config) -> Told:
             found,
             tree,
             wide,
-            own_moves=lambda: has_own_move(tree) or moves_its_own(path),
-            pins=lambda: pins_memory(path),
-            sends=lambda: sends_without_waiting(path),
+            own_moves=cache(lambda: has_own_move(tree) or moves_its_own(path)),
+            pins=cache(lambda: pins_memory(path)),
+            sends=cache(lambda: sends_without_waiting(path)),
             facts_of=facts_of(tracked),
         )
         for site, finding in asked(source, found, view, config):

@@ -7,7 +7,6 @@ order in which they are asked).
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import hashlib
 import textwrap
@@ -39,7 +38,8 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     followed = replace(names, held=function.value)
     value = _hash(words(site.operand if site.operand is not None else site.node, followed))
     body = function.once("its body", function.scope, lambda: _body(function, names))
-    leaves = " ".join(_written(finding.fix, names)) if finding.fix and finding.fix.stays is not Stays.NONE else ""
+    stays = finding.fix is not None and finding.fix.stays is not Stays.NONE
+    leaves = " ".join(_written(finding.fix, function, names)) if finding.fix and stays else ""
     known = Identity(wait, text, value, body, leaves)
     return replace(
         finding, why=site.fact.why, fingerprint=_hash(finding.function.encode(), wait.encode()), known_by=known
@@ -67,15 +67,20 @@ def _body(function: Function, names: Names) -> str:
     return _hash(body_words(scope, names)) if isinstance(scope, FUNCTIONS) else ""
 
 
-def _written(fix: Fix, names: Names) -> list[str]:
-    """Hashes of the calls and selections that a fix writes: one of them waits then."""
+def _written(fix: Fix, function: Function, names: Names) -> list[str]:
+    """Hashes of the calls and selections that a fix writes: one of them waits then. Many findings may have one fix."""
     found: dict[str, None] = {}
-    for edit in fix.edits:
-        with contextlib.suppress(SyntaxError):  # it is a part of an expression
-            tree = ast.parse(textwrap.dedent(edit.text.strip("\n")))
-            parts = (each for each in walk(tree) if isinstance(each, (ast.Call, ast.Subscript)))
-            found |= dict.fromkeys(_hash(words(each, names)) for each in parts)
+    for text in dict.fromkeys(edit.text for edit in fix.edits):
+        found |= dict.fromkeys(function.once(f"written {text}", function.scope, functools.partial(_parts, text, names)))
     return list(found)
+
+
+def _parts(text: str, names: Names) -> list[str]:
+    try:
+        tree = ast.parse(textwrap.dedent(text.strip("\n")))
+    except SyntaxError:  # it is a part of an expression
+        return []
+    return [_hash(words(each, names)) for each in walk(tree) if isinstance(each, (ast.Call, ast.Subscript))]
 
 
 def words_around(file: Text, at: Span) -> bytes | None:

@@ -6,10 +6,10 @@ import ast
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import SourceFile
 from syncscope.linter.worth import written_again
 from syncscope.model.fact import Site
@@ -57,13 +57,14 @@ def called_for(source: SourceFile, site: Site) -> str:
     return f".{name}()" if re.search(rf"\b{name}\(\)", said) and not _REGRETTED.search(said) else ""
 
 
-def sparing(finding: Finding, site: Site | None, allowed: Sequence[Site], view: View) -> Finding:
+def sparing(finding: Finding, site: Site | None, allowed: Overlaps[Site], view: View) -> Finding:
     """The finding with a fix that is made by hand where it would take away what an `allow` lets stand in another statement."""
     fix = finding.fix
     if site is None or fix is None or not allowed:
         return finding
     statement = view.function(site).statement(site.node)
-    others = (other for other in allowed if view.function(other).statement(other.node) is not statement)
+    near = {id(other): other for edit in fix.edits for other in allowed.of(edit.span)}
+    others = (other for other in near.values() if view.function(other).statement(other.node) is not statement)
     taken = next((other for other in others if _takes(fix, other, view.code)), None)
     if taken is None:
         return finding

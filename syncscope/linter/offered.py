@@ -20,6 +20,8 @@ from syncscope.model.source import Span
 from syncscope.project.compiled import is_scripted, says_it_is_scripted
 from syncscope.rules import CannotRewrite, View, mended
 
+MOST = 500  # waits of a function that are mended: one with more was written by a program, which would write it again
+
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
     """The finding with its fix, told in a line where nobody gains by reading more."""
@@ -40,7 +42,7 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
 def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:
     """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
     function = view.function(site)
-    if function.depth > DEEPEST:
+    if function.depth > DEEPEST or len(function.sites) > MOST:
         return finding
     rule = ruleset(config.rules)[finding.rule]
     try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,10 +43,6 @@ class Comment:
     rules: frozenset[str]
     span: Span
     ours: bool  # an `allow`: we may call it unused
-
-    def covers(self, finding: Finding) -> bool:
-        """Whether it silences this finding."""
-        return self.first <= finding.place.line <= self.last and (not self.rules or finding.rule in self.rules)
 
 
 def ours(code: bytes) -> bool:
@@ -141,8 +138,12 @@ def apply(findings: Iterable[Finding], found: Sequence[Comment]) -> tuple[list[F
     stand: list[Finding] = []
     silent: list[Finding] = []
     used: set[Comment] = set()
+    by_line: dict[int, list[Comment]] = defaultdict(list)
+    for comment in found:
+        for line in range(comment.first, comment.last + 1):
+            by_line[line].append(comment)
     for finding in findings:
-        by = [c for c in found if c.covers(finding)]
+        by = [c for c in by_line.get(finding.place.line, ()) if not c.rules or finding.rule in c.rules]
         used.update(by)
         (silent if by else stand).append(finding)
     return stand, silent, [c for c in found if c.ours and c not in used]

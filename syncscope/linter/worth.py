@@ -10,6 +10,7 @@ from pathlib import Path
 
 from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
+from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.sizes import is_brought_along, is_size
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
@@ -71,8 +72,9 @@ def beside_others(
     pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
     pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
+    gone = replaced(states)
     for finding, site in pairs:
-        others = (s for s in drained_by(view, site) if not goes_along(s, states))
+        others = (s for s in drained_by(view, site) if not goes_along(s, states, gone))
         found = next((s for s in others if leaves_nothing(finding, site, s, states, view)), None)
         if found is not None:
             before[id(site)] = found
@@ -91,14 +93,19 @@ def beside_others(
     ]
 
 
-def goes_along(site: Site, states: Mapping[int, Finding]) -> bool:
+def replaced(states: Mapping[int, Finding]) -> Overlaps[Edit]:
+    """What the fixes of all findings replace."""
+    return Overlaps((e.span, e) for f in states.values() if f.fix is not None for e in f.fix.edits)
+
+
+def goes_along(site: Site, states: Mapping[int, Finding], gone: Overlaps[Edit]) -> bool:
     """Whether it is a number put at positions which the fix of another no longer looks for: told with that one alone."""
     own = states.get(id(site))
     if site.op is not Op.NUMBER_WRITE or own is None or own.fix is not None:
         return False
-    gone = (edit for f in states.values() if f.fix is not None for edit in f.fix.edits)
     return any(
-        e.span.start <= own.span.start and own.span.end <= e.span.end and not still_writes(e, site) for e in gone
+        e.span.start <= own.span.start and own.span.end <= e.span.end and not still_writes(e, site)
+        for e in gone.of(own.span)
     )
 
 

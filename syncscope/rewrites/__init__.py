@@ -79,35 +79,46 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
     """
     names = tuple(names)
     fix = _alone(names, site, function, compiles)
-    if fix is None or not getattr(named(fix.rewrite), "TOGETHER", False):
-        return fix
-    fixes = [
-        each for s in _beside(names, site, function, compiles) if (each := _like(fix, names, s, function, compiles))
-    ]
-    return replace(together(fixes), safety=fix.safety) if len(set(fixes)) > 1 and apart(fixes) else fix
-
-
-def _beside(names: Sequence[str], site: Site, function: Function, compiles: bool) -> list[Site]:
-    """The sites of a statement, and of those around it that each wait for something alike, and for nothing else."""
     statement = function.statement(site.node)
-    fix = _alone(names, site, function, compiles)
-    if statement is None or fix is None:
-        return [site]
+    if fix is None or statement is None or not getattr(named(fix.rewrite), "TOGETHER", False):
+        return fix
+    kind = f"{fix.rewrite}, {fix.safety}, {names}, {compiles}"
+
+    def beside() -> Sequence[ast.stmt]:
+        found = _beside(names, fix, statement, function, compiles)
+        for each in found:  # all of them stand beside the same
+            if each is not statement:
+                function.once(kind, each, lambda: found)
+        return found
+
+    run = function.once(kind, statement, beside)
+
+    def joined() -> Fix | None:
+        sites = (s for each in run for s in function.sites_in(each) if s is site or s.confidence >= LEAST)
+        fixes = [each for s in sites if (each := _like(fix, names, s, function, compiles))]
+        return replace(together(fixes), safety=fix.safety) if len(set(fixes)) > 1 and apart(fixes) else None
+
+    return (joined() if site.confidence < LEAST else function.once(f"{kind}, together", run[0], joined)) or fix
+
+
+def _beside(
+    names: Sequence[str], fix: Fix, statement: ast.stmt, function: Function, compiles: bool
+) -> Sequence[ast.stmt]:
+    """A statement, and those around it that each wait for something alike, and for nothing else."""
 
     def is_alike(at: ast.stmt) -> bool:
         sites = [s for s in function.sites_in(at) if s.confidence >= LEAST]
         return isinstance(at, PLAIN) and bool(sites) and all(_like(fix, names, s, function, compiles) for s in sites)
 
     block = function.block(statement)
-    start = end = block.index(statement) if statement in block else 0
-    run = [statement]
-    if statement in block and is_alike(statement):
-        while start > 0 and is_alike(block[start - 1]):
-            start -= 1
-        while end + 1 < len(block) and is_alike(block[end + 1]):
-            end += 1
-        run = block[start : end + 1]
-    return [s for each in run for s in function.sites_in(each) if s is site or s.confidence >= LEAST]
+    if statement not in block or not is_alike(statement):
+        return [statement]
+    start = end = block.index(statement)
+    while start > 0 and is_alike(block[start - 1]):
+        start -= 1
+    while end + 1 < len(block) and is_alike(block[end + 1]):
+        end += 1
+    return block[start : end + 1]
 
 
 def _like(fix: Fix, names: Sequence[str], site: Site, function: Function, compiles: bool) -> Fix | None:

@@ -13,7 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.project.syntax import name_of
+from syncscope.project.syntax import name_of, walk
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 TOGETHER = True
@@ -103,9 +103,13 @@ def compared_by_callers(function: Function, call: ast.Call) -> bool:
     given = any(isinstance(outer, ast.Return) for outer in function.around(call))
     if not given or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
-    asking = (part for n in ast.walk(function.file.tree) for part in asked(n))
-    called = (n.func for part in asking for n in ast.walk(part) if isinstance(n, ast.Call))
-    return any(name_of(n) == scope.name for n in called)
+    return scope.name in function.file.once("compared", lambda: compared(function.file.tree))
+
+
+def compared(tree: ast.Module) -> set[str]:
+    """The last words of what a file calls where it compares, or asks for a truth."""
+    asking = (part for n in walk(tree) for part in asked(n))
+    return {name_of(n.func) for part in asking for n in walk(part) if isinstance(n, ast.Call)}
 
 
 def asked(node: ast.AST) -> list[ast.expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, made_of_list, of_few, says_so, waits_around
 from syncscope.codemod.patterns.pinning import loader_around, loader_of_file, loaders_of_callers, of_tensors, pin
+from syncscope.codemod.text import Text
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
@@ -280,14 +282,16 @@ def stays_where_sent(function: Function, moved: ast.expr, call: ast.Call) -> boo
 
 def kept_on_self(function: Function, name: str) -> bool:
     """Whether a class sends an attribute somewhere and keeps it there, or has it sent along with its parameters."""
-    for node in walk(function.file.tree):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=word), *_]) if (
-                word == name
-            ):
-                return True
-            case ast.Assign(targets=[ast.Attribute(attr=word)], value=value) if word == name and any(
-                isinstance(n, ast.Attribute) and n.attr == name for n in walk(value)
-            ):
-                return True
-    return False
+    return name in function.file.once("kept on self", lambda: set(_kept_on_self(function.file)))
+
+
+def _kept_on_self(file: Text) -> Iterator[str]:
+    for call in file.calls.get("register_buffer", ()):
+        match call:
+            case ast.Call(func=ast.Attribute(), args=[ast.Constant(value=str() as word), *_]):
+                yield word
+    for statement in file.statements:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(attr=word)], value=value):
+                if any(isinstance(n, ast.Attribute) and n.attr == word for n in walk(value)):
+                    yield word

@@ -9,7 +9,7 @@ import ast
 import builtins
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.function import Function
+from syncscope.codemod.function import Function, parameters_of
 from syncscope.codemod.patterns.reads import STAYS_TENSOR, detached, tensor_read, undone_between, without_gradient
 from syncscope.codemod.proofs import no_dimensions
 from syncscope.model.example import Example
@@ -69,9 +69,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     name, uses = definition.targets[0].id, function.seen_by(definition)
+    if not any(isinstance(function.parent(use), (ast.Call, ast.keyword)) for use in uses):
+        return None
     takers = takers_of(function, name)
-    given = [use for use in uses if isinstance(function.parent(use), (ast.Call, ast.keyword))]
-    if not given or not takers:
+    if not takers:
         return None
     if not new(function, tensor) and undone_between(function, tensor, definition, uses[-1]):
         return None
@@ -106,11 +107,10 @@ def counted(function: Function, tensor: ast.expr) -> bool:
 
 def takers_of(function: Function, name: str) -> dict[str, Function]:
     """The methods of the class around, and the functions of the file, that have a parameter of this name."""
-    around = [c for c in function.file.classes if function.scope in c.body]
-    every = [s for c in around for s in c.body] + list(function.file.tree.body)
-    found = [s for s in every if isinstance(s, ast.FunctionDef) and s is not function.scope]
-    made = {s.name: Function(function.file, s, ()) for s in found}
-    return {word: one for word, one in made.items() if name in one.parameters}
+    around = function.file.class_around(function.scope)
+    every = [*(around.body if around is not None else ()), *function.file.tree.body]
+    found = {s.name: s for s in every if isinstance(s, ast.FunctionDef) and s is not function.scope}
+    return {word: Function(function.file, s, ()) for word, s in found.items() if name in parameters_of(s)}
 
 
 def divides_or_hands(function: Function, use: ast.Name, takers: dict[str, Function]) -> str | None:

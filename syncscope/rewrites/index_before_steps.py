@@ -15,9 +15,10 @@ from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
-from syncscope.project.syntax import name_of, statements, walk
+from syncscope.project.syntax import name_of, walk
 
 WRITING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
+DEFINED = (ast.FunctionDef, ast.ClassDef)
 Mask = ast.Name | ast.Attribute
 EXAMPLES = (
     Example(
@@ -145,21 +146,24 @@ def surely_held(function: Function, root: ast.Name, loop: ast.stmt) -> bool:
 def after_binding(site: Site, function: Function, mask: Mask, root: ast.Name) -> Fix | None:
     """The fix at the level of the module, after the last statement there that gives the mask a value; for all its functions."""
     file, tree = function.file, function.file.tree
-    module = Function(file, tree, function._file_sites)
-    own = {id(n) for s in tree.body if not isinstance(s, (ast.FunctionDef, ast.ClassDef)) for n in walk(s)}
+    module = file.once("module", lambda: Function(file, tree, ()))
+    own = file.once("outside", lambda: {id(n) for s in tree.body if not isinstance(s, DEFINED) for n in walk(s)})
     bound = file.bound.get(root.id, [])
     if function.shared(root.id) or not bound or any(id(n) not in own for n in bound):
         return None
     given = [s for s in map(module.statement, bound) if s is not None]
-    given += [s for s in statements(tree) if isinstance(s, WRITING) and gives(s, mask, root)]
+    writing = (s for s in file.statements if isinstance(s, WRITING) and gives(s, mask, root))
+    given += file.once(f"gives {ast.dump(mask)}", lambda: list(writing))
     if not all(isinstance(s, WRITING) and id(s) in own for s in given):
         return None
     last = at_the_top(module, function, max(given, key=lambda s: s.lineno))
     if last is None or module.loop(last) is not None or called_before(module, function, last):
         return None
-    uses = [s for s in selections(module, walk(tree), mask) if id(s) not in own]
-    scopes = [n for n in walk(tree) if isinstance(n, SCOPES) and rebinds(n, root.id)]
-    if any(id(n) in {id(use) for use in uses} for scope in scopes for n in walk(scope)):
+    selected = (s for s in selections(module, walk(tree), mask) if id(s) not in own)
+    uses = file.once(f"selections by {ast.dump(mask)}", lambda: list(selected))
+    scopes = (n for n in walk(tree) if isinstance(n, SCOPES) and rebinds(n, root.id))
+    others = file.once(f"other {root.id}", lambda: {id(n) for scope in scopes for n in walk(scope)})
+    if any(id(use) in others for use in uses):
         return None
     draft = Draft(module)
     index = index_name(function, mask)

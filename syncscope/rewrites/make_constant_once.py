@@ -127,7 +127,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if of is None or not only_computed_with(function, call):
         return None
     line = call.lineno
-    outer = next((s for s in function.file.tree.body if s.lineno <= line <= (s.end_lineno or 0)), None)
+    outer = function.file.on_top(line)
     if not isinstance(outer, (ast.FunctionDef, ast.ClassDef)):
         return None
     draft = Draft(function)

@@ -7,12 +7,13 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.masks import bound_once
+from syncscope.codemod.text import Text
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.model.source import Span
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import parents
 
 OWN = ("batch_size", "num_graphs")  # what such a number is called where there is one
 EXAMPLES = (
@@ -133,10 +134,10 @@ def by_the_caller(function: Function, batch: str) -> Fix | None:
     names = [a.arg for a in listed.args]
     if listed.posonlyargs or listed.kwonlyargs or listed.vararg or listed.kwarg or batch not in names:
         return None
-    owner = next((c for c in walk(file.tree) if isinstance(c, ast.ClassDef) and scope in c.body), None)
+    owner = file.class_around(scope)
     if owner is None or b"torch.jit" in file.code or "batch_size" in {n.id for n in function.every(ast.Name)}:
         return None
-    calls = [(c, of) for c in calls_of(file.tree, owner.name) if (of := graphs(c, names.index(batch) - 1, batch))]
+    calls = [(c, of) for c in calls_of(file, owner.name) if (of := graphs(c, names.index(batch) - 1, batch))]
     if not calls:
         return None
     draft, size = Draft(function), "batch_size"
@@ -158,15 +159,18 @@ def by_the_caller(function: Function, batch: str) -> Fix | None:
     return draft.fix("give the model how many graphs there are", Safety.UNSAFE, f"{data} {MUST}")
 
 
-def calls_of(tree: ast.Module, name: str) -> list[ast.Call]:
+def calls_of(file: Text, name: str) -> list[ast.Call]:
     """The calls of what is made of a class in this file, where it is made once and has a name: `model = Net().to(device)`."""
-    every = [n for n in walk(tree) if isinstance(n, ast.Call)]
-    made = [n for n in every if isinstance(n.func, ast.Name) and n.func.id == name]
-    bound = [s for s in walk(tree) if isinstance(s, ast.Assign) and any(m in walk(s.value) for m in made)]
-    if len(made) != 1 or len(bound) != 1 or not isinstance(bound[0].targets[0], ast.Name):
+    made = [n for n in file.calls.get(name, ()) if isinstance(n.func, ast.Name)]
+    if len(made) != 1:
         return []
-    model = bound[0].targets[0].id
-    return [n for n in every if isinstance(n.func, ast.Name) and n.func.id == model]
+    around = parents(file.tree)
+    bound: ast.AST | None = made[0]
+    while bound is not None and not isinstance(bound, ast.stmt):
+        bound = around.get(bound)
+    if not isinstance(bound, ast.Assign) or not isinstance(bound.targets[0], ast.Name):
+        return []
+    return [n for n in file.calls.get(bound.targets[0].id, ()) if isinstance(n.func, ast.Name)]
 
 
 def graphs(call: ast.Call, position: int, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -13,6 +14,7 @@ from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.ops import Op
 from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used, tried
 
 STAYS = Stays.FIRST
@@ -96,10 +98,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return function.once(f"read once {ast.unparse(site.node)}", function.scope, lambda: of_name(function, site, tensor))
 
 
+def by_text(function: Function) -> dict[tuple[Op, str], list[Site]]:
+    """The sites of a function by what they do, and how they are written."""
+    found: dict[tuple[Op, str], list[Site]] = defaultdict(list)
+    for each in function.sites:
+        found[each.op, ast.dump(each.node)].append(each)
+    return found
+
+
 def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     """The fix for all reads of what a name holds that are written as this one is."""
     definition = function.reaching_definition(tensor)
-    reads = [s for s in function.sites if s.op is site.op and function.same(s.node, site.node)]
+    reads = function.once("sites by text", function.scope, lambda: by_text(function))[site.op, ast.dump(site.node)]
     nodes = [s.node for s in reads if isinstance(s.node, ast.Call) and s.node.end_lineno is not None]
     if any(s.hot for s in reads) and sum(s.hot for s in reads) < 2:
         return None  # the one that every step makes stays

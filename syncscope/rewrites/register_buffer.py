@@ -7,11 +7,10 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import COPYING, DESCRIBED, SHAPING
-from syncscope.codemod.whereabouts import classes
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
-from syncscope.project.syntax import each_of, name_of, statements, walk
+from syncscope.project.syntax import each_of, name_of, parents, walk
 
 EXAMPLES = (
     Example(
@@ -85,24 +84,24 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     used = next(filter(None, map(kept, parts)), None) if parts else kept(site.node)
     if any(kept(part) is None and of_host(site.fact_of(part)) for part in parts):  # which is sent all the same
         return None
-    owner = next(classes(function), None)
+    owner = function.file.class_around(function.scope)
     if used is None or owner is None or function.fact(used.value).kind is not Value.MODULE:
         return None
-    fact, made = function.fact(used), made_once(owner, used.attr)
+    fact, made = function.fact(used), made_once(function, owner, used.attr)
     if made is None or not fact.is_tensor or fact.confidence < 2 or not only_sent(function, used.attr):
         return None
     if fact.dtype is Dtype.COMPLEX or any(word in used.attr for word in PRECISE):
         return None
     draft = Draft(function)
     begun = next(s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__")
-    other = Draft(Function(function.file, begun, ()))
+    other = Draft(beginning(function, begun))
     value = other.node(made.value).with_changes(lpar=[], rpar=[])  # those of the call hold it together
     other.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=value)
     draft.take(other)
     above = family(function, owner)
-    if any(sets(cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
-        owner, used.attr
-    ):
+    if any(
+        sets(function, cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner
+    ) or named_in(owner, used.attr):
         return None  # `register_buffer` refuses what is there already
     changes = f"self.{used.attr} goes where the module goes, DDP broadcasts it"
     if fact.dtype is not Dtype.INT:
@@ -110,6 +109,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
         changes += "; no class above may set it"
     return draft.fix("make it a buffer", Safety.UNSAFE, changes)
+
+
+def beginning(function: Function, begun: ast.FunctionDef) -> Function:
+    """The `__init__` of a class in the same file."""
+    return function.file.once(f"beginning in line {begun.lineno}", lambda: Function(function.file, begun, ()))
 
 
 def of_host(fact: Fact) -> bool:
@@ -134,27 +138,46 @@ def written_out(index: ast.expr) -> bool:
     return all(isinstance(part, (ast.Slice, ast.Constant)) for part in each_of(index))
 
 
-def made_once(owner: ast.ClassDef, name: str) -> ast.Assign | None:
+def made_once(function: Function, owner: ast.ClassDef, name: str) -> ast.Assign | None:
     """The statement of `__init__` that alone sets an attribute of a class, after the base class was set up."""
+    match statement := set_up(function, owner, name):
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=ast.Call() as made):
+            return None if name_of(made.func) in TENSORS else statement
+        case ast.Assign(targets=[_], value=ast.BinOp() | ast.UnaryOp() | ast.Subscript() | ast.Name()):
+            return statement
+    return None
+
+
+def set_up(function: Function, owner: ast.ClassDef, name: str) -> ast.AST | None:
+    """What holds an attribute where `__init__` sets it, after the base class was set up, and nothing else in the class does."""
     begun = next((s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
-    stored = [n for n in walk(owner) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n)]
+    stored = stored_in(function, owner).get(name, [])
     if begun is None or len(stored) != 1:
         return None
+    around = parents(owner)
+    top: ast.AST | None = stored[0]
+    while top is not None and around.get(top) is not begun:
+        top = around.get(top)
     at = next((at for at, s in enumerate(begun.body) if sets_up_base(s)), len(begun.body))
-    for statement in (inner for after in begun.body[at + 1 :] for inner in (after, *statements(after))):
-        match statement:
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as target], value=ast.Call() as made):
-                if target is stored[0]:
-                    return None if name_of(made.func) in TENSORS else statement
-            case ast.Assign(targets=[target], value=ast.BinOp() | ast.UnaryOp() | ast.Subscript() | ast.Name()):
-                if target is stored[0]:
-                    return statement
-    return None
+    return around[stored[0]] if top in begun.body[at + 1 :] else None
+
+
+def stored_in(function: Function, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
+    """The attributes that a class sets or deletes anywhere in it, by their names."""
+
+    def found() -> dict[str, list[ast.Attribute]]:
+        by_name: dict[str, list[ast.Attribute]] = {}
+        for each in walk(cls):
+            if isinstance(each, ast.Attribute) and not is_read(each):
+                by_name.setdefault(each.attr, []).append(each)
+        return by_name
+
+    return function.file.once(f"stored in {cls.name} of line {cls.lineno}", found)
 
 
 def family(function: Function, owner: ast.ClassDef) -> list[ast.ClassDef | str]:
     """A class and those above it, as far as they stand in this file; of the others their dotted names."""
-    here = {s.name: s for s in statements(function.file.tree) if isinstance(s, ast.ClassDef)}
+    here = function.file.once("classes", lambda: {cls.name: cls for cls in function.file.classes})
     found: list[ast.ClassDef | str] = [owner]
     for cls in found:
         for base in cls.bases if isinstance(cls, ast.ClassDef) else ():
@@ -166,10 +189,9 @@ def family(function: Function, owner: ast.ClassDef) -> list[ast.ClassDef | str]:
     return found
 
 
-def sets(cls: ast.ClassDef, name: str) -> bool:
+def sets(function: Function, cls: ast.ClassDef, name: str) -> bool:
     """Whether a class has an attribute, or sets it on its objects."""
-    stored = (n for n in walk(cls) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n))
-    return named_in(cls, name) or any(stored)
+    return named_in(cls, name) or name in stored_in(function, cls)
 
 
 def named_in(cls: ast.ClassDef, name: str) -> bool:
@@ -199,10 +221,8 @@ def sets_up_base(statement: ast.stmt) -> bool:
 
 def only_sent(function: Function, name: str) -> bool:
     """Whether an attribute is used, wherever this file does so, to be sent, as an index, or to be asked for its shape."""
-    outer = {child: node for node in walk(function.file.tree) for child in ast.iter_child_nodes(node)}
-    for node in walk(function.file.tree):
-        if not isinstance(node, ast.Attribute) or node.attr != name or not is_read(node):
-            continue
+    outer = parents(function.file.tree)
+    for node in filter(is_read, function.file.attributes.get(name, ())):
         own = isinstance(node.value, ast.Name) and node.value.id == "self"
         if not own and isinstance(outer[node], ast.Call):  # `x.mean()` beside `self.mean`
             continue

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import may_be_device
-from syncscope.codemod.whereabouts import classes
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
-from syncscope.project.syntax import statements, walk
-from syncscope.rewrites.register_buffer import family, is_read, named_in, sets, sets_up_base
+from syncscope.project.syntax import parents, walk
+from syncscope.rewrites.register_buffer import beginning, family, is_read, named_in, set_up, sets
 
 EXAMPLES = (
     Example(
@@ -96,7 +96,7 @@ class Rebuilt(NamedTuple):
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    owner = next(classes(function), None)
+    owner = function.file.class_around(function.scope)
     made = made_of(function, site.node)
     if owner is None or made is None or function.fact(made.kept.value).kind is not Value.MODULE:
         return None
@@ -104,18 +104,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if SETTINGS.search(name):
         return None
     begun = next((s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
-    statement = kept_in(owner, begun, name) if begun is not None else None
+    statement = kept_in(function, owner, name) if begun is not None else None
     if begun is None or statement is None or may_be_none(begun, statement.value) or not alike(function, owner, name):
         return None
     above = family(function, owner)
-    if any(sets(cls, name) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner) or named_in(
-        owner, name
-    ):
+    if any(
+        sets(function, cls, name) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner
+    ) or named_in(owner, name):
         return None  # `register_buffer` refuses what is there already
     draft = Draft(function)
     said = ", dtype={dtype}" if made.dtype is not None else ""
     template = f'self.register_buffer("{name}", {made.maker}({{v}}{said}), persistent=False)'
-    begins = Draft(Function(function.file, begun, ()))
+    begins = Draft(beginning(function, begun))
     begins.replace(statement, template, v=statement.value, **({"dtype": made.dtype} if made.dtype is not None else {}))
     draft.take(begins)
     for each in every(function, name):
@@ -157,20 +157,31 @@ def made_of(function: Function, node: ast.AST) -> Rebuilt | None:
     return None
 
 
+def classes_around(node: ast.AST, outer: Mapping[ast.AST, ast.AST]) -> Iterator[ast.ClassDef]:
+    """The classes that a node stands in."""
+    around = outer.get(node)
+    while around is not None:
+        if isinstance(around, ast.ClassDef):
+            yield around
+        around = outer.get(around)
+
+
+def is_other(cls: ast.ClassDef, owner: ast.ClassDef) -> bool:
+    """Whether a class is neither this one, nor derived from it."""
+    return cls is not owner and owner.name not in map(ast.unparse, cls.bases)
+
+
 def kept(node: ast.AST) -> ast.Attribute | None:
     """`self.name`."""
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     return node if own and isinstance(node, ast.Attribute) else None
 
 
-def kept_in(owner: ast.ClassDef, begun: ast.FunctionDef, name: str) -> ast.Assign | None:
+def kept_in(function: Function, owner: ast.ClassDef, name: str) -> ast.Assign | None:
     """The statement of `__init__` that alone gives an attribute of a class its value, after the base class was set up."""
-    stored = [n for n in walk(owner) if isinstance(n, ast.Attribute) and n.attr == name and not is_read(n)]
-    at = next((at for at, s in enumerate(begun.body) if sets_up_base(s)), len(begun.body))
-    for statement in (inner for after in begun.body[at + 1 :] for inner in (after, *statements(after))):
-        match statement:
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as target]) if stored == [target]:
-                return statement
+    match statement := set_up(function, owner, name):
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))]):
+            return statement
     return None
 
 
@@ -207,20 +218,10 @@ def every(function: Function, name: str) -> list[ast.Call]:
 def alike(function: Function, owner: ast.ClassDef, name: str) -> bool:
     """Whether an attribute is read for nothing else in this file than to be made such a tensor here, or to be counted."""
     mine = {id(node) for call in every(function, name) for node in walk(call)}
-    strangers = {
-        id(node)
-        for other in function.file.classes
-        if other is not owner and owner.name not in map(ast.unparse, other.bases)
-        for node in walk(other)
-        if kept(node) is not None
-    }
-    outer = {child: node for node in walk(function.file.tree) for child in ast.iter_child_nodes(node)}
-    for node in walk(function.file.tree):
-        if (
-            not isinstance(node, ast.Attribute)
-            or node.attr != name
-            or not is_read(node)
-            or id(node) in mine | strangers
+    outer = parents(function.file.tree)
+    for node in filter(is_read, function.file.attributes.get(name, ())):
+        if id(node) in mine or (
+            kept(node) is not None and any(is_other(c, owner) for c in classes_around(node, outer))
         ):
             continue
         above = outer[node]

@@ -107,9 +107,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         case _:
             return None
     statement = function.statement(read) if isinstance(read, ast.expr) else None
-    owner = next(
-        (c for c in walk(function.file.tree) if isinstance(c, ast.ClassDef) and function.scope in c.body), None
-    )
+    owner = function.file.class_around(function.scope)
     registered = registration(owner, name) if owner is not None else None
     if statement is None or registered is None or owner is None or not isinstance(read, ast.expr):
         return None

@@ -145,11 +145,10 @@ def number_of_classes(function: Function) -> str | None:
     named = sorted(function.parameters & NAMES)
     if named:
         return named[0]
-    around = [c for c in ast.walk(function.file.tree) if isinstance(c, ast.ClassDef) and function.scope in c.body]
+    around = function.file.class_around(function.scope)
     found = {
         n.attr
-        for c in around
-        for n in ast.walk(c)
+        for n in (ast.walk(around) if around is not None else ())
         if isinstance(n, ast.Attribute) and n.attr in NAMES and isinstance(n.value, ast.Name) and n.value.id == "self"
     }
     return f"self.{min(found)}" if found and "self" in function.parameters else None

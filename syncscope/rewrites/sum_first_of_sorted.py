@@ -179,7 +179,8 @@ class Best(NamedTuple):
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if b"topk" not in function.file.code and b"sort(" not in function.file.code:
+    code = function.file.code
+    if not function.file.once("sorts", lambda: b"topk" in code or b"sort(" in code):
         return None
     found = function.once("largest", function.scope, lambda: [largest(function, n) for n in function.every(ast.Assign)])
     for best in filter(None, found):

@@ -232,8 +232,8 @@ def written(site: Site, function: Function, masked: Masked, root: ast.expr, resu
     draft.drop_unused([root], arguments)
     fix = draft.fix("write it as a comprehension", Safety.SUGGEST, said(site, function, masked))
     file = function.file
-    at = file.span(root)
-    head = next(s for s in reversed(file.tree.body) if file.span(s).start <= at.start)
+    head = file.on_top(root.lineno)
+    assert head is not None
     line = min([head.lineno, *(d.lineno for d in getattr(head, "decorator_list", ()))])
     start = file.starts[line - 1]
     edits = [*fix.edits, Edit(Span(start, start), f'{name} = comprehension("""\n{lines}\n""")\n\n\n')]

@@ -54,7 +54,8 @@ def _says_number(function: Function, value: ast.expr) -> bool:
 def may_be_none(function: Function, name: ast.Name, before: ast.stmt) -> bool:
     """Whether a name may hold None where a statement begins: the code asks that within it, or None is its default."""
     within = {id(n) for n in walk(before)}
-    asked = [use for use in function.reads(name.id) if _asks_none(function, use)]
+    asking = (use for use in function.reads(name.id) if _asks_none(function, use))
+    asked = function.once(f"asked for None {name.id}", function.scope, lambda: list(asking))
     if any(id(use) in within for use in asked):
         return True
     if function.binds(name.id) or not _none_by_default(function, name.id):

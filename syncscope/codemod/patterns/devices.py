@@ -18,7 +18,11 @@ PLAIN = re.compile(r"cuda(:\d+)?|cpu")
 def knows_float64(function: Function) -> bool:
     """Whether all tensors of a file live on a CPU or on CUDA: it names those devices itself, and takes no others."""
     file = function.file
-    return b"cuda" in file.code and not OTHERS.search(file.code.lower()) and _named_here(file.tree)
+    return file.once("float64", lambda: _no_others(file.code) and _named_here(file.tree))
+
+
+def _no_others(code: bytes) -> bool:
+    return b"cuda" in code and not OTHERS.search(code.lower())
 
 
 def _named_here(tree: ast.Module) -> bool:

@@ -30,9 +30,10 @@ def _is_slow(layer: ast.expr | None, function: Function) -> bool:
 
 def _made(name: str, encoder: ast.Call, function: Function) -> list[ast.expr]:
     """What is assigned to a name, each time, in the function in which an encoder is made."""
+    outermost = function.file.outermost_around(encoder)
     around = (
         each
-        for each in statements(function.file.tree)
+        for each in (statements(outermost) if outermost is not None else ())
         if isinstance(each, ast.FunctionDef) and each.lineno <= encoder.lineno <= (each.end_lineno or 0)
     )
     found = [s for each in around for s in statements(each) if isinstance(s, ast.Assign)]

@@ -40,7 +40,8 @@ CHAIN = "`device=` is shorter, and waits"
 
 def says_so(function: Function) -> bool:
     """Whether the project says `non_blocking=True` anywhere: else nobody merges it for memory that nothing pins."""
-    return SENDS.search(function.file.code) is not None or function.file.sends()
+    file = function.file
+    return file.once("sends", lambda: SENDS.search(file.code) is not None) or file.sends()
 
 
 def of_few(function: Function, tensor: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.function import Function, number
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
-from syncscope.codemod.whereabouts import attributes, classes
+from syncscope.codemod.whereabouts import attributes
 from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
@@ -236,7 +236,8 @@ def may_be_device(function: Function, where: ast.expr) -> bool:
 
 def buffered(function: Function, name: str) -> bool:
     """Whether the class around registers a buffer or a parameter of this name."""
-    calls = (n for c in classes(function) for n in walk(c) if isinstance(n, ast.Call))
+    around = function.file.class_around(function.scope)
+    calls = (n for n in walk(around) if isinstance(n, ast.Call)) if around is not None else ()
     words = ("register_buffer", "register_parameter")
     return any(
         name_of(call.func) in words and call.args and getattr(call.args[0], "value", None) == name for call in calls

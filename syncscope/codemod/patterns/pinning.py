@@ -9,7 +9,8 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
 from syncscope.model.fact import Device
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.bindings import FunctionNode
+from syncscope.project.syntax import name_of, parents, walk
 
 
 def of_tensors(function: Function, loader: ast.Call) -> bool:
@@ -45,10 +46,19 @@ def loader_of_file(function: Function, statement: ast.stmt) -> ast.Call | None:
     loop = function.loop(statement)
     source = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
     name = name_of(source)
-    made = [s for s in function.file.statements if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
-    calls = [s.value for s in made if name and any(name_of(t) == name for t in s.targets)]
-    loaders = [c for c in calls if isinstance(c, ast.Call) and name_of(c.func) == "DataLoader"]
+    calls = function.file.once("kept calls", lambda: _kept(function)).get(name, []) if name else []
+    loaders = [c for c in calls if name_of(c.func) == "DataLoader"]
     return loaders[0] if len(loaders) == len(calls) == 1 else None
+
+
+def _kept(function: Function) -> dict[str, list[ast.Call]]:
+    """The calls whose result is given a name in this file, or an attribute of this name."""
+    found: dict[str, list[ast.Call]] = {}
+    for each in function.file.statements:
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
+            for word in {name_of(target) for target in each.targets}:
+                found.setdefault(word, []).append(each.value)
+    return found
 
 
 def loader_around(function: Function, node: ast.AST) -> ast.Call | None:
@@ -79,7 +89,7 @@ def loaders_of_callers(function: Function, moved: Sequence[ast.expr]) -> list[as
 
     None where another loop, or anything else, calls it, too.
     """
-    scope, tree = function.scope, function.file.tree
+    scope = function.scope
     given = {_parameter(function, each) for each in moved}
     name = given.pop() if len(given) == 1 else None
     if name in (None, "self") or not isinstance(scope, ast.FunctionDef):
@@ -88,11 +98,10 @@ def loaders_of_callers(function: Function, moved: Sequence[ast.expr]) -> list[as
     method = names[:1] == ["self"]
     position = names.index(name) - method if name in names else len(names)
     found: list[ast.Call] = []
-    for outer in (n for n in walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
+    calls = [c for c in function.file.calls.get(scope.name, ()) if _calls(c, scope.name, method)]
+    for outer, inside in _by_function(function, calls):
         caller = Function(function.file, outer, ())
-        for call in (c for c in caller.every(ast.Call) if _calls(c, scope.name, method)):
-            if next(n for n in caller.around(call) if isinstance(n, SCOPES)) is not outer:
-                continue
+        for call in inside:
             named = next((k.value for k in call.keywords if k.arg == name), None)
             batch = call.args[position] if len(call.args) > position else named
             loop = caller.loop(call)
@@ -103,6 +112,19 @@ def loaders_of_callers(function: Function, moved: Sequence[ast.expr]) -> list[as
                 return []
             found.append(loader)
     return list(dict.fromkeys(found))
+
+
+def _by_function(function: Function, calls: list[ast.Call]) -> list[tuple[FunctionNode, list[ast.Call]]]:
+    """Some calls of the file by the function that each stands in, and in no other scope within that."""
+    around, found = parents(function.file.tree), dict[FunctionNode, list[ast.Call]]()
+    for call in calls:
+        outer: ast.AST | None = around.get(call)
+        while outer is not None and not isinstance(outer, SCOPES):
+            outer = around.get(outer)
+        if isinstance(outer, FunctionNode):
+            found.setdefault(outer, []).append(call)
+    numbers = function.file.once("numbered", lambda: {each: n for n, each in enumerate(function.file.statements)})
+    return sorted(found.items(), key=lambda each: numbers[each[0]])
 
 
 def _parameter(function: Function, node: ast.expr) -> str | None:
