@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -85,14 +85,14 @@ def recall(
             break
         wanted = {key for _, its in todo for one in its if (key := way.key(one)) is not None}
         at_hand: dict[Hashable, list[KnownFinding]] = {}
-        for entry in +left:
+        for entry in reversed([*+left]):  # the first of them is the next to be taken
             for key in way.keys(entry):
                 if key in wanted and way.known(entry):
                     at_hand.setdefault(key, []).append(entry)
         rest = []
         for each, its in todo:
-            asked = ((now, entry) for now in its if way.now(now) for entry in at_hand.get(way.key(now), ()))
-            now, same = next((pair for pair in asked if left[pair[1]] and way.both(*pair[::-1])), (None, None))
+            asked = ((now, entry) for now in its if way.now(now) for entry in _open(at_hand.get(way.key(now)), left))
+            now, same = next((pair for pair in asked if way.both(*pair[::-1])), (None, None))
             if now is None or same is None:
                 rest.append((each, its))
                 continue
@@ -101,6 +101,13 @@ def recall(
                 moved.append((same, now, each))
         todo = rest
     return Recalled([each for each, _ in todo], +left, moved)
+
+
+def _open(at_hand: list[KnownFinding] | None, left: Counter[KnownFinding]) -> Iterator[KnownFinding]:
+    """Those of which some are left; the last that are not are forgotten, so that nobody goes by them again."""
+    while at_hand and not left[at_hand[-1]]:
+        at_hand.pop()
+    yield from (entry for entry in reversed(at_hand or ()) if left[entry])
 
 
 def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequence[_Way]:
