@@ -31,6 +31,7 @@ from syncscope.project import conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
+_STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
 _HOOKED = re.compile(rb"\.register_\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
@@ -78,12 +79,13 @@ class Reach:
 
 
 def _kept(source: bytes) -> set[bytes]:
-    """Functions that are kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`; what is hooked,
-    `p.register_hook(scaled)`, and what makes that: `self.hook = self.made(scale)`.
+    """Functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
+    `partial(prepare, cutoff=5)`; what is hooked, `p.register_hook(scaled)`, and what makes that: `self.hook = self.made(scale)`
     """
     hooked = set(_HOOKED.findall(source)) if b"hook(" in source else set()
     hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
-    methods = (b"." + name for name in hooked)
+    stored = {name for names in _STORED.findall(source) for name in names if name}
+    methods = (b"." + name for name in hooked | stored)
     return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source), *hooked, *methods}
 
 
