@@ -127,7 +127,8 @@ def _work(found: Comparison, what: str) -> str:
     ]
     if others:
         return f" What else was changed, {what}: {', '.join(others)}."
-    if found.before.step and found.after.step and not found.within_noise and found.predicted is None:
+    differ = not found.within_noise or bool(found.every_step)
+    if found.before.step and found.after.step and differ and found.predicted is None:
         return f" The device has the same work in both{_parts(found)}."
     return ""
 
@@ -169,9 +170,11 @@ def change(found: Comparison) -> str:
 
 
 def _every_step(found: Comparison) -> str:
-    """That no step of one is as long as any of the other, where that is not enough to be sure."""
+    """That no step of one is as long as any of the other, where that is not enough to be sure: of it, or where the host's speed
+    is not what made it so, of how much it is."""
+    unsure = "by how much is not sure yet" if _yet(found) else "that is not sure yet"
     one, other = ([t / 1e6 for t in lengths] for lengths in found.lengths)
     return (
         f"Every counted step of the second is {found.every_step}, {min(other):.1f} to {max(other):.1f} ms beside "
-        f"{min(one):.1f} to {max(one):.1f}; that is not sure yet, for {found.widest}."
+        f"{min(one):.1f} to {max(one):.1f}; {unsure}, for {found.widest}."
     )

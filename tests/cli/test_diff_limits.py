@@ -109,10 +109,30 @@ def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_an
     assert re.search(r"Every counted step of the second is longer, 13\.\d to 13\.\d ms beside 9\.\d to 12\.\d", said), (
         said
     )
+    assert "yet its step is longer: that is not for the host's speed" in said
+    assert "by how much is not sure yet, for the host's calls took 0.40 times" in said, "that it is longer, is"
     code, told = gated(tmp_path, before, after, "--max-slowdown", "5%")
     assert code == 2
     assert "every counted step is longer" in told
     assert "times as long in the second, so the machine was not as fast in both" in told
+
+
+def test_where_each_step_is_shorter_it_is_said_what_became_shorter_though_its_size_is_not_sure(tmp_path):
+    """The host is slower, and does less between its waits all the same."""
+    waits, calls = [("launch", 0, 1_000), ("launch", 0, 9_000_000), ("read", 57, 0)], (4_000, 10_000)
+    loads = Device().run([[*waits, ("work", 9_000_000 + n % 3 * 900_000)] for n in range(8)])[0]
+    none = Device().run([[*waits, ("work", 2_000_000 + n % 3 * 900_000)] for n in range(8)])[0]
+    before, after = (
+        Trace.of(
+            replace(e, duration=length) if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING else e for e in trace
+        )
+        for trace, length in zip((loads, none), calls, strict=True)
+    )
+    _, said = compared(tmp_path, before, after)
+    assert "Every counted step of the second is shorter" in said
+    assert (
+        "What differs of where a step goes, ms of the first and of the second: idle: the host had waited 9.00" in said
+    )
 
 
 def test_calls_shorter_than_the_clock_can_tell_hide_no_step_that_is_longer(tmp_path):
