@@ -66,7 +66,9 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
     refusal, hint, whole = _refusal(trace, launched, kinds)
     return Coverage(
         has=tuple(there for there, _, _ in facts if there),
-        lacks=tuple((what, how) for there, what, how in facts if how and not there),
+        lacks=()  # of one that is cut off nobody knows what the rest had
+        if trace.meta.get("cut")
+        else tuple((what, how) for there, what, how in facts if how and not there),
         refusal=refusal,
         hint=hint,
         whole=whole,

@@ -174,6 +174,8 @@ class Scan:
             searched = len(text)
             if (text and text[:1] != b"{") or len(text) > LARGEST:
                 break
+        if not text and self.notes:  # of a packed file nothing could be unpacked
+            raise UserError(f"{name} cannot be unpacked: {self.notes[0].partition(';')[0]}", "copy it once more")
         kind = "is empty" if not text else "has no list of traceEvents"
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope?"
         if text[:1] == b"{" and len(text) <= LARGEST and not text.rstrip().endswith(b"}"):

@@ -134,7 +134,9 @@ def test_a_recording_that_is_cut_off_cannot_be_judged(folder):
     code, _, err = outcome(path, *CALM)
     assert code == 2
     assert "it is cut off before the end of its events" in err
-    assert "it is cut off" in " ".join(outcome(path)[1].split())
+    told = " ".join(outcome(path)[1].split())
+    assert "it is cut off" in told
+    assert "Not in it" not in told, "what the cut took may have had it"
 
 
 def test_how_often_a_step_waits_is_not_told_of_a_recording_that_is_cut_off(folder):
@@ -157,6 +159,15 @@ def test_gzip_that_ends_behind_the_whole_list_takes_nothing(folder):
     whole = (folder / "run.pt.trace.json.gz").read_bytes()
     (folder / "tail.json.gz").write_bytes(whole[:-4])  # of its checksum
     assert outcome("tail.json.gz", *CALM)[0] == 0
+
+
+@pytest.mark.parametrize("packed", [b"\x1f\x8b\x08garbage", gzip.compress(b"{}" * 99, mtime=0)[:11]], ids=["garbage", "cut"])
+def test_a_packed_file_of_which_nothing_can_be_unpacked_is_not_called_empty(folder, packed):
+    (folder / "bad.json.gz").write_bytes(packed)
+    code, _, err = outcome("bad.json.gz")
+    assert code == 2
+    assert "bad.json.gz cannot be unpacked: the gzip data" in err
+    assert "empty" not in err
 
 
 def test_what_is_captured_into_a_graph_is_not_lost(folder):
