@@ -45,6 +45,7 @@ class Delivery:
                 folder = f"--format {name} -o {called.with_suffix('')}/"
                 said = f"{len(paths)} recordings do not go into one file, {output}"
                 raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
+        self._opened: Path | None = None  # the folder that a viewer is given, once there is something in it
         self._listed = name == "json" and (self._one or (output is None and (several or listed)))
         self._names = _targets.names(paths) if self._each else {}
         if output is not None and not self._writes:  # what writes a folder of its own takes names that are free
@@ -76,6 +77,8 @@ class Delivery:
             _written(text, Path(self._output))
         elif self._listed and self._output is None:
             echo(text)
+        if self._opened is not None:
+            echo(self._exporter.how_to_open(self._opened), err=True)
         if self._rows and (self._in_short or len(self._rows) > 1):
             _overview.show(self._rows, self._in_short)
 
@@ -106,7 +109,8 @@ class Delivery:
         except OSError as error:
             said = f"{out} cannot be written: {error.strerror or error}"
             raise UserError(said, "choose another place with -o") from None
-        echo("".join(f"wrote {file}\n" for file in written) + self._exporter.how_to_open(out), err=True)
+        echo("".join(f"wrote {file}\n" for file in written), nl=False, err=True)
+        self._opened = out
 
 
 def _written(text: str | bytes, out: Path, *, in_new: bool = False) -> None:

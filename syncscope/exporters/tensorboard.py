@@ -3,7 +3,8 @@
     FOLDER/<run>/<host>_<pid>.<digits>.page.json.gz             the tab "Syncscope": the page as it was concluded here
     FOLDER/<run>/<host>_<pid>.<digits>.pt.trace.json.gz         the tab "PyTorch Profiler"; Perfetto and our tab open it too
     FOLDER/plugins/profile/<run>/<host>.xplane.pb               the tab "Profile" of XProf, which works offline
-    FOLDER/progress/events.out.tfevents.*                       the tabs of scalars: step, reads and saving over all recordings
+    FOLDER/progress/events.out.tfevents.*                       the tabs of scalars: step, reads and saving over all recordings,
+                                                                of the ranks of a job below progress/rank<n>
 
 A viewer reads a run once and keeps what it has read, so every export has a run name of its own, and a file appears under its
 name only when it is whole.
@@ -68,8 +69,9 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 
 def _progress(report: Report, folder: Path) -> Path:
-    """A point more on the curves over all recordings of the folder; the file."""
-    place = folder / "progress"
+    """A point more on the curves over all recordings of the folder, of one rank of a job on that rank's; the file."""
+    rank = rank_of(report.trace) if report.trace is not None else None
+    place = folder / "progress" / ("" if rank is None else f"rank{rank}")
     before = len(list(place.glob("events.out.tfevents.*")))
     origin = int(report.trace.meta.get("origin_ns", 0)) / 1e9 if report.trace is not None else 0.0
     known = {
@@ -227,5 +229,11 @@ def claimed(folder: Path, run: str) -> str:
 
 def of_rank(name: str, trace: Trace) -> str:
     """The name with the rank, where the recording is one of several of a job: `train-rank3`."""
+    rank = rank_of(trace)
+    return name if rank is None else f"{name}-rank{rank}"
+
+
+def rank_of(trace: Trace) -> int | None:
+    """The rank, where the recording is one of several of a job."""
     many = isinstance(size := trace.meta.get("world_size"), int) and size > 1
-    return f"{name}-rank{trace.meta['rank']}" if many and "rank" in trace.meta else name
+    return trace.meta.get("rank") if many else None

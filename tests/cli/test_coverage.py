@@ -161,7 +161,9 @@ def test_gzip_that_ends_behind_the_whole_list_takes_nothing(folder):
     assert outcome("tail.json.gz", *CALM)[0] == 0
 
 
-@pytest.mark.parametrize("packed", [b"\x1f\x8b\x08garbage", gzip.compress(b"{}" * 99, mtime=0)[:11]], ids=["garbage", "cut"])
+@pytest.mark.parametrize(
+    "packed", [b"\x1f\x8b\x08garbage", gzip.compress(b"{}" * 99, mtime=0)[:11]], ids=["garbage", "cut"]
+)
 def test_a_packed_file_of_which_nothing_can_be_unpacked_is_not_called_empty(folder, packed):
     (folder / "bad.json.gz").write_bytes(packed)
     code, _, err = outcome("bad.json.gz")

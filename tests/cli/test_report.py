@@ -100,6 +100,8 @@ def test_a_folder_for_tensorboard(folder):
     assert "tensorboard --logdir logs" in err
     assert (folder / "logs" / "plugins" / "profile" / "run").is_dir()
     assert outcome("run.pt.trace.json.gz", "--format", "tensorboard")[0] == 2
+    _, _, err = outcome("run.pt.trace.json.gz", "run.pt.trace.json.gz", "--format", "tensorboard", "-o", "both")
+    assert err.count("tensorboard --logdir both") == 1, "once, after all of them"
 
 
 def test_a_broken_trace_does_not_hide_the_good_ones(folder):

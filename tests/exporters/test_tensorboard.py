@@ -287,6 +287,14 @@ def test_whatever_is_in_a_recording_it_can_be_written(events, tmp_path):
     assert written == sum(event.kind is not Kind.OTHER for event in events)
 
 
+def test_the_ranks_of_a_job_are_curves_side_by_side(report, tmp_path):
+    for rank in (0, 1, 0):
+        trace = dataclasses.replace(report.trace, meta=report.trace.meta | {"rank": rank, "world_size": 2})
+        tensorboard.write(dataclasses.replace(report, trace=trace), tmp_path)
+    points = {f"rank{rank}": len(list((tmp_path / "progress" / f"rank{rank}").iterdir())) for rank in (0, 1)}
+    assert points == {"rank0": 2, "rank1": 1}
+
+
 def test_figures_over_all_recordings_are_points_of_tensorboards_own_curves(report, tmp_path):
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     tensorboard.write(report, tmp_path)
