@@ -27,6 +27,7 @@ from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.unused import programs, unused
 from syncscope.model.heat import Reason, Role
+from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
 
@@ -125,7 +126,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         source = sources[path] = b"\n" + source
         pins = pins or _PINS in source
         checks = checks and not (_CHECKS in source and _UNCHECKED.search(source))
-        if b"torch" not in source and b"backward(" not in source:
+        if not speaks_of_torch(source):
             continue
         folder, file = os.path.split(path)
         if folder not in packages:

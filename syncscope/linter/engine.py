@@ -37,7 +37,7 @@ from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.heat import Role
-from syncscope.model.source import Place, Span
+from syncscope.model.source import Place, Span, speaks_of_torch
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
@@ -46,7 +46,6 @@ from syncscope.rules import ASKED, Family, View
 from syncscope.tensors.interpret import Project, facts_of, sites
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-MENTION = b"torch"  # a file without it is not parsed, unless it is named by itself
 PYTHON_SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
 _RUN_BY_PYTHON = re.compile(rb"#![^\n]*python")
 
@@ -112,7 +111,7 @@ def is_silent(path: str, raw: bytes, named: bool = False) -> bool:
 
 def _mentions(raw: bytes) -> bool:
     """Whether a file speaks of torch, also in UTF-16, which Python cannot read, and which is said of it."""
-    return MENTION in raw or (b"\0" in raw[:4] and MENTION in raw.replace(b"\0", b""))
+    return speaks_of_torch(raw) or (b"\0" in raw[:4] and speaks_of_torch(raw.replace(b"\0", b"")))
 
 
 def speaks_of_opencl(path: str, raw: bytes) -> bool:
@@ -239,7 +238,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
     try:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
-        found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
+        found = sites(source.code, path, tracked, tree) if speaks_of_torch(source.code) else ()
         wide = width(folder_around(path)) if found else 0
         view = View(
             source.code,

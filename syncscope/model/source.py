@@ -20,6 +20,11 @@ def line_starts(code: bytes) -> tuple[int, ...]:
     return starts if code.endswith((b"\n", b"\r")) or not code else starts[:-1]  # the last line may have no end
 
 
+def speaks_of_torch(code: bytes) -> bool:
+    """Whether a file has to do with tensors: it names torch, or does with `from base import *` what only tensors can."""
+    return b"torch" in code or b"backward(" in code or b".cpu()" in code
+
+
 FAR, NAMED = re.compile(r"(?:[A-Za-z]:)?[/\\]+"), 2  # a path from the root; the folders of it that are named
 PACKAGES = r"(?:site|dist)-packages"
 INSTALLED = re.compile(rf"(?:^|[/\\])(?:{PACKAGES}|lib[/\\]python3[.\d]*(?![/\\]{PACKAGES}))[/\\]|^<frozen ")

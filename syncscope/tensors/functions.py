@@ -24,6 +24,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     SPREAD,
     TENSOR,
+    Tag,
     is_distribution,
     like,
     on_host,
@@ -245,16 +246,22 @@ def call_function(
             result = better
         elif result.kind is TENSOR and result.confidence > 1 and (unlike or len(function.calls) >= _PARTICULAR):
             result = result.but(confidence=1)  # called in too many ways, or too unlike, to say more of this one
-    elif result.kind is TENSOR and result.device is SOMEWHERE and ("device" in missing or ON_HOST in missing.values()):
+    elif result.kind is TENSOR and result.device is SOMEWHERE and _places(function, missing, result):
         better = particular(function, frame, given, missing)
-        if better.kind is TENSOR and better.device is HOST:
-            result = result.but(device=HOST)
+        if better.kind is TENSOR and (better.device is HOST or result.ref is Tag.PERHAPS_OF_HOST):
+            result = better if better.device is not HOST else result.but(device=HOST)
     if result.kind is SEQUENCE and conventions.of_a_matcher(function.name):
         why = f"`{function.name}` hands on what a matcher found, on the host"
         return sequence(*(tensor(INT, HOST, 2, why, ndim=1) for _ in result.elements))
     if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
         return result.but(device=DEFAULT)
     return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result
+
+
+def _places(function: ProjectFunction, missing: dict[str, Fact], result: Fact) -> bool:
+    """Whether what a call leaves out may say where its result lies: `device=None`, or `x=None` of what goes to `x.device`."""
+    unsure = result.ref is Tag.PERHAPS_OF_HOST and bool(function.left_out)
+    return unsure or "device" in missing or ON_HOST in missing.values()
 
 
 def all_on_host(given: dict[str, Fact]) -> bool:
@@ -273,7 +280,7 @@ def all_on_host(given: dict[str, Fact]) -> bool:
 def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: dict[str, Fact]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known, or where it is made."""
     node = function.node
-    if frame.inlined >= _INLINED or (node.end_lineno or 0) - node.lineno > _LONGEST:
+    if frame.inlined >= _INLINED or (node.end_lineno or 0) - _first_line(node) > _LONGEST:
         return UNKNOWN
     if function.running or frame.depth > _DEEPEST:
         function.module.project.cut.add(function if function.running else function.module)
@@ -313,6 +320,13 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
         function.calls[key] = result
         function.module.project.particular.add(function)
     return result
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Where a function's code begins, behind what it says of itself."""
+    first = node.body[0]
+    said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return (first.end_lineno or 0) if said else node.lineno
 
 
 def _guesses(given: dict[str, Fact]) -> bool:

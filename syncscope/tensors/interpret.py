@@ -14,7 +14,7 @@ from syncscope.heat.steps import Steps
 from syncscope.model.fact import UNKNOWN, Emitted, Fact, Site
 from syncscope.model.heat import Reason, Role
 from syncscope.model.ops import Op
-from syncscope.model.source import Place, Span, line_starts
+from syncscope.model.source import Place, Span, line_starts, speaks_of_torch
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
@@ -53,7 +53,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     Raises:
         SyntaxError: as `ast.parse` does, also for nesting that is too deep to follow.
     """
-    if b"torch" not in source and tree is not None:
+    if not speaks_of_torch(source) and tree is not None:
         return []
     project = project or Project(alone=True)
     try:
@@ -66,7 +66,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
         raise SyntaxError(str(error), (path, 1, 1, None)) from None
     except (RecursionError, MemoryError):
         raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
-    if b"torch" not in source:
+    if not speaks_of_torch(source):
         return []
     try:
         project.begin()

@@ -97,7 +97,9 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 return _weaker(one, 1)
             if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
                 return _weaker(one, 1).but(ndim=None)
-            return _weaker(one, min(one.confidence, 2) if other.kind is Value.UNKNOWN else 1)
+            if other.kind is not Value.UNKNOWN:
+                return _weaker(one, 1)
+            return _weaker(one, min(one.confidence, 2)) if one.device is not HOST else _perhaps_elsewhere(one)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
@@ -149,6 +151,13 @@ def _either_distribution(a: Fact, b: Fact) -> Fact | None:
 def _weaker(fact: Fact, confidence: int) -> Fact:
     return Fact(
         TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, min(confidence, fact.confidence), (), source=fact
+    )
+
+
+def _perhaps_elsewhere(fact: Fact) -> Fact:
+    """A tensor of the host, or what nobody knows: `criterion(x) if self.criterion else torch.tensor(0.0)`."""
+    return Fact(
+        TENSOR, fact.dtype, SOMEWHERE, fact.shape, fact.ndim, min(2, fact.confidence), ref=PERHAPS_OF_HOST, source=fact
     )
 
 

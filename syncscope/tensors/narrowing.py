@@ -57,9 +57,12 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
             fact = frame.env.get(_named(test.args[0]))
             if fact is not None and fact.kind is TENSOR and fact.confidence >= 2:
                 return True
-    if frame.inlined and isinstance(test, ast.Compare) and frame.env.get(_named(test.left)) is NONE:
-        is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
-        return {ast.Is: True, ast.IsNot: False}.get(type(test.ops[0])) if is_none else None  # a call that leaves it out
+    if frame.inlined and isinstance(test, ast.Compare):
+        asked = frame.env.get(_named(test.left))
+        left_out = asked is NONE  # by this very call, or it passes a tensor
+        if left_out or (asked is not None and asked.kind is TENSOR and asked.confidence >= 2):
+            is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+            return {ast.Is: left_out, ast.IsNot: not left_out}.get(type(test.ops[0])) if is_none else None
     return None
 
 

@@ -131,6 +131,15 @@ def test_a_file_that_is_named_has_to_be_python_whatever_it_speaks_of(door):
     assert "not read: 3 files that name neither torch nor OpenCL" in ran.err
 
 
+def test_a_file_that_has_torch_by_a_star_alone_is_read(door):
+    door.write("base.py", "import torch as t\nfrom torch import nn\n")
+    door.write(
+        "own.py",
+        "from base import *\n\n\ndef step(loss, opt):\n    loss.backward()\n    opt.step()\n    return loss.item()\n",
+    )
+    assert door("lint", ".").lines == [("own.py", 7, "host-read")]
+
+
 def test_what_is_called_like_nothing_that_is_linted_is_left_out_and_named(door):
     door.write("a.py", READS)
     door.write("README.md", "# Uses torch: see the [guide](guide.md)\n")

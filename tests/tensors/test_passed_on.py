@@ -232,6 +232,44 @@ CASES = {
                 weights, moved = torch.rand(3, device=device), torch.rand(3, device=device)
             return x * weights.to(x.device) * moved.to(x.device)  # waits: to_device
     """,
+    "made on the host by one arm, and by the other nobody knows where": """
+        class Trainer:
+            def loss(self, x):
+                one = self.contrast(x) if self.kind in ("contrast", "both") else torch.tensor(0.0)
+                two = self.denoise(x) if self.kind in ("denoise", "both") else torch.tensor(0.0)
+                return one + two
+
+            def train_step(self, x):
+                loss = self.loss(x)
+                loss.backward()
+                return loss.item()  # waits: item
+    """,
+    "made on the host, unless a call names something beside which it is to lie": """
+        def mask_of(lengths, like=None, dim=-1):
+            places = torch.arange(0, 9).unsqueeze(0)
+            mask = places >= places.new(lengths).unsqueeze(-1)
+            if like is not None:
+                at = tuple(slice(None) if i in (0, dim) else None for i in range(like.dim()))
+                mask = mask[at].expand_as(like).to(like.device)
+            return mask
+
+        class Encoder(nn.Module):
+            def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+                mask = (~mask_of(lengths)[:, None, :]).to(x.device)  # waits: to_device
+                return x * mask * mask_of(lengths, x).to(x.device)
+    """,
+    "lists of columns that a module keeps": """
+        class Columns(nn.Module):
+            def __init__(self, column: dict[str, int], names: list[str], rows):
+                super().__init__()
+                self.chosen = [column[name] for name in names]
+                self.first = [0, 1]
+                self.rows = rows
+
+            def forward(self, x: torch.Tensor):
+                x = x[:, self.chosen]  # waits: index_list
+                return x[:, self.first] + x[:, self.rows]  # waits: index_list
+    """,
 }
 
 

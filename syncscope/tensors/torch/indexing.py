@@ -210,7 +210,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 and not _same_numbers(part)
             ) or (istensor and len(parts) > 1 and _numbers(fact)):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
-            elif istensor and kind is ast.Name and isinstance(fact.ref, Items):
+            elif istensor and kind in (ast.Name, ast.Attribute) and isinstance(fact.ref, Items):
                 each = element(fact).kind
                 if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
                     frame.emit(Op.INDEX_LIST, node, part, base, 2)

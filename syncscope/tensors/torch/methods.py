@@ -288,8 +288,10 @@ def _new_tensor(call: Call) -> Fact:
 
 
 def _new(call: Call) -> Fact:
-    """`x.new([0.5])`: a list, copied to where `x` lives. Of anything else, `x.new(y.size())`, nobody can tell what it is."""
-    return _new_tensor(call) if isinstance(call.first_node, (ast.List, ast.ListComp)) else UNKNOWN
+    """`x.new([0.5])`: a list, copied to where `x` lives. Of anything else, `x.new(y.size())`, a tensor that lies there."""
+    if isinstance(call.first_node, (ast.List, ast.ListComp)):
+        return _new_tensor(call)
+    return call.result(device=call.where_made(call.receiver.device), shape=ANY_SHAPE, ndim=None)
 
 
 SPECIAL: dict[str, Method] = {
