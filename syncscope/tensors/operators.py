@@ -231,4 +231,10 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
         result = fact if result is None else join(result, fact)
     fact = evaluate(frame, last)
     frame.env, frame.guarded, frame.around = env, guarded, around
-    return join(result, fact) if result is not None else fact
+    if result is None:
+        return fact
+    if result.kind is NOTHING_KNOWN and fact.device is HOST and node.op.__class__ is ast.And:
+        return fact.but(
+            confidence=min(fact.confidence, 2)
+        )  # `self.training and torch.rand([]) < p`: a flag comes first
+    return join(result, fact)
