@@ -90,7 +90,7 @@ def test_a_line_of_a_cell_is_named_by_the_cell_and_shown_with_its_source_and_its
     said = printed(cells["says"])
     assert said.startswith("cell [2]:6 add up on the device, read once after the loop\ncell [2]:6\n")
     assert "cell [2]:6  item" in said
-    assert "      total += loss.item()" in said
+    assert "    total += loss.item()\n" in said
     assert "/tmp/ipykernel" not in said
     assert "cell [2]:6" in said.rpartition("\n\n")[2], "what is not to wait is named likewise"
     (page,) = pages(cells["runs"])
