@@ -222,3 +222,15 @@ def test_a_way_that_divides_is_not_taken_for_its_gradient():
         "    return 0.0 if n == 0 else total / n\n"
     )
     assert after(code) == code
+
+
+DIVIDED = ["pos.sum()", "pos.sum().clamp(min=1)", "max(pos.sum(), 1)", "(pos.sum() + 1e-6)"]
+
+
+@pytest.mark.parametrize("summed", ["x[pos].abs().sum()", "x[pos].sum()", "(x[pos] - t[pos]).abs().sum()"])
+@pytest.mark.parametrize("count", DIVIDED)
+def test_who_divides_by_how_many_a_mask_keeps_may_have_summed_rows(count, summed):
+    code = f"def loss(x: torch.Tensor, t: torch.Tensor, y: torch.Tensor):\n    pos = y > 0\n    return {summed} / {count}\n"
+    assert "torch.where(" not in after(code)
+    same_shape = code.replace("y > 0", "x > 0").replace("t[pos]", "0")
+    assert "torch.where(pos, " in after(same_shape)

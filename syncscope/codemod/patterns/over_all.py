@@ -6,7 +6,6 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.patterns.reductions import Reduction, finite, no_number, reduction, whole
@@ -37,12 +36,11 @@ def reduced(
     fact = site.fact_of(mask)
     if not isinstance(taken, ast.expr) or not (is_mask(fact) or taken_for_mask(mask, fact)):
         return None
-    alike = fits or divided_by_count(function, taken, mask)
-    inner = whole(site, function, taken, mask, fits=alike)
-    if inner is taken and not alike and not same_rank(site, function, mask, base):
+    inner = whole(site, function, taken, mask, fits=fits)
+    if inner is taken and not fits and not same_rank(site, function, mask, base):
         return None
     uses, definition = named_uses(function, inner)
-    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken, alike)) is not None]
+    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken, fits)) is not None]
     asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
     others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
     lengths = [length(function, use) or number_of_elements(function, use) for use in others]
@@ -113,20 +111,6 @@ def may_be_spread(function: Function, r: Reduction, taken: ast.expr, base: ast.e
         return False
     named = all(isinstance(each, (ast.Name, ast.Attribute)) for each in (base, mask))
     return named and r.whole is taken and (r.guard is not None or function.runs_first(statement, taken))
-
-
-def divided_by_count(function: Function, taken: ast.expr, mask: ast.expr) -> bool:
-    """Whether what is made of a selection is divided by how many elements the mask has: then it selects elements, no rows."""
-    inner: ast.AST = taken
-    for outer in function.around(taken):
-        match outer:
-            case ast.BinOp(op=ast.Div(), left=left, right=right) if left is inner:
-                counted = (seen(function, n, "{m}.sum()", "{m}.count_nonzero()") for n in ast.walk(right))
-                return any(found is not None and function.same(found["m"], mask) for found in counted)
-            case ast.stmt():
-                return False
-        inner = outer
-    return False
 
 
 def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.expr, plain: bool) -> bool:
