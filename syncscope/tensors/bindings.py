@@ -231,7 +231,7 @@ def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
     target = node.target
     if isinstance(target, ast.Subscript):
         base = evaluate(frame, target.value)
-        mask, at, _ = index(frame, target, base)
+        mask, at, _ = index(frame, target, base, adds=True)
         if mask is not None and base.kind is not ARRAY:
             frame.emit(Op.MASK_WRITE, target, at, mask, base.confidence if base.kind is TENSOR else 2)
         return

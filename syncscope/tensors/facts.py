@@ -35,6 +35,7 @@ class Tag(StrEnum):
     PERHAPS_OF_HOST = "perhaps of the host"  # a tensor that one path made on the host, and of which another says less
     PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
     COALESCED = "coalesced"  # a sparse tensor of which no position is there twice
+    ROW = "row"  # one of what a loop over a tensor of unknown dimensions gives: a row, or one number
     MATCHED = "matched"  # positions that a matching on the host has given, of predictions or of targets on the device
 
 

@@ -223,7 +223,10 @@ def element(fact: Fact, position: int | None = None) -> Fact:
             return NUMBER
         return UNKNOWN
     if kind is TENSOR:
-        return like(fact, shape=FIXED if fact.shape is DYNAMIC else None, ndim=fact.ndim - 1 if fact.ndim else None)
+        each = like(fact, shape=FIXED if fact.shape is DYNAMIC else None, ndim=fact.ndim - 1 if fact.ndim else None)
+        if position is None and each.ndim is None:
+            each.ref = Tag.ROW
+        return each
     if kind is BATCH:
         return tensor(device=fact.device, confidence=fact.confidence, source=fact)
     if kind is ARRAY and position is not None:  # of several arrays; of one it may be a number

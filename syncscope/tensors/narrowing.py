@@ -248,7 +248,7 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     now = frame.env.get(name, UNKNOWN)
     if now.kind is not TENSOR:
         return Fact(TENSOR, confidence=3, why=test, ref=Tag.PROVED)
-    ref = Tag.PROVED if now.ref is None or isinstance(now.ref, Either) else now.ref
+    ref = Tag.PROVED if now.ref in (None, Tag.ROW) or isinstance(now.ref, Either) else now.ref
     if now.confidence == 3:
         return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, now.provenance, ref=ref, source=now.source)
     return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, ref=ref, source=now)

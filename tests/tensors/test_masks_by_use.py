@@ -129,6 +129,20 @@ CASES = {
             kept, counts = torch.unique(scores, return_counts=True)  # waits: unique
             return boxes[i], boxes[counts[0]], boxes[edges[0]]  # waits: scalar_index
     """,
+    "each of what a loop goes through": """
+        def confused(x: torch.Tensor, y: torch.Tensor, counts: torch.Tensor):
+            for t, p in zip(y, x.argmax(1)):
+                counts[t.long(), p.long()] += 1  # waits: scalar_index
+            for t in y:
+                counts[t] = x
+
+        def counted(y: torch.Tensor):
+            counts = [0] * 10
+            for t in y:
+                counts[t] += 1  # waits: index
+                counts[t] = 1  # waits: index
+            return counts
+    """,
     "a row of the ends of edges is no number": """
         def forward(x: torch.Tensor, data):
             sources = torch.stack(data["edge_index"]).long()
@@ -169,3 +183,17 @@ CASES = {
 @pytest.mark.parametrize("code", CASES.values(), ids=CASES)
 def test_waits_where_the_marks_say(code: str) -> None:
     assert waits(code, confidence=2) == marks(code)
+
+
+def test_a_row_that_may_be_a_number_is_told_with_low_confidence() -> None:
+    code = """
+        def counted(loader, counts: torch.Tensor):
+            for x, y in loader:
+                y = y.cuda(non_blocking=True)
+                k = y[0]
+                counts[k] += counts[k]
+                for t in y:
+                    counts[t] += 1
+    """
+    assert {line for line, op in waits(code, confidence=1) if op == "scalar_index"} == {8, 10}
+    assert "scalar_index" not in {op for _, op in waits(code, confidence=2)}

@@ -112,9 +112,15 @@ def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
             return sequence(*base.elements[low:high])
         return items(element(base))
     fact = evaluate(frame, part)
-    if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
-        frame.emit(Op.INDEX, node, part, fact)
+    if fact.kind is TENSOR:
+        _of_list(frame, node, part, fact, base)
     return any_value(base)
+
+
+def _of_list(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact) -> None:
+    """A list is asked for what stands at a tensor, which Python makes a number of; a dict only looks it up."""
+    if base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
+        frame.emit(Op.INDEX, node, part, fact)
 
 
 def _number(node: ast.expr | None) -> int | None:
@@ -126,8 +132,11 @@ def _number(node: ast.expr | None) -> int | None:
     return None
 
 
-def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
-    """How a tensor is indexed; waits of the index itself (bounds, numbers, lists) are emitted, a mask is only returned."""
+def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> Indexed:
+    """How a tensor is indexed; waits of the index itself (bounds, numbers, lists) are emitted, a mask is only returned.
+
+    `adds`: what stands there is added to, `x[i] += 1`.
+    """
     parts = each_of(node.slice)
     mask: Fact | None = None
     at: ast.expr | None = None
@@ -165,6 +174,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             continue
         fact = evaluate(frame, part)
         if fact.kind is TENSOR:
+            _of_list(frame, node, part, fact, base)
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
@@ -194,8 +204,9 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                     frame.emit(Op.SCALAR_INDEX, node, part, fact, 1)  # of a list, too
                 change = -1
             else:
-                if fact.ndim is None and istensor and _most_likely_one(frame, part, fact):
-                    frame.emit(Op.SCALAR_INDEX, node, part, fact, 2)
+                known = _as_one_position(frame, part, fact, base, adds and len(parts) > 1) if fact.ndim is None else 0
+                if known:
+                    frame.emit(Op.SCALAR_INDEX, node, part, fact, known)
                 dynamic = dynamic or fact.shape is DYNAMIC
                 change = fact.ndim - 1 if fact.ndim is not None else None
         elif fact.kind is SCALAR:
@@ -316,6 +327,34 @@ def _one_length(frame: Frame, part: ast.expr) -> bool:
         ):
             return any(known is one.source and vectors.are_lengths(of) for of, known in frame.env.items())
     return False
+
+
+def _as_one_position(frame: Frame, part: ast.expr, fact: Fact, base: Fact, adds: bool) -> int:
+    """How surely an index of unknown dimensions is one number: 2, 1 where it may be a row of them, or 0.
+
+    `adds`: it is one of several of what is added to. Of rows of positions, what is there twice would be added once.
+    """
+    known = base.kind is TENSOR
+    if known and _most_likely_one(frame, part, fact):
+        return 2
+    if fact.dtype not in (INT, ANY_DTYPE) or not (known or base.kind is ARRAY or base.kind is NOTHING_KNOWN):
+        return 0
+    while isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _KEEP_ROWS:
+        part = part.func.value
+    if isinstance(part, ast.Name) and evaluate(frame, part).ref is Tag.ROW:
+        return 2 if adds and base.kind is not NOTHING_KNOWN else 1
+    return 1 if known and _one_position(frame, fact) and _came_in_a_batch(fact) else 0
+
+
+def _came_in_a_batch(fact: Fact) -> bool:
+    """Whether a tensor was computed from what a loader gave: a class of each sample, most often in one dimension."""
+    source = fact.source
+    while source is not None and source.kind is TENSOR:
+        source = source.source
+    return source is not None and source.kind is BATCH
+
+
+_KEEP_ROWS = frozenset(("long", "int", "detach", "clone", "to"))
 
 
 def _one_position(frame: Frame, fact: Fact) -> bool:
