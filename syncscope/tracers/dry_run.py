@@ -26,6 +26,7 @@ from syncscope.tracers.places import LIBRARY, USER, kind_of
 
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 MASKED = {"__getitem__": Op.MASK_READ, "__setitem__": Op.MASK_WRITE, "masked_select": Op.MASKED_SELECT}
+INDEXED = ("__getitem__", "__setitem__")
 _users = 0
 _keepers = 0
 _asked = [0]  # how often a tensor was found to count
@@ -184,6 +185,9 @@ def _follower(torch: Any) -> Any:
             name = getattr(function, "__name__", "")
             if name in MASKED and not reads.local.inside and len(args) > 1 and _chosen_by_mask(*args):
                 reads.noted(MASKED[name], sys._getframe(1), int, (), {})  # who hears it asks only the tensor
+            if name in INDEXED and not reads.local.inside and len(args) > 1:
+                for _ in range(_numbers_among(args[1])):
+                    reads.noted(Op.SCALAR_INDEX, sys._getframe(1), int, (), {})
             if name in HOST:
                 return _on_host(function, args[0], result) if name == "cpu" else result
             if name == "__get__" and isinstance(result, torch.device):
@@ -257,6 +261,12 @@ def _chosen_by_mask(tensor: Any, key: Any, *written: Any) -> bool:
         return False  # a number is filled in without a wait
     masks = [k for k in (key if isinstance(key, tuple) else (key,)) if _is_tensor(k) and k.dim() > 0 and counts(k)]
     return any(str(mask.dtype) in ("torch.bool", "torch.uint8") for mask in masks)
+
+
+def _numbers_among(key: Any) -> int:
+    """How many tensors without dimensions an index has that count: PyTorch reads each of them, to give a view of a row."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return sum(_is_tensor(part) and not part.dim() and counts(part) for part in parts)
 
 
 def _is_tensor(value: Any) -> bool:

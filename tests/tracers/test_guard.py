@@ -185,6 +185,21 @@ def test_a_mask_of_the_device_waits_whatever_it_indexes(x: Any) -> None:
         host[x != 0]
 
 
+def test_each_number_of_the_device_in_an_index_is_waited_for(x: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        y, counts = x.long(), torch.zeros(10, 10)
+        x[y[0]]
+        x[None, y[0]]
+        x.detach()[y[0]] = 0
+        x[y], x[0], x[torch.tensor(0)]
+        assert (watch.count, {line.op for line in watch.lines}) == (3, {"scalar_index"})
+        for t, p in zip(y[:2], y[:2], strict=True):
+            counts[t, p.long()] += 1
+        assert watch.count == 3 + 2 * 4, "two indices, read once for the row and once to write it"
+    with pytest.raises(SyncError, match="scalar_index"), syncscope.forbid_syncs(dry=True):
+        counts[x.long()[0]]
+
+
 def test_a_watch_that_can_count_nothing_says_so(monkeypatch: pytest.MonkeyPatch, x: Any) -> None:
     monkeypatch.setattr("syncscope.tracers.watch.has_device", lambda: False)
     with syncscope.watch() as watch:
