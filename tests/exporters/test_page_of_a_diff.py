@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ from exporters.browser import shown, watched
 
 from syncscope import kineto
 from syncscope.cli.diff import command
+from syncscope.model.trace import Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
@@ -36,3 +38,20 @@ def test_what_two_steps_differ_by_is_said_as_in_the_terminal(tmp_path, browser):
     ends = [float(end.replace("−", "-")) for end in re.findall(r"([+−][\d.]+) %", between)]
     assert ", within noise" in step
     assert [round(end) for end in ends] == [round(float(end)) for end in said.groups()]
+
+
+def test_no_figure_is_cut_off_where_much_is_said_of_a_change(tmp_path, browser):
+    """The steps of one vary, and the machine was not as fast in both: each step is longer, and that is not sure."""
+    paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
+    lengths = [9_200_000, 9_200_000, 9_400_000, 9_300_000, 12_200_000, 9_000_000], [13_000_000] * 6
+    for path, of, call in zip(paths, lengths, (10_000, 4_000), strict=True):
+        trace = Device().run([[("launch", 0, 1_000), ("launch", 0, length), ("read", 57, 0)] for length in of])[0]
+        timed = [replace(e, duration=call) if e.name == "cudaLaunchKernel" else e for e in trace]
+        kineto.save(Trace.of(timed), path)
+    done = CliRunner().invoke(command, [*paths, "-o", str(tmp_path / "both.html")], standalone_mode=False)
+    assert done.exception is None, done.output
+    with watched(browser) as page:
+        page.set_viewport_size({"width": 1300, "height": 900})
+        tables = shown(page, tmp_path / "both.html").locator("#comparison .pair .scroll")
+        assert "every counted step longer, yet not surely" in tables.first.inner_text()
+        assert tables.first.evaluate("it => it.scrollWidth - it.clientWidth") <= 0

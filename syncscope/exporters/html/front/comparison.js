@@ -19,7 +19,7 @@ export function comparison(model) {
   const lines = found.why_not ? [] : [...found.gone.map(a => ["gone", a, null]), ...found.new.map(b => ["new", null, b]), ...found.changed.map(c => ["changed", c.before, c.after]), ...found.same.map(b => ["same", b, b])];
   const place = line => line.path ? `${line.path}:${line.line}` : "no line known";
   box.append(make("div", {class: "pair"},
-    make("div", {}, make("h3", {}, "Figures"), table([{name: "figure", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", text: row => row.change}], [...rows, ...work], "Figures before and after")),
+    make("div", {}, make("h3", {}, "Figures"), table([{name: "figure", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", left: true, text: row => row.change}], [...rows, ...work], "Figures before and after")),
     make("div", {}, make("h3", {}, "Lines"), lines.length ? table([{name: "became", left: true, text: ([word]) => make("span", {class: `became ${word}`}, word)}, {name: "line", left: true, text: ([, a, b]) => place(b || a)}, {name: "op", left: true, text: ([, a, b]) => (b || a).op},
       {name: "syncs", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, found.why_not ? "nothing is said of lines" : "neither waits for the device"))));
   if (model.verified) box.append(make("h3", {class: "spaced"}, "Proof"), ...verified(model));
