@@ -1,0 +1,236 @@
+"""Lines that would wait in every training step on a GPU, found without one, and how many of them the linter shows.
+
+    python benchmarks/step_waits.py STEPS.py SOURCES                   the figures: recall, precision
+    python benchmarks/step_waits.py STEPS.py SOURCES --list            with each line that is missed, and each false alarm
+    python benchmarks/step_waits.py STEPS.py SOURCES --out truth.json  keeps what was recorded, in step-truth's form
+    python benchmarks/step_waits.py STEPS.py SOURCES --against truth.json   beside what a GPU said of the same steps
+
+SOURCES is a folder of unpacked packages that can be imported. STEPS.py is read with `D` (the device), `step`,
+`train(net, loss)` and `STEPS` (a function that makes a step, by name) defined, as step-truth's steps.py is; that lies beside
+the checkout in ../shared, or where SYNCSCOPE_SHARED says. Each step runs five times on a device that is pretended
+(`pretended_device.py`); what waits in each of the last three is what a step waits for. Of the 84 lines that waited on an H200
+in the steps of step-truth 82 are found, and one other. Needs `coverage`, and what the packages need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # what is compiled would not be heard
+
+import coverage
+import numpy as np
+import torch
+import torch._dynamo  # it asks each function of torch.cuda what it is, once: before they are replaced
+from pretended_device import Operators, tensors
+from torch.autograd.function import BackwardCFunction
+
+Step = Callable[[], Any]
+MOST = 60  # seconds of a processor for one step
+ROOT = Path(__file__).parents[1]
+SCORE = Path(os.environ.get("SYNCSCOPE_SHARED", ROOT.parent / "shared")) / "step-truth" / "score.py"
+ASIDE = (
+    str(Path(torch.__file__).parent),
+    str(Path(__file__).parent),
+    "<",
+)  # frames of these do not say whose wait it is
+
+
+ANSWERS: dict[str, Any] = {
+    **dict.fromkeys("_lazy_init init synchronize empty_cache reset_peak_memory_stats set_device set_rng_state".split()),
+    **dict.fromkeys("manual_seed manual_seed_all".split()),
+    **dict.fromkeys(
+        "current_device memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split(), 0
+    ),
+    **dict.fromkeys("is_available is_initialized is_bf16_supported".split(), True),
+    "device_count": 1,
+    "get_device_name": "pretended",
+    "get_device_capability": (8, 0),
+    "mem_get_info": (1 << 34, 1 << 34),
+    "device": contextlib.nullcontext(),
+}
+"""What torch.cuda answers on a machine with one GPU."""
+
+
+@contextlib.contextmanager
+def pretended(heard: Callable[[str], None]) -> Iterator[None]:
+    """Within it there is a device `cuda:0`, and `heard` is told what waits for it."""
+    below = Operators(heard)
+    apply, lists = BackwardCFunction.apply, torch._C._group_tensors_by_device_and_dtype
+
+    def backward(node: Any, *grads: Any) -> Any:
+        with below.functions:  # autograd leaves modes of this kind behind
+            return apply(node, *grads)
+
+    def grouped(held: Any, *rest: Any) -> Any:
+        groups = lists(held, *rest).items()
+        return {(next((x.device for x in tensors(each[0])), at), dtype): each for (at, dtype), each in groups}
+
+    with contextlib.ExitStack() as stack:
+        for name, answer in ANSWERS.items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
+        stack.enter_context(mock.patch.object(BackwardCFunction, "apply", backward))
+        stack.enter_context(mock.patch.object(torch._C, "_group_tensors_by_device_and_dtype", grouped))
+        stack.enter_context(below)
+        stack.enter_context(below.functions)
+        yield
+
+
+def train(net: Any, loss: Callable[[Any], Any]) -> Step:
+    """A training step of `net`: its loss, backward, AdamW."""
+    net = net.to("cuda").train()
+    optimizer = torch.optim.AdamW([each for each in net.parameters() if each.requires_grad], 1e-5)
+
+    def go() -> None:
+        value = loss(net)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+
+    return go
+
+
+def makers(path: Path) -> dict[str, Callable[[], Step]]:
+    """The steps of a file, by name."""
+    steps: dict[str, Callable[[], Step]] = {}
+    given = {
+        "D": "cuda",
+        "STEPS": steps,
+        "train": train,
+        "torch": torch,
+        "np": np,
+        "__name__": "steps",
+        "__file__": str(path),
+    }
+    given["step"] = lambda make: steps.setdefault(make.__name__, make)
+    exec(compile(path.read_text(), "<steps>", "exec"), given)
+    return steps
+
+
+class Recorder:
+    """Which lines of the sources wait, and which run."""
+
+    def __init__(self, sources: Path) -> None:
+        self.sources = str(sources) + os.sep
+        self.waits: dict[str, Counter[int]] = defaultdict(Counter)
+        self.words: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.ran: dict[str, set[int]] = defaultdict(set)
+        self.seen: set[tuple[str, int]] = set()
+
+    def heard(self, word: str) -> None:
+        """The innermost line that is not torch's: where torch's own warning would be placed."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(ASIDE):
+            frame = frame.f_back
+        if frame is not None and frame.f_code.co_filename.startswith(self.sources):
+            place = frame.f_code.co_filename.removeprefix(self.sources), frame.f_lineno
+            self.seen.add(place)
+            self.words[place].add(word)
+
+    def record(self, make: Callable[[], Step]) -> int:
+        """Make a step, run it, and say how many lines wait each time."""
+        for seed in (torch.manual_seed, np.random.seed, random.seed):
+            seed(0)
+        lines = coverage.Coverage(data_file=None, include=[f"{self.sources}*"], config_file=False, messages=False)
+        with pretended(self.heard):
+            go = make()
+            go(), go()
+            times = []
+            with lines.collect():
+                for _ in range(3):
+                    self.seen = set()
+                    go()
+                    times.append(self.seen)
+        for path in lines.get_data().measured_files():
+            self.ran[path.removeprefix(self.sources)].update(lines.get_data().lines(path) or ())
+        each = set.intersection(*times)
+        for path, line in each:
+            self.waits[path][line] += 1
+        return len(each)
+
+    def truth(self) -> dict[str, Any]:
+        """By file: its hash, the lines that ran, and of those that waited in how many steps and how."""
+        return {
+            path: {
+                "sha1": hashlib.sha1(Path(self.sources, path).read_bytes()).hexdigest(),
+                "executed": sorted(ran),
+                "waits": {str(line): [n, " ".join(self.words[path, line])] for line, n in self.waits[path].items()},
+            }
+            for path, ran in self.ran.items()
+        }
+
+
+def compare(truth: dict[str, Any], other: dict[str, Any]) -> None:
+    """Lines of steps that ran in both."""
+    here, there = (
+        {(path, line) for path, held in each["files"].items() for line in held["waits"]} for each in (truth, other)
+    )
+    print(f"{len(here & there)} of {len(there)} lines that waited on the GPU, and {len(here - there)} others")
+    for name, places in (("missed", there - here), ("others", here - there)):
+        print(name, *sorted(f"{path}:{line}" for path, line in places))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", type=Path)
+    parser.add_argument("sources", type=Path)
+    parser.add_argument("names", nargs="*", help="parts of the names of steps")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--list", action="store_true")
+    asked = parser.parse_intermixed_args()
+    sources = asked.sources.resolve()
+    sys.path.insert(0, str(sources))
+    recorder, done = Recorder(sources), dict[str, Any]()
+    signal.signal(signal.SIGPROF, lambda *_: (_ for _ in ()).throw(TimeoutError(f"more than {MOST} s")))
+    for name, make in makers(asked.steps).items():
+        if asked.names and not any(part in name for part in asked.names):
+            continue
+        signal.setitimer(signal.ITIMER_PROF, MOST)
+        try:
+            done[name] = recorder.record(make)
+        except Exception as error:  # a step that does not run says nothing, and the others do
+            done[name] = f"{type(error).__name__}: {str(error)[:120]}"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        print(f"{name}: {done[name]}", file=sys.stderr, flush=True)
+    truth = {"steps": done, "files": recorder.truth()}
+    if asked.against:
+        compare(truth, json.loads(asked.against.read_text()))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        kept, found = asked.out or Path(folder, "truth.json"), Path(folder, "found.json")
+        kept.write_text(json.dumps(truth))
+        lint = [sys.executable, "-m", "syncscope", "lint", "--isolated", "--exit-zero", "--no-cache", "--all"]
+        with found.open("w") as file:
+            subprocess.run(
+                [*lint, "--min-confidence", "low", "--format", "json", "."], cwd=sources, stdout=file, check=True
+            )
+        score = [
+            sys.executable,
+            str(SCORE),
+            str(kept.resolve()),
+            str(sources),
+            str(found),
+            *(["--list"] if asked.list else []),
+        ]
+        subprocess.run(score, check=True)
+
+
+if __name__ == "__main__":
+    main()
