@@ -50,9 +50,10 @@ def called_for(source: SourceFile, site: Site) -> str:
     name = site.node.func.attr
     if f"{name}()".encode() not in source.code:
         return ""
-    starts, lines = line_starts(source.code), source.code.splitlines()
+    starts, lines = line_starts(source.code), _split(source.code)
     first, last = (bisect_right(starts, at) - 1 for at in (site.span.start, site.span.end))
-    above = itertools.takewhile(lambda line: line.lstrip().startswith(b"#"), reversed(lines[:first]))
+    before = map(lines.__getitem__, range(first - 1, -1, -1))
+    above = itertools.takewhile(lambda line: line.lstrip().startswith(b"#"), before)
     said = " ".join(map(_comment, [*reversed([*above]), *lines[first : last + 1]]))
     return f".{name}()" if re.search(rf"\b{name}\(\)", said) and not _REGRETTED.search(said) else ""
 
@@ -78,6 +79,11 @@ def _takes(fix: Fix, site: Site, code: bytes) -> bool:
     """Whether a fix replaces what waits at a site by something else."""
     over = (e for e in fix.edits if e.span.start < site.span.end and site.span.start < e.span.end)
     return any(not written_again(edit, site, code) for edit in over)
+
+
+@lru_cache(maxsize=2)
+def _split(code: bytes) -> list[bytes]:
+    return code.splitlines()
 
 
 @lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -101,7 +102,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     above = family(function, owner)
     if any(
         sets(function, cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner
-    ) or named_in(owner, used.attr):
+    ) or named_in(function, owner, used.attr):
         return None  # `register_buffer` refuses what is there already
     changes = f"self.{used.attr} goes where the module goes, DDP broadcasts it"
     if fact.dtype is not Dtype.INT:
@@ -191,20 +192,21 @@ def family(function: Function, owner: ast.ClassDef) -> list[ast.ClassDef | str]:
 
 def sets(function: Function, cls: ast.ClassDef, name: str) -> bool:
     """Whether a class has an attribute, or sets it on its objects."""
-    return named_in(cls, name) or name in stored_in(function, cls)
+    return named_in(function, cls, name) or name in stored_in(function, cls)
 
 
-def named_in(cls: ast.ClassDef, name: str) -> bool:
+def named_in(function: Function, cls: ast.ClassDef, name: str) -> bool:
     """Whether a class itself has an attribute, a method or a property of this name."""
+    return name in function.file.once(f"named in {cls.name} of line {cls.lineno}", lambda: set(_named_in(cls)))
+
+
+def _named_in(cls: ast.ClassDef) -> Iterator[str]:
     for statement in cls.body:
         match statement:
             case ast.FunctionDef(name=own) | ast.AnnAssign(target=ast.Name(id=own), value=ast.expr()):
-                if own == name:
-                    return True
+                yield own
             case ast.Assign(targets=targets):
-                if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                    return True
-    return False
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def is_read(node: ast.Attribute) -> bool:

@@ -110,7 +110,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     above = family(function, owner)
     if any(
         sets(function, cls, name) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner
-    ) or named_in(owner, name):
+    ) or named_in(function, owner, name):
         return None  # `register_buffer` refuses what is there already
     draft = Draft(function)
     said = ", dtype={dtype}" if made.dtype is not None else ""

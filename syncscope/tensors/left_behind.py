@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ from syncscope.project.names import ancestry
 from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
+_REGISTERED = re.compile(rb"register_buffer\(\s*[\"'](\w+)[\"']")
+_SENT = re.compile(rb"self\.(\w+)\b(?=[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as))")
 _MOVING = frozenset(("_apply", "to", "cuda"))
 
 
@@ -22,7 +25,7 @@ def is_left_behind(cls: Class, name: str) -> bool:
     kin = ancestry(cls)
     if not any(name in each.made_on_host for each in kin):
         return False
-    made = [value for each in kin for of, value in _set_up(each.node) if of == name]
+    made = [value for each in kin for value in _set_up(each.node).get(name, ())]
     if not made or not all(map(_is_made, made)):
         return False  # it was given, perhaps from the device
     return not any(moves_along(each, name) or name in _set_later(each.node) for each in kin)
@@ -44,20 +47,16 @@ def moves_along(cls: Class, name: str) -> bool:
     """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
     if not _MOVING.isdisjoint(cls.methods):
         return True
-    text, word = _text(cls), re.escape(name.encode())
-    if re.search(rb"register_buffer\(\s*[\"']" + word + rb"[\"']", text) is not None:
-        return True
-    return (
-        re.search(rb"self\." + word + rb"\b[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as)", text)
-        is not None
-    )
+    return name.encode() in _moved(cls.node, cls.module.source)
 
 
-def _text(cls: Class) -> bytes:
-    source, node = cls.module.source, cls.node
+@lru_cache(maxsize=64)
+def _moved(node: ast.ClassDef, source: bytes) -> frozenset[bytes]:
+    """The attributes that a class registers, or that are given what was moved, by its text."""
     starts = line_starts(source)
     end = node.end_lineno or node.lineno
-    return source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
+    text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
+    return frozenset((*_REGISTERED.findall(text), *_SENT.findall(text)))
 
 
 def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:
@@ -67,16 +66,18 @@ def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:
 
 
 @lru_cache(maxsize=64)
-def _set_up(node: ast.ClassDef) -> list[tuple[str, ast.expr | None]]:
-    """The attributes of itself that the set-up of a class sets, each with its value where that stands alone."""
-    found: list[tuple[str, ast.expr | None]] = []
+def _set_up(node: ast.ClassDef) -> dict[str, list[ast.expr | None]]:
+    """The attributes of itself that the set-up of a class sets, each with its values where these stand alone."""
+    found: dict[str, list[ast.expr | None]] = defaultdict(list)
     for method in _methods(node, True):
         for each in walk(method):
             if isinstance(each, ast.Assign):
                 alone = len(each.targets) == 1 and isinstance(each.targets[0], ast.Attribute)
-                found += [(name, each.value if alone else None) for at in each.targets for name in _own(at)]
+                for name in (name for at in each.targets for name in _own(at)):
+                    found[name].append(each.value if alone else None)
             elif isinstance(each, (ast.AnnAssign, ast.AugAssign)):
-                found += [(name, each.value) for name in _own(each.target)]
+                for name in _own(each.target):
+                    found[name].append(each.value)
     return found
 
 
