@@ -138,7 +138,7 @@ class JointReplay:
             named = ", ".join(str(self.ranks[r].number) for r, _ in lacks.most_common(NAMED))
             lack = f"{len(partial):,} collectives lack" if len(partial) > 1 else "one collective lacks"
             said.append(
-                f"{lack} the kernel of a rank ({named}), which was not recorded: who came last to it is not told"
+                f"{lack} the kernel of a rank ({named}), which was not recorded: who came last there is not told"
             )
         return said
 
