@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -13,6 +15,7 @@ from syncscope.codemod.new_imports import import_edit
 from syncscope.codemod.splice import PLAIN
 from syncscope.codemod.templates import Part, Templates
 from syncscope.codemod.text import CannotRewrite, line_end
+from syncscope.codemod.together import apart, together
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 from syncscope.project.syntax import walk
@@ -302,8 +305,25 @@ class Draft(Templates):
         Raises:
             CannotRewrite: an error that is caught around it would find other statements done.
         """
-        edits = [*finished(self.function, self.edits), *(import_edit(self.file, IMPORTS[name]) for name in self.needed)]
-        return Fix(title, tuple(sorted(edits, key=lambda e: e.span)), safety, changes)
+        imports = [import_edit(self.file, IMPORTS[name]) for name in self.needed]
+        edits = tuple(sorted([*finished(self.function, self.edits), *imports], key=lambda e: e.span))
+        self.function.drafted[edits] = tuple(self.edits), tuple(imports)
+        return Fix(title, edits, safety, changes)
+
+
+def laid_out_together(function: Function, fixes: Sequence[Fix]) -> Fix | None:
+    """One fix of several that fold the same statements anew: what they draft is brought together, then laid out once.
+
+    None where they replace the same code, or are drafted in other functions. Raises:
+        CannotRewrite: an error that is caught around it would find other statements done.
+    """
+    drafted = [function.drafted.get(fix.edits) for fix in fixes]
+    drafts = [replace(f, edits=each[0]) for f, each in zip(fixes, drafted, strict=True) if each is not None]
+    if len(drafts) < len(fixes) or not apart(drafts):
+        return None
+    fix, imports = together(drafts), {edit for each in drafted if each is not None for edit in each[1]}
+    edits = sorted([*finished(function, fix.edits), *imports], key=lambda e: e.span)
+    return replace(fix, edits=tuple(edits))
 
 
 def _in_brackets(text: str) -> bool:

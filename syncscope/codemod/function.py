@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site
+from syncscope.model.finding import Edit
 from syncscope.project.syntax import each_of, statements, walk
 from syncscope.tensors.interpret import Facts
 
@@ -62,6 +63,8 @@ class Function(Enclosure):
         self.elsewhere = elsewhere  # in another file than the one that is linted
         self.sites = tuple(sorted(sites, key=lambda s: s.span))  # all of this function
         self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
+        self.drafted: dict[tuple[Edit, ...], tuple[tuple[Edit, ...], tuple[Edit, ...]]] = {}
+        """By the edits of a fix what was drafted for it before it was laid out, and its imports."""
         self._defined: dict[ast.expr, ast.Assign | None] = {}
 
     @cached_property

@@ -96,7 +96,12 @@ def first(names: Iterable[str], site: Site, function: Function, compiles: bool =
     def joined() -> Fix | None:
         sites = (s for each in run for s in function.sites_in(each) if s is site or s.confidence >= LEAST)
         fixes = [each for s in sites if (each := _like(fix, names, s, function, compiles))]
-        return replace(together(fixes), safety=fix.safety) if len(set(fixes)) > 1 and apart(fixes) else None
+        if len(set(fixes)) < 2:
+            return None
+        from syncscope.codemod.draft import laid_out_together  # with libcst, which a fix has imported
+
+        whole = together(fixes) if apart(fixes) else laid_out_together(function, fixes)
+        return replace(whole, safety=fix.safety) if whole is not None else None
 
     return (joined() if site.confidence < LEAST else function.once(f"{kind}, together", run[0], joined)) or fix
 

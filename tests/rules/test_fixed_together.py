@@ -1,12 +1,15 @@
 """What stands beside each other and waits alike is mended by one fix: a part of it would look forgotten, and wait as long."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
-from rules.driver import findings, fixed
+from rules.driver import config, findings, fixed
 
+from syncscope.linter.engine import check_file
 from syncscope.model.finding import Safety
 
 COLLECTED = """
@@ -303,3 +306,21 @@ def scaled(x: torch.Tensor, y: torch.Tensor):
     assert "y * c.detach().sqrt() - c.detach().log() * y.abs()" in fixed(
         code, "numpy-crossing", allowed={Safety.UNSAFE}
     )
+
+
+def test_what_stands_in_one_statement_that_is_folded_anew_is_made_together(tmp_path: Path) -> None:
+    code = """
+import torch
+
+def tables(image: torch.Tensor, height: int, width: int):
+    rows, columns = torch.zeros(height).to(image.device), torch.ones(width).to(image.device)
+    return rows[:, None] * columns[None, :] + image
+"""
+    (tmp_path / "pyproject.toml").write_text("[tool.black]\nline-length = 94\n")
+    path = tmp_path / "tables.py"
+    path.write_text(code)
+    (fix,) = {f.fix for f in check_file(str(path), config("created-on-host")).findings}
+    assert fix is not None
+    (edit,) = fix.edits  # of the whole statement, which is too long for one line then
+    assert edit.text.count("device=image.device") == 2
+    assert "\n" in edit.text
