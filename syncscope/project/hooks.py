@@ -9,7 +9,8 @@ from functools import lru_cache
 _ASIDE = r"(?!.*(?:^|_)(?:val|valid|validation|test|eval|evaluation|predict|inference|generate|sample)(?:_|$))"
 _STEP = re.compile(
     rf"^_*{_ASIDE}(?:(?:before|after)_(?:\w+_)?(?:forward|backward|batch|step|iteration|iter|update|loss)|"
-    r"on_(?:\w+_)?(?:batch|step|iteration|iter|backward)_(?:start|end|begin))$"
+    r"on_(?:\w+_)?(?:batch|step|iteration|iter|backward)_(?:start|end|begin)|"
+    r"on_(?:\w+_)?(?:optimizer_step|backward|zero_grad))$"
 )
 _BACKWARD = re.compile(
     rf"^_*{_ASIDE}(?!_*(?:is|has|needs?|supports?|requires?|check|test|enable|disable|register|setup|build|get)_)\w+_backward$"
@@ -27,6 +28,11 @@ def of_step(name: str) -> bool:
     called like a backward pass: `projected_backward`.
     """
     return name == "encodes" or _BACKWARD.match(name) is not None or ("_" in name and _STEP.match(name) is not None)
+
+
+def of_callback(name: str) -> bool:
+    """Whether it is one that a trainer calls of all its callbacks, `on_step_end`, whatever they are for: in every step."""
+    return name.startswith("on_") and of_step(name)
 
 
 @lru_cache(maxsize=10_000)
