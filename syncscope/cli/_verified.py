@@ -305,8 +305,10 @@ def verdict(found: Verification) -> str:
         said = f"No fix gains more than {most}{by}{likely}: the program stays as it is."
         return "No fix is left." if found.refused else said
     if found.gains:
+        steps = found.steps_of_values
+        compared = f", in the {steps} step{'s' * (steps != 1)} compared" * bool(steps)
         same = {
-            "equal": "the values are the same, bit for bit",
+            "equal": f"the values are the same, bit for bit{compared}",
             "within": "the values are as the text of the fixes says",
         }
         words = same.get(found.values or "", "") if found.fixes else f"the values are {found.values}"

@@ -47,7 +47,8 @@ def foretold(
     window = timed_part(graph)
     step = window.of(replay(graph))
     if not freed or step <= 0:
-        return "none of the recorded waits went"
+        went = any(part < 1.0 for part in left.values())
+        return "the recorded steps have none of the waits that went" if went else "none of the recorded waits went"
     if added_unknown(event_graph, freed):
         return "what runs over all rows in place of few may take anything"
     predicted = window.of(replay(event_graph.graph(gone=True), freed))

@@ -113,6 +113,11 @@ class Verification:
     )  # the same of what is good, but not decided
     error: UserError | None = None  # why it ended
 
+    @property
+    def steps_of_values(self) -> int:
+        """The steps of which values were compared."""
+        return self.compared_steps or self.fewer_steps or self.steps
+
     def promise(self, said: Ratio | str) -> None:
         """What a recording promises, or why it does not."""
         self.predicted, self.unpredicted = (None, said) if isinstance(said, str) else (said, "")
@@ -228,7 +233,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "way": found.way or None,
         "copies": found.copies,
         "why_processes": found.why_way or None,
-        "compared_steps": found.compared_steps or found.fewer_steps or found.steps,
+        "compared_steps": found.steps_of_values,
         "why_compared_apart": found.why_values or None,
         "stale": found.stale,
         "interrupted": found.interrupted,

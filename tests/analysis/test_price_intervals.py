@@ -290,6 +290,12 @@ def test_a_range_as_wide_as_the_step_is_no_price():
     said = foretold(trace, read, none, lambda at: at, lambda at: at)
     assert isinstance(said, str)
     assert "would take anything between" in said
+    elsewhere = Values(6, [], {}, [{(Place(place.path, 1), "item"): 1}] * 6, [], [])
+    assert (
+        foretold(trace, elsewhere, none, lambda at: at, lambda at: at)
+        == "the recorded steps have none of the waits that went"
+    )
+    assert foretold(trace, none, none, lambda at: at, lambda at: at) == "none of the recorded waits went"
     found = Verification("train.py", ratio=Ratio(0.9, 0.8, 1.0, turns=5))
     found.promise(said)
     assert ("predicted", f"nothing: {said}") in summary(found)

@@ -50,6 +50,13 @@ def test_a_spent_budget_is_told_from_a_program_without_a_gain(
     assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
 
 
+def test_equal_values_are_told_of_the_steps_that_were_compared() -> None:
+    finding: Any = SimpleNamespace(rule="host-read")
+    fixes = [TriedFix("train.py", 3, finding, finding, values=EQUAL, kept=True)]
+    found = Verification("train.py", ratio=SURE, values=EQUAL, steps=40, fewer_steps=7, fixes=fixes)
+    assert verdict(found).endswith("the values are the same, bit for bit, in the 7 steps compared.")
+
+
 @pytest.mark.parametrize(
     ("compared", "read", "said"),
     [
