@@ -49,18 +49,22 @@ PRICED: tuple[Column, ...] = (
 def columns_of(report: Report, width: int) -> tuple[list[Column], list[Figure]]:
     """The columns that there is room for, and the names of those that a wider terminal would have, too."""
     priced = any(line.price for line in report.lines)
-    dry = report.trace is not None and bool(report.trace.meta.get("dry"))  # which has no times to tell
-    wanted = [*(MEASURED[:1] if dry else MEASURED), *(PRICED if priced else ())]
+    wanted = [*(MEASURED[:1] if is_dry(report) else MEASURED), *(PRICED if priced else ())]
     if not any(line.answer and line.answer.low is not None for line in report.lines):
         wanted = [column for column in wanted if column[0] is not Figure.BETWEEN]
     kept = fitting(wanted, width - ROOM)
     return kept, [name for name, *_ in wanted if name not in {name for name, *_ in kept}]
 
 
+def is_dry(report: Report) -> bool:
+    """Whether nothing but the CPU worked: the waits are known, and not what they cost."""
+    return report.trace is not None and bool(report.trace.meta.get("dry"))
+
+
 def shown(report: Report, whole: bool) -> int:
     """How many of the lines are shown: in short those that are worth a thought, and a few in any case."""
-    if whole:
-        return min(MOST_LINES, len(report.lines))
+    if whole or is_dry(report):
+        return min(MOST_LINES if whole else IN_SHORT, len(report.lines))
     step = figures.saving_step(report) or 0.0
 
     def worth(number: int, line: Line) -> bool:
@@ -141,7 +145,7 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         yield from (Text.assemble(margin, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(margin)))
     if rest := report.lines[number:]:
         yield Text()
-        yield Text(f"{margin}{more(rest, step, whole)}", "dim")
+        yield Text(f"{margin}{more(rest, None if is_dry(report) else step, whole)}", "dim")
 
 
 def more(rest: Sequence[Line], step: float | None, whole: bool) -> str:

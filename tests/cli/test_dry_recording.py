@@ -25,14 +25,16 @@ def train(model, data, device):
 """
 
 
-def recording(dry: bool) -> Trace:
-    """Six steps on the CPU, in each of which line 7 reads a number."""
+def recording(dry: bool, lines: int = 1) -> Trace:
+    """Six steps on the CPU, in each of which line 7 reads a number, and as many lines behind it as are asked for."""
     host = Lane(1, 1, label="python")
     events = []
     for n in range(6):
         events.append(Event(Kind.STEP, f"ProfilerStep#{n}", host, n * MS, MS))
         if dry:
-            events.append(Event(Kind.READ, "item", host, n * MS + 500, 1000, place=Place("train.py", 7), column=18))
+            for at in range(lines):
+                place = Place("train.py", 7 + at)
+                events.append(Event(Kind.READ, "item", host, n * MS + 500 + 2000 * at, 1000, place=place, column=18))
     return Trace.of(events, recorder="syncscope", **({"dry": True} if dry else {}))
 
 
@@ -60,6 +62,15 @@ def test_the_lines_that_run_has_listed_are_in_the_report_of_what_it_wrote(writte
     assert "did not wait" not in said
     (line,) = json.loads(outcome("run.json.gz", "--format", "json")[1])["lines"]
     assert (line["line"], line["op"], line["count"], line["rule"]) == (7, "item", 1.0, "host-read")
+
+
+def test_of_lines_whose_cost_is_not_known_none_is_said_to_cost_nothing(written, tmp_path):
+    written()
+    kineto.save(recording(dry=True, lines=30), tmp_path / "run.json.gz")
+    _, out, _ = outcome("run.json.gz")
+    assert "and 22 more" in out
+    assert "of a step" not in out
+    assert out.count("train.py:") == 8
 
 
 @pytest.mark.parametrize("selects", [True, False])
