@@ -9,6 +9,9 @@ What to do
 ----------
 - Gather: `x.index_select(0, i.view(1)).squeeze(0)`, or `x.gather(...)` for one index a row.
 - Of a loop over indices, `for i in order: x[i]`: one `x[order]` for all.
+- Of counts, `for t, p in zip(label, guess): counts[t, p] += 1`: one `counts.index_put_((label, guess), one, accumulate=True)`
+  for all, `one` a tensor on the device like `counts`, which has to be there, too. `torch.bincount(label, minlength=n)` counts
+  at once, but waits once.
 
 When a fix pays
 ---------------
