@@ -170,15 +170,15 @@ def test_one_add_allow_silences_what_the_first_finding_of_a_statement_had_hidden
     code = """
         import torch
 
-        def forward(x, labels):
+        def forward(x, labels, size: int):
             mask = torch.zeros(8, 8, device="cuda")
-            mask[labels.cuda(), torch.arange(8)] = 1
+            mask[labels.cuda(), torch.arange(8)] = size
             return mask
     """
     path = door.write("x.py", code)
     assert len(door("lint").lines) == 1, "two rules are at this statement, and one is told"
     assert "2 findings allowed" in door("lint", "--add-allow", "--reason", "known").err
-    assert "] = 1  # syncscope: allow[number-at-positions, host-tensor-as-index] known\n" in path.read_text()
+    assert "] = size  # syncscope: allow[number-at-positions, host-tensor-as-index] known\n" in path.read_text()
     assert door("lint").lines == []
 
 
