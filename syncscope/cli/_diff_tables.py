@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Line
 
 VAGUE = 1.0  # of a step, from which what a change lies between needs no digits
+HALF, TWICE = -0.5, 1.0  # of a step: a change that may be less than the one and more than the other may be any
 
 
 class WaitingRow(NamedTuple):
@@ -93,6 +94,8 @@ def _change(found: Comparison) -> str:
     if bool(found.before.steps) != bool(found.after.steps):
         return ""
     within = ", not surely" if found.every_step else ", within noise"
+    if found.change is not None and not found.every_step and found.change[0] < HALF and found.change[2] > TWICE:
+        within = ", which says nothing"
     apart = (
         ""
         if found.one_recording

@@ -84,6 +84,16 @@ def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
     ), said
 
 
+WILD = [2, 90, 5, 40, 1, 70, 3]  # ms
+
+
+def test_a_change_that_may_be_any_says_nothing(tmp_path):
+    wild, longer = ([[("launch", 0, t * 1_000_000), ("read", 57, 0)] for t in ms] for ms in (WILD, [*WILD[3:], 9, 80]))
+    _, said = compared(tmp_path, Device().run(wild)[0], Device().run(longer)[0])
+    assert "%, which says nothing" in said, said
+    assert "within noise" not in said
+
+
 def test_steps_that_vary_a_little_pass_a_gate(tmp_path):
     """By 2 % of a step, without being longer: that is no reason not to judge."""
     steps = [[("launch", 0, 10_000_000 + n * 7 % 11 * 20_000), ("read", 57, 0)] for n in range(9)]
