@@ -18,7 +18,7 @@ from syncscope.model.durations import in_ms
 from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Trace
 
-FAR = 5  # times as long as the middle one
+FAR = 20  # times as long as the middle one: what is less may be a slow step of the loop
 RARE = 8  # of so many steps one may be outlying: where it comes more often, it belongs to the loop
 FEWEST = 4  # steps of which one may be
 NAMED = 3  # steps in a note

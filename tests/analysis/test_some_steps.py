@@ -58,7 +58,7 @@ def test_what_comes_every_third_time_is_there_as_often():
 
 
 def test_where_no_part_speaks_for_all_everything_is_replayed():
-    trace = recorded(*[SHORT] * 20, LONG * 10, *[SHORT] * 39)  # it is in no half of the steps as rarely
+    trace = recorded(*[SHORT] * 20, LONG * 5, *[SHORT] * 39)  # it is in no half of the steps as rarely
     whole = event_graph_of(trace)
     assert replayed_steps(trace, whole) is whole
     assert replayed_of(whole.steps, whole) == ()
