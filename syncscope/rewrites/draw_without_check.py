@@ -1,4 +1,4 @@
-"""`torch.normal(mean, std)` as `mean + std * torch.randn_like(std)`: torch asks whether a deviation is negative, and waits."""
+"""`torch.normal(mean, std)` as `mean + std * torch.randn_like(mean + std)`: torch waits for whether a deviation is negative."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLES = (
 
         def sample(mean: torch.Tensor, log_variance: torch.Tensor):
             std = torch.exp(0.5 * log_variance)
-            return mean + std * torch.randn_like(std)
+            return mean + std * torch.randn_like(mean + std)
         """,
         Safety.UNSAFE,
     ),
@@ -76,11 +76,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if name is std and not function.pure(std):
             return None
         noise = "{s} * torch.randn_like({s})"
+    safety = Safety.UNSAFE
     if not centred and not one_value(function, function.fact(mean), mean) and not same_shape(function, mean, std):
-        changes.append(f"{text(mean)} and {text(std)} must have one shape")
+        if even is None and function.pure(mean):
+            noise, parts["of"] = (
+                "{s} * torch.randn_like({of} + {s})",
+                mean,
+            )  # the one may be spread to the other's shape
+        else:
+            changes.append(f"{text(mean)} and {text(std)} must have one shape")
+            safety = Safety.SUGGEST
     parts_of = [*([] if centred else [mean]), *([] if even is not None else [std])]
     through = [text(part) for part in parts_of if function.fact(part).is_tensor]
     if through:
         changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
     draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)
-    return draft.fix("draw the noise, and scale it", Safety.UNSAFE, "; ".join(changes))
+    return draft.fix("draw the noise, and scale it", safety, "; ".join(changes))

@@ -15,7 +15,7 @@ What to do
 - `torch.histc(x, bins, low, high)` with a range that is known does not ask for it.
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
-- `torch.normal(mean, std)` asks whether a deviation is negative: `mean + std * torch.randn_like(std)` does not.
+- `torch.normal(mean, std)` asks whether a deviation is negative: `mean + std * torch.randn_like(mean + std)` does not.
 - torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are. Nor need
   `degree`, `softmax`, `scatter`, `add_self_loops` with `num_nodes` (`dim_size`), and `to_dense_batch` with `batch_size` and
   `max_num_nodes`.

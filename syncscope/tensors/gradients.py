@@ -10,6 +10,7 @@ import ast
 import os
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from syncscope.model.fact import Emitted, Fact
@@ -29,6 +30,9 @@ from syncscope.tensors.parameters import bind_parameters
 BACKWARD = frozenset(("backward", "manual_backward"))
 _WAITING = frozenset((Op.MASK_READ, Op.INDEX_HOST))
 _DEEPEST, _MOST = 6, 60  # calls into calls, and functions that are looked into for one backward pass
+_ASKED = (
+    200  # calls, or selections, of which it is asked what they are made of: all that is before each is gone through
+)
 _DATA = re.compile(
     r"(^|_)(prepare|unpack|collate|pre_?process|load|sample|fetch|next|get|to|device|batch|augment)(_|$)"
 )  # methods that give what is trained on
@@ -66,17 +70,18 @@ def _behind(frame: Frame, loss: ast.expr, backward: ast.AST) -> _Found | None:
     root = frame.function.node  # type: ignore[union-attr]  # asked before
     made = list(made_of(root, loss, backward.lineno))  # type: ignore[attr-defined]
     nodes = {id(each) for part in made for each in differentiable(part.expression)}
-    for wait in (frame.waits or {}).values():
-        if id(wait.node) in nodes and _has_gradient(wait) and _trained(frame, wait.node.value):  # type: ignore[attr-defined]
+    waits = (wait for wait in (frame.waits or {}).values() if id(wait.node) in nodes and _has_gradient(wait))
+    for wait in islice(waits, _ASKED):
+        if _trained(frame, wait.node.value):  # type: ignore[attr-defined]
             return _Found(wait.node, None)  # type: ignore[arg-type]
     seen: set[tuple[ProjectFunction, int | None]] = {(frame.function, None)}  # type: ignore[arg-type]
-    for part in made:
-        for each in differentiable(part.expression):
-            if isinstance(each, ast.Call) and _passes_on(frame, each):
-                at = part.at if each is part.expression else None
-                found = _inside(_called(frame, each), at, 1, seen)
-                if found is not None:
-                    return found
+    calls = ((part, each) for part in made for each in differentiable(part.expression) if isinstance(each, ast.Call))
+    for part, each in islice(calls, _ASKED):
+        if _passes_on(frame, each):
+            at = part.at if each is part.expression else None
+            found = _inside(_called(frame, each), at, 1, seen)
+            if found is not None:
+                return found
     return None
 
 

@@ -30,7 +30,7 @@ class MadeOf(NamedTuple):
 def made_of(root: ast.AST, value: ast.expr, line: int) -> Iterator[MadeOf]:
     """The expressions that a value at a line of a function is made of, one after another, from the last one back."""
     yield MadeOf(value)
-    yield from _before(root, set(names(value)), line)
+    yield from _before(root, value, line)
 
 
 def given_back(root: ast.FunctionDef | ast.AsyncFunctionDef, at: int | None) -> Iterator[MadeOf]:
@@ -43,12 +43,16 @@ def given_back(root: ast.FunctionDef | ast.AsyncFunctionDef, at: int | None) -> 
             yield from made_of(root, value, statement.lineno)
 
 
-def _before(root: ast.AST, wanted: set[Name], line: int) -> Iterator[MadeOf]:
+def _before(root: ast.AST, value: ast.expr, line: int) -> Iterator[MadeOf]:
+    wanted: dict[str, set[object]] = {}  # of each whole its items, None where it is asked for itself
+    for path, item in names(value):
+        wanted.setdefault(path, set()).add(item)
     earlier = (s for s in statements(root) if s.lineno <= line)
     for statement in sorted(earlier, key=lambda s: s.lineno, reverse=True):
         for target, part in _bound(statement):
-            if any(_same(name, other) for name in names(target) for other in wanted):
-                wanted.update(names(part.expression))
+            if any(_is_of(item, wanted.get(path)) for path, item in names(target)):
+                for path, item in names(part.expression):
+                    wanted.setdefault(path, set()).add(item)
                 yield part
 
 
@@ -124,13 +128,13 @@ def names(expression: ast.expr) -> frozenset[Name]:
     found: set[Name] = set()
     for each in differentiable(expression):
         match each:
-            case ast.Subscript(value=value, slice=ast.Constant(value=str(key))):
-                found.add((dotted(value), key))
+            case ast.Subscript(value=value, slice=ast.Constant(value=str(key))) if path := dotted(value):
+                found.add((path, key))
             case ast.Name() | ast.Attribute() if (path := dotted(each)) and not GIVEN.search(name_of(each)):
                 found.add((path, None))
     return frozenset(found)
 
 
-def _same(name: Name, other: Name) -> bool:
-    """Whether two may be the same: a whole is made of each of its items."""
-    return name[0] == other[0] != "" and (name[1] == other[1] or None in (name[1], other[1]))
+def _is_of(item: object, wanted: set[object] | None) -> bool:
+    """Whether an item, or None for a whole, may be what is wanted of it: a whole is made of each of its items."""
+    return bool(wanted) and (item is None or None in wanted or item in wanted)  # type: ignore[operator]  # asked first

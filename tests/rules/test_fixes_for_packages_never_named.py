@@ -13,7 +13,7 @@ from syncscope.model.finding import Safety
 @pytest.mark.parametrize(
     ("call", "instead", "told"),
     [
-        ("torch.normal(mean, std)", "mean + std * torch.randn_like(std)", "gradients go through mean and std"),
+        ("torch.normal(mean, std)", "mean + std * torch.randn_like(mean + std)", "gradients go through mean and std"),
         ("torch.normal(0.0, std)", "std * torch.randn_like(std)", "gradients go through std"),
         ("torch.normal(mean=torch.zeros_like(std), std=std * 2)", "(std * 2) * torch.randn_like(std * 2)", "std * 2"),
         ("torch.normal(torch.zeros_like(std), torch.ones_like(std) * 3)", "3 * torch.randn_like(std)", "negative"),
@@ -35,6 +35,19 @@ def test_noise_of_which_nobody_asks_whether_it_is_negative(call: str, instead: s
         torch.manual_seed(3)
         made.append(space["f"](torch.linspace(-1, 1, 7), torch.linspace(0, 2, 7)))  # type: ignore[operator]
     assert torch.equal(*made)
+
+
+def test_noise_of_rows_that_share_their_deviation_is_drawn_for_each() -> None:
+    torch = pytest.importorskip("torch")
+    code = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor):\n    return torch.normal(mean.expand(3, 2), std)\n"
+    drawn = []
+    for text in (code, fixed(code, "hidden-read", allowed=FIXES)):
+        space: dict[str, object] = {}
+        exec(text, space)
+        torch.manual_seed(3)
+        drawn.append(space["f"](torch.zeros(2), torch.ones(2)))  # type: ignore[operator]
+    assert drawn[1].unique().numel() == 6
+    assert torch.equal(*drawn)
 
 
 COMPARED = """
