@@ -86,7 +86,7 @@ def _generates(function: ProjectFunction) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds all of its file
 def _text(function: ProjectFunction) -> bytes:
     """A function as it is written."""
     source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0

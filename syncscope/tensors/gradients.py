@@ -197,7 +197,7 @@ def _inside(
     return None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # each holds all of its file
 def _looked_into(function: ProjectFunction) -> tuple[tuple[Emitted, ...], dict[int, ProjectFunction]]:
     """Where a function waits, whoever calls it, and the functions of the project that its calls run, by their `id`."""
     if function.running:

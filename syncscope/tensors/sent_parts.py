@@ -26,7 +26,7 @@ def sends_a_part(call: Call) -> bool:
     return function is not None and id(call.node) in _sent(function)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds all of its file
 def _sent(function: ProjectFunction) -> frozenset[int]:
     node = function.node
     given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
