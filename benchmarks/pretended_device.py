@@ -250,13 +250,13 @@ class Functions(TorchFunctionMode):
         return result
 
     def type(self, x: Any, dtype: Any = None, *rest: Any, **more: Any) -> Any:
+        """A type of tensors, `torch.LongTensor`, names a memory, too."""
         if dtype is None:
             return Tensor.type(x).replace("torch.", "torch.cuda." if x in self.marks else "torch.")
-        return (
-            self.to(Tensor.type(x, str(dtype).replace("cuda.", "")), CUDA)
-            if "cuda." in str(dtype)
-            else Tensor.type(x, dtype)
-        )
+        named = f"{dtype.__module__}.{dtype.__name__}" if isinstance(dtype, type) else str(dtype)
+        if not named.endswith("Tensor"):
+            return Tensor.type(x, dtype)
+        return self.to(Tensor.type(x, named.replace("cuda.", "")), CUDA if "cuda." in named else HOST)
 
     def numpy(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         if x in self.marks:

@@ -80,8 +80,9 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """
     private = conventions.is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module
-    if private and module.project.role(module.path, function.name, owner) in (Role.SHARED, Role.CALLED):
-        return None
+    by_steps = (Role.SHARED, Role.CALLED, *([] if private or module.project.alone else [Role.STEP]))
+    if module.project.role(module.path, function.name, owner) in by_steps:
+        return None  # `agent.get_action(...)` of a loop in another file, beside its own `test`
     if depth > _FARTHEST or not (
         private or (function.cls is not None and by_itself(function).reason in conventions.PARTLY)
     ):

@@ -374,3 +374,40 @@ def test_a_method_that_tensors_have_too_is_not_called_by_what_is_called_on_any_n
     path = data / "graphs.py"
     path.write_text(GRAPHS.format(said))
     assert heat(path) == marked(path.read_text())
+
+
+AGENT = """
+import torch
+
+class Agent:
+    def get_action(self, state: torch.Tensor):
+        return state.argmax().item()  # {}
+
+    def learn(self, batch):
+        loss = self.criterion(self.actor(batch))
+        loss.backward()
+        self.optimizer.step()
+
+    def test(self, env):
+        return env.step(self.get_action(env.state))
+"""
+ROLLOUT = """
+import torch
+
+def train(agent, env, memory):
+    state = env.reset()
+    while True:
+        action = {}
+        state = env.step(action)
+        agent.learn(memory.sample())
+"""
+
+
+@pytest.mark.parametrize(("action", "said"), [("agent.get_action(state)", "hot"), ("env.any_action()", "cold")])
+def test_what_a_class_calls_to_be_tested_and_a_loop_elsewhere_in_each_step_is_hot(
+    package: Path, action: str, said: str
+) -> None:
+    (package / "rollout.py").write_text(ROLLOUT.format(action))
+    path = package / "agent.py"
+    path.write_text(AGENT.format(said))
+    assert heat(path) == marked(path.read_text())
