@@ -202,16 +202,11 @@ def _is_short(item: pytest.Item) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What there is by now stays to the end: nobody need look through torch and eight thousand tests for garbage."""
+    """What there is by now stays to the end: nobody need look through torch and eight thousand tests for garbage again."""
+    gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(10_000)
     gc.enable()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish() -> None:
-    """Nor need pytest, five times before it ends, and the interpreter twice."""
-    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
