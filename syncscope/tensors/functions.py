@@ -130,6 +130,12 @@ def waits_inside(function: ProjectFunction) -> bool:
 def _waits_elsewhere(function: ProjectFunction) -> bool:
     if function.running:
         return False
+    waits = run_apart(function).waits or {}
+    return any(wait.confidence > 1 and (wait.heat is None or wait.heat.hot) for wait in waits.values())
+
+
+def run_apart(function: ProjectFunction) -> Frame:
+    """A function that is not running, run once more whoever calls it: its waits are noted in the frame alone."""
     frame = Frame(function.module, function, waits={})
     frame.used = used(function)
     function.running = True
@@ -138,7 +144,7 @@ def _waits_elsewhere(function: ProjectFunction) -> bool:
         execute(frame, function.node.body)
     finally:
         function.running = False
-    return any(wait.confidence > 1 and (wait.heat is None or wait.heat.hot) for wait in (frame.waits or {}).values())
+    return frame
 
 
 def _outer(function: ProjectFunction) -> Frame | None:

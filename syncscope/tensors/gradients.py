@@ -21,11 +21,10 @@ from syncscope.project.names import find_method
 from syncscope.project.syntax import dotted, last_word, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import BOOL, INT, MODULE, tensor
-from syncscope.tensors.frame import Frame, evaluate, execute
-from syncscope.tensors.functions import used
+from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.functions import run_apart
 from syncscope.tensors.instances import Bound, Instance
 from syncscope.tensors.made_of import GIVEN, LEAVES, SHAPES, differentiable, given_back, made_of, statements
-from syncscope.tensors.parameters import bind_parameters
 
 BACKWARD = frozenset(("backward", "manual_backward"))
 _WAITING = frozenset((Op.MASK_READ, Op.INDEX_HOST))
@@ -36,6 +35,9 @@ _ASKED = (
 _DATA = re.compile(
     r"(^|_)(prepare|unpack|collate|pre_?process|load|sample|fetch|next|get|to|device|batch|augment)(_|$)"
 )  # methods that give what is trained on
+
+
+_Inside = tuple[tuple[Emitted, ...], dict[int, ProjectFunction]]
 
 
 class _Found(NamedTuple):
@@ -197,21 +199,17 @@ def _inside(
     return None
 
 
-@lru_cache(maxsize=64)  # each holds all of its file
-def _looked_into(function: ProjectFunction) -> tuple[tuple[Emitted, ...], dict[int, ProjectFunction]]:
+def _looked_into(function: ProjectFunction) -> _Inside:
     """Where a function waits, whoever calls it, and the functions of the project that its calls run, by their `id`."""
-    if function.running:
-        return (), {}
-    frame = Frame(function.module, function, waits={})
-    frame.used = used(function)
-    function.running = True
+    return ((), {}) if function.running else _run_once(function)  # of one that runs it is asked again later
+
+
+@lru_cache(maxsize=64)  # each holds all of its file
+def _run_once(function: ProjectFunction) -> _Inside:
     try:
-        bind_parameters(function, frame)
-        execute(frame, function.node.body)
+        frame = run_apart(function)
         calls = [each for each in walk(function.node) if isinstance(each, ast.Call)]
         called = {id(each): of for each in calls if (of := _called(frame, each)) is not None}
     except RecursionError:
         return (), {}
-    finally:
-        function.running = False
     return tuple((frame.waits or {}).values()), called
