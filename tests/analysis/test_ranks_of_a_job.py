@@ -1,74 +1,20 @@
 import json
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from drawn_ranks import MS, dlrm, launch, ranks_of, work
 
 from syncscope import kineto
 from syncscope.analysis import fleet
-from syncscope.analysis.entries import HostOrder
 from syncscope.analysis.host_operators import spent
 from syncscope.analysis.job import job
 from syncscope.analysis.rank import rank_of
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
-
-MS = 1_000_000
-
-
-def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
-    """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
-
-    `late_by[r]` ns of host work more on rank r (or what a function says of each step), `reads` the ranks that read after each
-    all-reduce, `clock[r]` what is wrong with the clock of rank r. `within` are the events around that host work, the outermost
-    first: kind and name, and how much of its beginning is the next one's. `has` are, by rank, the steps that were recorded of
-    it, where that are not all.
-    """
-    events = [[] for _ in late_by]
-    host, free, number = [0] * len(late_by), [0] * len(late_by), 0
-    for step in range(steps):
-        number += 10
-        arrivals, begun = [], list(host)
-        for r, more in enumerate(late_by):
-            late = more(step) if callable(more) else more
-            for depth, (kind, name) in enumerate(within):
-                events[r].append(Event(kind, name, Lane(1, 1), host[r] + depth * MS // 4, MS + late - depth * MS // 4))
-            host[r] += MS + late
-            start = max(free[r], host[r] + 5_000)
-            events[r] += [launch(host[r], number), work("gemm", start, MS, number)]
-            host[r] += 10_000
-            arrivals.append(start + MS + 1_000)
-            events[r].append(launch(host[r], number + 1))
-            host[r] += 10_000
-        end = max(arrivals) + 200_000
-        for r, arrival in enumerate(arrivals):
-            events[r].append(work("ncclKernel_AllReduce(x)", arrival, end - arrival, number + 1))
-            free[r] = end
-            if r in reads:
-                call = Event(Kind.CALL, "clFinish", Lane(1, 1), host[r], end + 2_000 - host[r], flags=Flag.BLOCKING)
-                events[r] += [call, replace(call, kind=Kind.READ, name="item", place=Place("train.py", 9))]
-                host[r] = end + 2_000
-            events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], host[r] - begun[r]))
-    for r, recorded in (has or {}).items():
-        since = {e.name: (e.start, e.end) for e in events[r] if e.kind is Kind.STEP}
-        spans = [since[f"ProfilerStep#{step}"] for step in recorded]
-        events[r] = [e for e in events[r] if spans[0][0] <= e.start < spans[-1][1]]
-    return [
-        rank_of(Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)), number=r, name=f"rank {r}")
-        for r, e in enumerate(events)
-    ]
-
-
-def launch(start, number):
-    return Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), start, 10_000, correlation=number)
-
-
-def work(name, start, duration, number):
-    return Event(Kind.KERNEL, name, Lane(0, 7, 0), start, duration, correlation=number)
 
 
 def test_ranks_meet_and_the_late_one_is_named():
@@ -188,97 +134,6 @@ def test_clocks_are_aligned_at_the_ends_of_collectives():
     assert wrong.saving == pytest.approx(right.saving)
 
 
-def lost(rank, *which):
-    """A rank whose recording lost these of its collectives: their kernels are gone, and those behind count anew."""
-    kept = [one for number, one in enumerate(rank.collectives) if number not in which]
-    counts = Counter()
-    found = []
-    for one in kept:
-        of_kind = one.key.rpartition("/")[0]
-        found.append(replace(one, key=f"{of_kind}/{counts[of_kind]}"))
-        counts[of_kind] += 1
-    moved = {number: at for at, number in enumerate(n for n in range(len(rank.collectives)) if n not in which)}
-    stream = HostOrder()
-    for entry in rank.graph.stream:
-        at = getattr(entry, "collective", -1)
-        stream.append(entry._replace(collective=moved.get(at, -1)) if at >= 0 else entry)
-    return replace(rank, collectives=tuple(found), graph=replace(rank.graph, stream=stream))
-
-
-def without_steps(rank):
-    """As if no step had been marked."""
-    ordinals = (
-        replace(c, key=f"-1{c.key[c.key.index('/') : c.key.rindex('/')]}/{n}") for n, c in enumerate(rank.collectives)
-    )
-    return replace(rank, collectives=tuple(ordinals))
-
-
-UNLIKE_STEPS = (0, 700_000, 3 * MS, 1_300_000)  # by how much each is late in its turn
-
-
-def jittering(steps=8, **more):
-    """Four ranks, of which another one is late in each step, and by another time."""
-    return ranks_of(*(lambda step, r=r: UNLIKE_STEPS[(step * step + r) % 4] for r in range(4)), steps=steps, **more)
-
-
-@pytest.mark.parametrize("marked", [True, False])
-@pytest.mark.parametrize("which", [(0,), (3,), (2, 5), (7,)])
-def test_a_lost_event_blames_no_rank_that_was_not_late(marked, which):
-    ranks = [rank if marked else without_steps(rank) for rank in jittering()]
-    whole, found = job(ranks), job([ranks[0], ranks[1], lost(ranks[2], *which), ranks[3]])
-    assert len(whole.meets) == 8
-    told = [(meet.late, meet.skew, meet.imposed) for n, meet in enumerate(whole.meets) if n not in which]
-    assert [(meet.late, meet.skew, meet.imposed) for meet in found.meets] == [pytest.approx(each) for each in told]
-    assert [rank.offset for rank in found.ranks] == [0] * 4
-    assert found.unmatched == len(which)
-    assert any("lack" in note and "(2)" in note for note in found.notes)
-
-
-def test_the_clocks_of_ranks_that_lost_events_are_set_all_the_same():
-    ranks = [without_steps(rank) for rank in jittering(clock=(0, 5 * 10**9, -3 * 10**9, 0))]
-    found = job([ranks[0], lost(ranks[1], 0), ranks[2], lost(ranks[3], 4)])
-    assert [rank.offset for rank in found.ranks] == [0, -5 * 10**9, 3 * 10**9, 0]
-    assert len(found.meets) == 6
-
-
-def test_of_passes_that_take_the_same_time_those_are_matched_that_the_clocks_say():
-    first, second = (without_steps(rank) for rank in ranks_of(0, MS, steps=8))
-    found = job([first, lost(second, 0)])
-    assert found.ranks[1].offset == pytest.approx(0, abs=1000)
-    assert len(found.meets) == 7
-
-
-def test_collectives_that_do_not_end_together_are_no_wait_of_anybody():
-    first, second = ranks_of(0, MS, steps=6)
-    apart = [
-        replace(c, end=c.end + n % 2 * 20 * MS, start=c.start + n % 2 * 20 * MS)
-        for n, c in enumerate(second.collectives)
-    ]
-    found = job([first, replace(second, collectives=tuple(apart))])
-    assert len(found.meets) == 3
-    assert found.unmatched == 6
-    assert found.untold > 0
-    assert any("6 kernels of collectives have no counterpart" in note for note in found.notes)
-
-
-def test_nobody_waits_for_longer_than_a_kernel_lasted(shared):
-    files = sorted((shared / "traces" / "multirank_sampled128").glob("*.json.gz"))
-    ranks = [rank_of(kineto.read(file), name=file.name) for file in files]
-    found = job(ranks)
-    longest = max(c.end - c.start for rank in ranks for c in rank.collectives)
-    assert len(found.meets) == 5
-    assert all(meet.imposed <= longest for meet in found.meets)
-    assert found.unmatched == 10
-
-
-def test_a_collective_that_one_real_rank_lost_leaves_the_others_as_they_were(shared):
-    ranks = dlrm(shared)
-    found = job([lost(rank, 1) if rank.number == 3 else rank for rank in ranks])
-    whole = [(pytest.approx(meet.imposed, abs=2_000), meet.late) for meet in job(ranks).meets]
-    assert len(found.meets) == 7
-    assert all((meet.imposed, meet.late) in whole for meet in found.meets)
-
-
 def test_ranks_without_a_common_collective_are_taken_as_independent():
     first = ranks_of(0, MS)[0]
     alone = replace(
@@ -294,11 +149,6 @@ def test_a_job_needs_ranks_and_different_ones():
         job([])
     with pytest.raises(UserError, match="rank 0 is there twice"):
         job([ranks_of(0)[0]] * 2)
-
-
-def dlrm(shared):
-    files = sorted((shared / "traces" / "multirank_dlrm8").glob("*.json.gz"))
-    return [rank_of(kineto.read(file), name=file.name) for file in files]
 
 
 def test_of_eight_real_ranks_it_is_known_who_came_late_and_what_that_costs(shared):

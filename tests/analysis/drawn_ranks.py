@@ -1,0 +1,66 @@
+"""Ranks of a job that are drawn, and eight real ones: what the tests of jobs have in common."""
+
+from dataclasses import replace
+
+from syncscope import kineto
+from syncscope.analysis.rank import rank_of
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS = 1_000_000
+
+
+def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
+    """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
+
+    `late_by[r]` ns of host work more on rank r (or what a function says of each step), `reads` the ranks that read after each
+    all-reduce, `clock[r]` what is wrong with the clock of rank r. `within` are the events around that host work, the outermost
+    first: kind and name, and how much of its beginning is the next one's. `has` are, by rank, the steps that were recorded of
+    it, where that are not all.
+    """
+    events = [[] for _ in late_by]
+    host, free, number = [0] * len(late_by), [0] * len(late_by), 0
+    for step in range(steps):
+        number += 10
+        arrivals, begun = [], list(host)
+        for r, more in enumerate(late_by):
+            late = more(step) if callable(more) else more
+            for depth, (kind, name) in enumerate(within):
+                events[r].append(Event(kind, name, Lane(1, 1), host[r] + depth * MS // 4, MS + late - depth * MS // 4))
+            host[r] += MS + late
+            start = max(free[r], host[r] + 5_000)
+            events[r] += [launch(host[r], number), work("gemm", start, MS, number)]
+            host[r] += 10_000
+            arrivals.append(start + MS + 1_000)
+            events[r].append(launch(host[r], number + 1))
+            host[r] += 10_000
+        end = max(arrivals) + 200_000
+        for r, arrival in enumerate(arrivals):
+            events[r].append(work("ncclKernel_AllReduce(x)", arrival, end - arrival, number + 1))
+            free[r] = end
+            if r in reads:
+                call = Event(Kind.CALL, "clFinish", Lane(1, 1), host[r], end + 2_000 - host[r], flags=Flag.BLOCKING)
+                events[r] += [call, replace(call, kind=Kind.READ, name="item", place=Place("train.py", 9))]
+                host[r] = end + 2_000
+            events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], host[r] - begun[r]))
+    for r, recorded in (has or {}).items():
+        since = {e.name: (e.start, e.end) for e in events[r] if e.kind is Kind.STEP}
+        spans = [since[f"ProfilerStep#{step}"] for step in recorded]
+        events[r] = [e for e in events[r] if spans[0][0] <= e.start < spans[-1][1]]
+    return [
+        rank_of(Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)), number=r, name=f"rank {r}")
+        for r, e in enumerate(events)
+    ]
+
+
+def launch(start, number):
+    return Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), start, 10_000, correlation=number)
+
+
+def work(name, start, duration, number):
+    return Event(Kind.KERNEL, name, Lane(0, 7, 0), start, duration, correlation=number)
+
+
+def dlrm(shared):
+    files = sorted((shared / "traces" / "multirank_dlrm8").glob("*.json.gz"))
+    return [rank_of(kineto.read(file), name=file.name) for file in files]

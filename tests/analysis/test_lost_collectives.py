@@ -1,0 +1,103 @@
+"""Collectives of which a rank lost some: they are matched by when they end, and nobody is blamed for what is missing."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from drawn_ranks import MS, dlrm, ranks_of
+
+from syncscope import kineto
+from syncscope.analysis.entries import HostOrder
+from syncscope.analysis.job import job
+from syncscope.analysis.rank import rank_of
+
+
+def lost(rank, *which):
+    """A rank whose recording lost these of its collectives: their kernels are gone, and those behind count anew."""
+    kept = [one for number, one in enumerate(rank.collectives) if number not in which]
+    counts = Counter()
+    found = []
+    for one in kept:
+        of_kind = one.key.rpartition("/")[0]
+        found.append(replace(one, key=f"{of_kind}/{counts[of_kind]}"))
+        counts[of_kind] += 1
+    moved = {number: at for at, number in enumerate(n for n in range(len(rank.collectives)) if n not in which)}
+    stream = HostOrder()
+    for entry in rank.graph.stream:
+        at = getattr(entry, "collective", -1)
+        stream.append(entry._replace(collective=moved.get(at, -1)) if at >= 0 else entry)
+    return replace(rank, collectives=tuple(found), graph=replace(rank.graph, stream=stream))
+
+
+def without_steps(rank):
+    """As if no step had been marked."""
+    ordinals = (
+        replace(c, key=f"-1{c.key[c.key.index('/') : c.key.rindex('/')]}/{n}") for n, c in enumerate(rank.collectives)
+    )
+    return replace(rank, collectives=tuple(ordinals))
+
+
+UNLIKE_STEPS = (0, 700_000, 3 * MS, 1_300_000)  # by how much each is late in its turn
+
+
+def jittering(steps=8, **more):
+    """Four ranks, of which another one is late in each step, and by another time."""
+    return ranks_of(*(lambda step, r=r: UNLIKE_STEPS[(step * step + r) % 4] for r in range(4)), steps=steps, **more)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("which", [(0,), (3,), (2, 5), (7,)])
+def test_a_lost_event_blames_no_rank_that_was_not_late(marked, which):
+    ranks = [rank if marked else without_steps(rank) for rank in jittering()]
+    whole, found = job(ranks), job([ranks[0], ranks[1], lost(ranks[2], *which), ranks[3]])
+    assert len(whole.meets) == 8
+    told = [(meet.late, meet.skew, meet.imposed) for n, meet in enumerate(whole.meets) if n not in which]
+    assert [(meet.late, meet.skew, meet.imposed) for meet in found.meets] == [pytest.approx(each) for each in told]
+    assert [rank.offset for rank in found.ranks] == [0] * 4
+    assert found.unmatched == len(which)
+    assert any("lack" in note and "(2)" in note for note in found.notes)
+
+
+def test_the_clocks_of_ranks_that_lost_events_are_set_all_the_same():
+    ranks = [without_steps(rank) for rank in jittering(clock=(0, 5 * 10**9, -3 * 10**9, 0))]
+    found = job([ranks[0], lost(ranks[1], 0), ranks[2], lost(ranks[3], 4)])
+    assert [rank.offset for rank in found.ranks] == [0, -5 * 10**9, 3 * 10**9, 0]
+    assert len(found.meets) == 6
+
+
+def test_of_passes_that_take_the_same_time_those_are_matched_that_the_clocks_say():
+    first, second = (without_steps(rank) for rank in ranks_of(0, MS, steps=8))
+    found = job([first, lost(second, 0)])
+    assert found.ranks[1].offset == pytest.approx(0, abs=1000)
+    assert len(found.meets) == 7
+
+
+def test_collectives_that_do_not_end_together_are_no_wait_of_anybody():
+    first, second = ranks_of(0, MS, steps=6)
+    apart = [
+        replace(c, end=c.end + n % 2 * 20 * MS, start=c.start + n % 2 * 20 * MS)
+        for n, c in enumerate(second.collectives)
+    ]
+    found = job([first, replace(second, collectives=tuple(apart))])
+    assert len(found.meets) == 3
+    assert found.unmatched == 6
+    assert found.untold > 0
+    assert any("6 kernels of collectives have no counterpart" in note for note in found.notes)
+
+
+def test_nobody_waits_for_longer_than_a_kernel_lasted(shared):
+    files = sorted((shared / "traces" / "multirank_sampled128").glob("*.json.gz"))
+    ranks = [rank_of(kineto.read(file), name=file.name) for file in files]
+    found = job(ranks)
+    longest = max(c.end - c.start for rank in ranks for c in rank.collectives)
+    assert len(found.meets) == 5
+    assert all(meet.imposed <= longest for meet in found.meets)
+    assert found.unmatched == 10
+
+
+def test_a_collective_that_one_real_rank_lost_leaves_the_others_as_they_were(shared):
+    ranks = dlrm(shared)
+    found = job([lost(rank, 1) if rank.number == 3 else rank for rank in ranks])
+    whole = [(pytest.approx(meet.imposed, abs=2_000), meet.late) for meet in job(ranks).meets]
+    assert len(found.meets) == 7
+    assert all((meet.imposed, meet.late) in whole for meet in found.meets)
