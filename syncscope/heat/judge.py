@@ -16,7 +16,8 @@ from syncscope.heat.loops import NO_GRAD
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, conventions
-from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.modules import Class, Module, ProjectFunction
+from syncscope.project.names import ancestry, outside
 from syncscope.project.syntax import name_of
 
 _FARTHEST = 3  # callers of callers that are asked
@@ -262,5 +263,14 @@ def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
     return _is_of_data(function.name) or (
-        cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or picks_rows(cls.name, cls.methods))
+        cls is not None and (picks_rows(cls.name, cls.methods) or any(map(_is_data_class, _ancestry(cls))))
     )
+
+
+def _ancestry(cls: Class) -> list[str]:
+    """What a class and those that it derives from are called: `DatasetForNoise(BaseDataset)`."""
+    return [*(each.name for each in ancestry(cls)), *outside(cls)]
+
+
+def _is_data_class(name: str) -> bool:
+    return name.endswith(conventions.DATA_CLASSES)

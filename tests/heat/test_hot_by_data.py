@@ -121,3 +121,25 @@ def test_transforms_of_flows_prepare_no_data(tmp_path: Path, gives: str, hot: bo
     (folder / "splines.py").write_text(code)
     found = sites(code.encode(), str(folder / "splines.py"), Project())
     assert [site.hot for site in found] == [hot]
+
+
+@pytest.mark.parametrize(("base", "hot"), [("BaseDataset", False), ("Rows", False), ("Base", True)])
+def test_a_class_that_derives_from_a_data_set_is_one_whatever_it_is_called(
+    tmp_path: Path, base: str, hot: bool
+) -> None:
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "base.py").write_text(
+        "from torch.utils.data import Dataset\n\nclass BaseDataset(Dataset):\n    pass\n\nclass Base:\n    pass\n\n"
+        "class Rows(BaseDataset):\n    pass\n"
+    )
+    noise = tmp_path / "noise.py"
+    noise.write_text(
+        f"import torch\nfrom base import {base}\n\nclass ForNoise({base}):\n    def get_mask(self, seen):\n"
+        "        return torch.rand_like(seen) * seen.sum().item()\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "from noise import ForNoise\n\ndef train(model, optimizer, loader, noise: ForNoise):\n    for x in loader:\n"
+        "        loss = model(x * noise.get_mask(x)).mean()\n        loss.backward()\n        optimizer.step()\n"
+    )
+    found = sites(noise.read_bytes(), str(noise), Project())
+    assert [site.hot for site in found if site.op == "item"] == ([True] if hot else [])
