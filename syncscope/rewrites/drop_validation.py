@@ -41,7 +41,7 @@ EXAMPLES = (
         def loss(mean: torch.Tensor, spread: torch.Tensor, x: torch.Tensor):
             return -Normal(mean, spread.exp(), validate_args=False).log_prob(x).mean()
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "mean: finite[n]; spread: finite[n]; x: finite[n]",
     ),
     Example(
@@ -61,7 +61,7 @@ EXAMPLES = (
             policy = Categorical(logits=logits, validate_args=False)
             return -policy.log_prob(action).mean() - policy.entropy().mean()
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "logits: finite[n, 4]; action: index[n] < 4",
     ),
     Example(
@@ -83,7 +83,7 @@ EXAMPLES = (
             prior = Normal(torch.zeros_like(mean), torch.ones_like(mean), validate_args=False)
             return torch.distributions.kl_divergence(Normal(mean, spread.sqrt(), validate_args=False), prior)
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "mean: finite[n]; variance: finite[n]",
     ),
     Example(
@@ -172,7 +172,7 @@ def fix_of(function: Function, every: Sequence[CheckedCall]) -> Fix:
     beside = "" if all(each.unasked for each in every) else "; nor does a value given to log_prob that it cannot take"
     its = "its" if len(every) == 1 else "their"
     return draft.fix(
-        "leave the checks out", Safety.UNSAFE, f"NaN in {its} parameters{zero} no longer raises an error{beside}"
+        "leave the checks out", Safety.SUGGEST, f"NaN in {its} parameters{zero} no longer raises an error{beside}"
     )
 
 

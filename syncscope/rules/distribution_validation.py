@@ -12,9 +12,9 @@ parameters are not yet trusted, and in code that runs rarely.
 
 Fix safety
 ----------
-Unsafe where parameters are valid by how they are computed, `Normal(mean, spread.exp())`, `Categorical(logits=x)`: NaN no longer
-raises an error there. Anywhere else it is suggested, because parameters that are not valid no longer raise one either. For a
-whole program that is one line, `torch.distributions.Distribution.set_default_validate_args(False)`. `torch.compile`, called
+Suggested, for the check is what tells first that a network has diverged: NaN in the parameters no longer raises an error, nor,
+where they are not valid by how they are computed as in `Normal(mean, spread.exp())`, do other values. For a whole program that
+is one line, `torch.distributions.Distribution.set_default_validate_args(False)`. `torch.compile`, called
 anywhere, does the same for all that runs in the process from then on: a program that compiles its model checks nothing.
 """
 

@@ -56,13 +56,19 @@ OTHER = (
 )
 
 
-def safeties(made: str) -> set[Safety]:
-    return {f.fix.safety for f in findings(CODE.format(made), "distribution-validation") if f.fix is not None}
+BY_CONSTRUCTION = "NaN in "  # nothing else can be wrong
+
+
+def changes(made: str) -> str:
+    """What the fix says: it is suggested, whether the parameters are valid or not."""
+    (fix,) = {f.fix for f in findings(CODE.format(made), "distribution-validation") if f.fix is not None}
+    assert fix.safety is Safety.SUGGEST
+    return fix.changes
 
 
 @pytest.mark.parametrize("made", VALID)
-def test_what_is_valid_by_construction_is_a_fix_and_passes_its_checks(made: str) -> None:
-    assert safeties(made) == {Safety.UNSAFE}
+def test_what_is_valid_by_construction_passes_its_checks(made: str) -> None:
+    assert changes(made).startswith(BY_CONSTRUCTION)
     space: dict[str, object] = {}
     exec(CODE.format(made), space)
     for seed in range(20):
@@ -72,7 +78,7 @@ def test_what_is_valid_by_construction_is_a_fix_and_passes_its_checks(made: str)
 
 @pytest.mark.parametrize("made", BUT_FOR_NAN)
 def test_a_root_fails_its_checks_for_nothing_but_nan(made: str) -> None:
-    assert safeties(made) == {Safety.UNSAFE}
+    assert changes(made).startswith(BY_CONSTRUCTION)
     space: dict[str, object] = {}
     exec(CODE.format(made), space)
     x, s = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
@@ -82,5 +88,5 @@ def test_a_root_fails_its_checks_for_nothing_but_nan(made: str) -> None:
 
 
 @pytest.mark.parametrize("made", OTHER)
-def test_anything_else_is_suggested(made: str) -> None:
-    assert safeties(made) == {Safety.SUGGEST}
+def test_of_anything_else_more_is_said(made: str) -> None:
+    assert not changes(made).startswith(BY_CONSTRUCTION)
