@@ -221,7 +221,7 @@ def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) 
         _left_open(line) > 1 for line in before
     )
     if over or abreast or hugged:
-        flat = _without_brackets(" ".join(line.strip() for line in (head, *rest)))
+        flat = _without_brackets(re.sub(r" (?=\.)", "", " ".join(line.strip() for line in (head, *rest))))
         anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
         return anew if _too_long(anew, width, before) < over + abreast + hugged else text
     return text
@@ -253,8 +253,11 @@ def _folded_lines(edit: Edit, width: int) -> Edit:
     if edit.span.start != edit.span.end or not edit.text.endswith("\n"):
         return edit
     lines = edit.text.splitlines()
-    text = "\n".join(folded(line, width) for line in lines) + "\n"
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())] if lines else ""
+    if _same_tree(indent, edit.text.removeprefix(indent), " ".join(line.strip() for line in lines)):  # one statement
+        text = _laid_out(indent, edit.text.removeprefix(indent), set(), width, 0) + "\n"
+    else:
+        text = "\n".join(folded(line, width) for line in lines) + "\n"
     same = text != edit.text and _same_tree(indent, edit.text.removeprefix(indent), text.removeprefix(indent))
     return Edit(edit.span, text) if same else edit
 

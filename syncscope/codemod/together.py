@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left, insort
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from textwrap import dedent
 
 from syncscope.model.finding import Edit, Fix
 from syncscope.model.source import Span
@@ -40,8 +42,25 @@ def _called(fixes: Sequence[Fix]) -> str:
 
 
 def apart(fixes: Sequence[Fix]) -> bool:
-    """Whether no fix replaces anything that another does."""
-    return len({edit for fix in fixes for edit in fix.edits}) == len(together(fixes).edits)
+    """Whether no fix replaces anything that another does, or names something else alike where both put statements."""
+    edits = {edit for fix in fixes for edit in fix.edits}
+    put = [edit for edit in edits if edit.span.start == edit.span.end]
+    places = len({edit.span for edit in put})
+    if len(edits) - len(put) + places != len(together(fixes).edits):
+        return False
+    return places == len(put) or _named_apart(put)
+
+
+def _named_apart(put: Sequence[Edit]) -> bool:
+    """Whether all that is put somewhere are statements, and no two give a value to one name."""
+    names: list[str] = []
+    for edit in put:
+        try:
+            tree = ast.parse(dedent(edit.text))
+        except SyntaxError:
+            return False
+        names += {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return len(names) == len(set(names))
 
 
 def _apart(edit: Edit, put: Mapping[Span, Container[str]], places: Sequence[Span]) -> bool:

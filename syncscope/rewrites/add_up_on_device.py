@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import knows_float64
 from syncscope.codemod.patterns.numbers import python_number
-from syncscope.codemod.patterns.reads import detached, number_of
+from syncscope.codemod.patterns.reads import READ_BESIDE, detached, number_of, read_again
+from syncscope.codemod.patterns.total_fixes import IN_FLOAT64, Total, all_of
 from syncscope.codemod.patterns.totals import (
     addition,
     before_end,
@@ -19,19 +19,21 @@ from syncscope.codemod.patterns.totals import (
     is_one_number,
     is_over,
     only_divided,
+    read_in_passes,
     seen_half_done,
     starting,
     summed,
     used_after,
 )
 from syncscope.codemod.proofs import real
-from syncscope.codemod.together import together
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.rewrites.collect_on_device import collects
 
 STAYS = Stays.LAST
+TOGETHER = "read after the loop"
 
 EXAMPLES = (
     Example(
@@ -290,15 +292,6 @@ EXAMPLES = (
 )
 
 FEW = 2  # reads of the sum inside of the loop: with more of them it is a tensor that is a number almost everywhere
-IN_FLOAT64 = "a tensor inside the loop, in float64, which MPS has not"
-
-
-class Total(NamedTuple):
-    """The fix of one sum, whatever is added up beside it."""
-
-    name: str
-    fix: Fix
-    more: tuple[str, ...]  # what else must hold
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -308,26 +301,33 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     reads = [s for s in function.sites if s.confidence >= 2 and function.loop(s.node) is loop]
     beside = [each for s in reads if (each := total_of(s, function)) is not None]
     alike = [each for each in beside if each.fix.safety is found.fix.safety]
-    if found not in alike or len(alike) == 1:
-        return found.fix
-    return function.once(f"added up, {found.fix.safety.value}", loop, lambda: all_of(alike))
-
-
-def all_of(totals: list[Total]) -> Fix:
-    """One fix of several sums of a loop: as long as one of them is read there, the host waits."""
-    fix = together([each.fix for each in totals])
-    if fix.safety is Safety.SAFE:
+    fix = found.fix
+    if found in alike and len(alike) > 1:
+        fix = function.once(f"added up, {fix.safety.value}", loop, lambda: all_of(alike))
+    if fix.safety is Safety.SAFE or not function.once("read anyway", loop, lambda: read_anyway(function, loop)):
         return fix
-    *names, last = dict.fromkeys(each.name for each in totals)
-    floats = any(IN_FLOAT64 in each.fix.changes for each in totals)
-    where = f"tensors inside the loop{', in float64, which MPS has not' if floats else ''}"
-    more = dict.fromkeys(condition for each in totals for condition in each.more)
-    changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
-    return replace(fix, changes=changes)
+    return replace(fix, safety=Safety.SUGGEST, changes=f"{fix.changes}; {READ_BESIDE}")
+
+
+def read_anyway(function: Function, loop: ast.AST) -> bool:
+    """Whether each pass reads a number that is neither added up nor collected: then the host waits for that as long."""
+    sites = [s for s in function.sites if function.loop(s.node) is loop]
+    mended = [s for s in sites if total_of(s, function) is not None or collects(s, function) is not None]
+    later = {id(node) for s in mended for node in (s.node, *function.around(s.node))}  # `x.cpu().item()` of `x.cpu()`
+    return any(id(node) not in later for node in read_in_passes(function, loop))
 
 
 def total_of(site: Site, function: Function) -> Total | None:
-    """The fix of one read, looked at once."""
+    """The fix of one read, unless the same number is read beside it all the same: then the wait only moves there."""
+    found = _once(site, function)
+    if found is None or any(
+        _once(s, function) is None and not collects(s, function) for s in read_again(function, site)
+    ):
+        return None
+    return found
+
+
+def _once(site: Site, function: Function) -> Total | None:
     return function.once("added up", site.node, lambda: _total_of(site, function))
 
 
@@ -357,9 +357,7 @@ def _total_of(site: Site, function: Function) -> Total | None:
     whole, counted = sum_of.whole, sum_of.counted
     long = whole and is_long(function, tensor)
     number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
-    if site.fact.ndim != 0 and made_on_host(
-        function, tensor
-    ):  # in some passes, say: what is added up lives on two devices
+    if site.fact.ndim != 0 and made_on_host(function, tensor):  # in some passes: what is added up lives on two devices
         return None
     draft = Draft(function)
     kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
@@ -375,11 +373,7 @@ def _total_of(site: Site, function: Function) -> Total | None:
     title = "add up on the device, read once after the loop"
     if is_one_number(function, site, tensor) and not inside and not (whole and counted is not None):
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
-        plain = (
-            "/" not in added.template
-            and "**" not in added.template
-            and (factor is None or python_number(function, factor))
-        )
+        plain = not {"/", "**"} & {*added.template.split()} and (factor is None or python_number(function, factor))
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
             return Total(total, draft.fix(title, Safety.SAFE), ())
     more = [f"{function.file.quote(counted)} must hold whole numbers"] * (whole and counted is not None)

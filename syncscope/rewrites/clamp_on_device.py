@@ -6,7 +6,14 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS_TENSOR, needs_number, tensor_read, without_gradient
+from syncscope.codemod.patterns.reads import (
+    STAYS_TENSOR,
+    given_away,
+    meets_numbers,
+    needs_number,
+    tensor_read,
+    without_gradient,
+)
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -40,6 +47,15 @@ EXAMPLES = (
             return torch.zeros(3, missing), torch.zeros(3, more)
         """
     ),
+    Example(
+        """
+        import torch
+
+        def share(x: torch.Tensor, drop: torch.Tensor):
+            number = max(x.sum().item(), 1)  # !
+            return {"share": drop.sum().item() / number}  # !
+        """
+    ),
 )
 
 
@@ -61,6 +77,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     other = call.args[1] if call.args[0] is used else call.args[0]
     if which not in ("max", "min") or function.constant(other) is None or needs_number(function, call):
         return None
+    if meets_numbers(function, call):
+        return None
     bound = "min" if which == "max" else "max"
     whole = site.fact.dtype in (Dtype.INT, Dtype.BOOL) or without_gradient(function, tensor)
     cut = "" if whole else ".detach()"  # as the number was
@@ -70,4 +88,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(read, f"{{t}}{cut}", t=tensor)
         draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=used, c=other)
-    return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS_TENSOR)
+    tier = Safety.SUGGEST if given_away(function, call) else Safety.UNSAFE
+    return draft.fix("keep it on the device, and clamp", tier, STAYS_TENSOR)

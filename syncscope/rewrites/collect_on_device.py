@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, tensor_read
+from syncscope.codemod.patterns.reads import FLOATS, READ_BESIDE, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.sharing import sharing
 from syncscope.codemod.together import together
@@ -20,8 +19,10 @@ from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.rewrites import named, tried
 
 STAYS = Stays.LAST
+TOGETHER = "read after the loop"
 
 EXAMPLES = (
     Example(
@@ -117,7 +118,7 @@ class Collected(NamedTuple):
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    found = function.once("collected", site.node, lambda: collected(site, function))
+    found = collects(site, function)
     statement = function.statement(site.node)
     if found is None or statement is None:
         return None
@@ -127,11 +128,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         for s in function.sites
         if function.statement(s.node) in beside and s.confidence >= 2 and tensor_read(function, s.node) is not None
     ]
-    known = [function.once("collected", s.node, partial(collected, s, function)) for s in reads]
-    every = [each for each in known if each is not None]
-    if len(every) < len(known):
-        stays = "another read beside it stays, and waits as long"
-        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {stays}")
+    every = [each for s in reads if (each := collects(s, function)) is not None]
+    added = named("add_up_on_device")
+    if any(collects(s, function) is None and tried(added, s, function) is None for s in reads):
+        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {READ_BESIDE}")
     if site not in reads or len(every) == 1:
         return found.fix
     return function.once("collected together", beside[0], lambda: all_of(every))
@@ -145,8 +145,12 @@ def all_of(every: list[Collected]) -> Fix:
     return replace(together([each.fix for each in every]), changes=f"{said} and live on one device{floats}")
 
 
-def collected(site: Site, function: Function) -> Collected | None:
-    """The fix of one read."""
+def collects(site: Site, function: Function) -> Collected | None:
+    """The fix of one read, looked at once."""
+    return function.once("collected", site.node, lambda: _collected(site, function))
+
+
+def _collected(site: Site, function: Function) -> Collected | None:
     tensor, noted = tensor_read(function, site.node), note(function, site.node)
     if tensor is None or noted is None or site.fact.ndim not in (0, None):
         return None

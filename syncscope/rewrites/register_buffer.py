@@ -13,6 +13,7 @@ from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of, name_of, parents, walk
 
+TOGETHER = True
 EXAMPLES = (
     Example(
         """

@@ -175,7 +175,7 @@ def names_for(function: Function, reads: Sequence[ast.expr]) -> list[str]:
     for tensor, word in zip(tensors, words, strict=True):
         wish = f"{word}_value" if words.count(word) == 1 else _word(function, tensor, alone=False)
         if isinstance(tensor, ast.Subscript) and words.count(word) == 1:
-            wish = word  # box_0
+            wish = word if function.fresh(word, names) == word else wish  # box_0
         names.append(function.fresh(wish.strip("_") or "value", names))
     return names
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
@@ -13,6 +14,7 @@ from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.ops import Op
 
 STAYS_TENSOR = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
+READ_BESIDE = "another read beside it stays, and waits as long"
 FLOATS = "what float() reads must be floating point"
 
 
@@ -137,6 +139,31 @@ def detached(function: Function, tensor: ast.expr) -> ast.expr:
     return detached(function, found["t"]) if found is not None else tensor
 
 
+def read_again(function: Function, site: Site) -> list[Site]:
+    """The other reads of what a name holds that a pass of a loop makes wherever it makes this one."""
+    tensor, loop = number_of(function, site.node)[0], function.loop(site.node)
+    if not isinstance(tensor, ast.Name) or loop is None or (made := function.reaching_definition(tensor)) is None:
+        return []
+    return [
+        other
+        for other, name in function.once("reads by name", function.scope, lambda: _by_name(function))[tensor.id]
+        if other.node is not site.node
+        and function.loop(other.node) is loop
+        and not function.sometimes(other.node, loop, site.node)
+        and function.reaching_definition(name) is made
+    ]
+
+
+def _by_name(function: Function) -> dict[str, list[tuple[Site, ast.Name]]]:
+    """The reads of a function that are known well enough to be one, by the name that they read."""
+    found: dict[str, list[tuple[Site, ast.Name]]] = defaultdict(list)
+    for site in function.sites:
+        tensor, _ = number_of(function, site.node)
+        if isinstance(tensor, ast.Name) and site.confidence >= 2:
+            found[tensor.id].append((site, tensor))
+    return found
+
+
 NO_GRADIENT = set("eq ne gt ge lt le isnan isinf isfinite argmax argmin bool long int count_nonzero nonzero".split())
 KEEP_THAT = set("float double half to type sum mean any all clamp view reshape flatten cpu".split())
 
@@ -213,6 +240,40 @@ def of_two_tensors(function: Function, early: ast.expr, last: ast.stmt) -> bool:
     """Whether which of two values is returned may be chosen on the device: one is a tensor, the other can be mixed with it."""
     late = last.value if isinstance(last, ast.Return) else None
     return late is not None and (function.fact(early).is_tensor or function.fact(late).is_tensor)
+
+
+def meets_numbers(function: Function, value: ast.expr) -> bool:
+    """Whether a number, or a name for it, is computed with other numbers alone, one of which is read itself: it stays one."""
+    at, outer = value, function.parent(value)
+    while isinstance(outer, ast.BinOp):
+        other = outer.right if outer.left is at else outer.left
+        if tensor_read(function, other) is not None or read_before(function, other):
+            return True
+        if function.constant(other) is None and function.fact(other).kind is not Value.SCALAR:
+            return False
+        at, outer = outer, function.parent(outer)
+    match outer:
+        case ast.Assign(targets=[ast.Name()], value=given) if given is at:
+            return any(meets_numbers(function, use) for use in function.seen_by(outer))
+    return False
+
+
+def read_before(function: Function, name: ast.expr) -> bool:
+    """Whether a name holds a number that was read of a tensor."""
+    made = function.reaching_definition(name) if isinstance(name, ast.Name) else None
+    return made is not None and tensor_read(function, made.value) is not None
+
+
+def given_away(function: Function, value: ast.expr) -> bool:
+    """Whether a number, or a name for it, is returned as it is or put into a dict: who gets it may take no tensor."""
+    match function.parent(value):
+        case ast.Return() | ast.Dict():
+            return True
+        case ast.Assign(targets=[ast.Name()]) as named:
+            return any(given_away(function, use) for use in function.seen_by(named))
+        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str()))]):
+            return True
+    return False
 
 
 TAKE_TENSORS = set(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
+from syncscope.codemod.patterns.reads import tensor_read, without_item
 from syncscope.codemod.proofs import cast, taken_for_mask
 from syncscope.model.fact import Dtype, Site
 from syncscope.tensors.torch.signatures import TORCH_ONLY
@@ -129,6 +130,18 @@ def used_after(function: Function, total: str, loop: ast.AST) -> bool:
 def loop_end(loop: ast.AST) -> int:
     """The last line of a loop."""
     return getattr(loop, "end_lineno", None) or 0
+
+
+def read_in_passes(function: Function, loop: ast.AST) -> list[ast.AST]:
+    """What reads a number in each pass of a loop: what surely does, and `x.item()` of whatever else."""
+    known = [s.node for s in function.sites if s.confidence >= 2 and tensor_read(function, s.node) is not None]
+    inside = {id(node) for node in known}
+    items = [
+        call
+        for call in function.every(ast.Call)
+        if without_item(call) is not call and not any(id(n) in inside for n in (call, *function.around(call)))
+    ]
+    return [n for n in (*known, *items) if function.loop(n) is loop and not function.sometimes(n, loop)]
 
 
 def goes_round_devices(function: Function, loop: ast.AST) -> bool:

@@ -1,0 +1,32 @@
+"""Fixes of sums of a loop: several of them are one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from syncscope.codemod.together import together
+from syncscope.model.finding import Fix, Safety
+
+IN_FLOAT64 = "a tensor inside the loop, in float64, which MPS has not"
+
+
+class Total(NamedTuple):
+    """The fix of one sum, whatever is added up beside it."""
+
+    name: str
+    fix: Fix
+    more: tuple[str, ...]  # what else must hold
+
+
+def all_of(totals: list[Total]) -> Fix:
+    """One fix of several sums of a loop: as long as one of them is read there, the host waits."""
+    fix = together([each.fix for each in totals])
+    if fix.safety is Safety.SAFE:
+        return fix
+    *names, last = dict.fromkeys(each.name for each in totals)
+    floats = any(IN_FLOAT64 in each.fix.changes for each in totals)
+    where = f"tensors inside the loop{', in float64, which MPS has not' if floats else ''}"
+    more = dict.fromkeys(condition for each in totals for condition in each.more)
+    changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
+    return replace(fix, changes=changes)

@@ -1,0 +1,91 @@
+"""A fix after which the same pass waits for something else as long is no fix by command, or is one with that."""
+
+import pytest
+from rules.driver import FIXES, findings, fixed
+
+from syncscope.model.finding import Safety
+
+LOOP = (
+    "import torch\n\n\ndef train(model, optimizer, loader, bar, log):\n    total, sizes, seen = 0.0, 0.0, []\n"
+    "    for x in loader:\n        loss = model(x).mean()\n        size = loss.std()\n        loss.backward()\n"
+    "        optimizer.step()\n{}    return total, sizes, seen\n"
+)
+ADDED = "        total += loss.item()\n"
+
+
+def fixes(body: str) -> set[tuple[str, Safety]]:
+    found = (f.fix for f in findings(LOOP.format(body), "host-read") if f.fix is not None)
+    return {(fix.rewrite, fix.safety) for fix in found}
+
+
+@pytest.mark.parametrize("body", [f"{ADDED}        bar(loss=loss.item())\n", f"        bar(loss.item())\n{ADDED}"])
+def test_a_number_that_is_added_up_and_shown_is_read_once(body: str) -> None:
+    assert ("read_once", Safety.SAFE) in fixes(body)
+    assert "add_up_on_device" not in {rewrite for rewrite, _ in fixes(body)}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "",
+        "        if len(seen) > 3:\n            bar(loss.item())\n",
+        "        sizes += size.item()\n",
+        "        for y in x:\n            log(y)\n",
+    ],
+)
+def test_a_sum_is_kept_on_the_device_where_each_pass_reads_nothing_else(beside: str) -> None:
+    assert ("add_up_on_device", Safety.UNSAFE) in fixes(ADDED + beside)
+
+
+@pytest.mark.parametrize("beside", ["bar(size.item())", "bar(x.whatever.item())", "rate = size.item(); log(rate)"])
+def test_a_sum_beside_which_each_pass_reads_is_suggested(beside: str) -> None:
+    assert ("add_up_on_device", Safety.SUGGEST) in fixes(f"{ADDED}        {beside}\n")
+
+
+def test_what_is_added_up_and_what_is_collected_are_one_fix() -> None:
+    after = fixed(LOOP.format(f"{ADDED}        seen.append(loss.item())\n"), "host-read", allowed=FIXES)
+    assert (
+        "        total += loss.detach().double()\n        seen.append(loss.detach())\n    total = float(total)\n"
+        in after
+    )
+    assert len({f.fix for f in findings(LOOP.format(f"{ADDED}        seen.append(size.item())\n"), "host-read")}) == 1
+
+
+def test_what_one_statement_sends_is_made_buffers_together() -> None:
+    code = (
+        "import torch\nfrom torch import nn\n\n\nclass Blur(nn.Module):\n    def __init__(self, n: int):\n"
+        "        super().__init__()\n        self.kernel = torch.ones(n, 3)\n        self.turned = torch.zeros(n, 3)\n\n"
+        "    def forward(self, x):\n        return x * self.kernel.to(x.device) * self.turned.to(x.device)\n"
+    )
+    (fix,) = {f.fix for f in findings(code, "blocking-upload")}
+    assert fix is not None
+    assert [edit.text.startswith("self.register_buffer") for edit in fix.edits] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("made", "safety"),
+    [
+        ("    return x.sum() / max(n.item(), 1)\n", Safety.UNSAFE),
+        ("    k = max(n.item(), 1)\n    return x.sum() / k\n", Safety.UNSAFE),
+        ("    return {'kept': max(n.item(), 1)}\n", Safety.SUGGEST),
+        ("    k = max(n.item(), 1)\n    return k\n", Safety.SUGGEST),
+        ("    k = max(n.item(), 1)\n    return {'share': y.sum().item() / k}\n", None),
+        ("    k, s = max(n.item(), 1), y.sum().item()\n    share = s / k\n    return {'share': share}\n", None),
+    ],
+)
+def test_a_divisor_of_numbers_stays_one(made: str, safety: Safety | None) -> None:
+    code = f"import torch\n\n\ndef f(x: torch.Tensor, y: torch.Tensor, n: torch.LongTensor):\n{made}"
+    found = {f.fix.safety for f in findings(code, "host-read") if f.fix and f.fix.rewrite == "clamp_on_device"}
+    assert found == ({safety} if safety is not None else set())
+
+
+def test_numbers_that_are_read_together_are_no_longer_converted_and_laid_out() -> None:
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    x = x.float()\n    q = x.quantile(y)\n    return {\n"
+        '        "a": float(x.mean().item()),\n        "b": float(x.std().item()),\n'
+        '        "c": ((x > 0) & (y > 0))\n        .float()\n        .mean()\n        .item(),\n    }\n'
+    )
+    after = fixed(code, "host-read", allowed=FIXES)
+    assert "float(a_value)" not in after
+    assert '"a": a_value,\n        "b": b_value,\n        "c": c_value,\n' in after
+    assert "((x > 0) & (y > 0)).float().mean())" in after
