@@ -105,6 +105,24 @@ def test_steps_are_found_at_the_optimizer_where_nobody_marks_them() -> None:
     assert len(steps(session.trace)) == 3
 
 
+def test_steps_are_found_where_an_optimizer_that_was_seen_before_is_kept_and_does_not_step() -> None:
+    """In a notebook, where a model is made and trained once more; and where one program trains two models in turn."""
+    torch = pytest.importorskip("torch")
+    first, second = (torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1) for _ in range(2))
+    found = []
+    for optimizer in (first, second, first):
+        with Session(whole=True) as session:
+            for _ in range(3):
+                optimizer.step()
+        found.append(len(steps(session.trace)))
+    assert found == [3, 3, 3]
+    with Session(whole=True) as session:
+        for optimizer in (first, second):
+            for _ in range(200):
+                optimizer.step()
+    assert 200 < len(steps(session.trace)) < 300
+
+
 BY_HAND = """
 import torch
 from syncscope.model.trace import Kind

@@ -1,4 +1,5 @@
-"""Finds training steps where nobody marks them: a step ends with the `step()` of the optimizer that was seen first.
+"""Finds training steps where nobody marks them: a step ends with the `step()` of the optimizer that was seen first, by whoever
+listens. One that has stopped meanwhile is followed by the next: a program may train one model after the other, and keep both.
 
 Of a program that changes its parameters by hand, without an optimizer, each backward pass ends one.
 """
@@ -16,19 +17,24 @@ from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import beats
 
 SURE = 4  # backward passes by which a program would have made its optimizer
+STOPPED = 128  # steps of others after which it makes no more: a critic makes 100 beside one of what it judges
 
 _first: weakref.ref[Any] | None = None
+_others = 0  # steps of other optimizers since it stepped
 _passes = 0  # so far, as long as it is not known whether there is an optimizer
 _by_hand = False
 
 
 def _stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _first, _by_hand
+    global _first, _others, _by_hand
     _by_hand = False
-    if _first is None or _first() is None:
+    if _first is None or _first() is None or _others >= STOPPED:
         _first = weakref.ref(optimizer)
     if _first() is optimizer:
+        _others = 0
         _tell()
+    else:
+        _others += 1
 
 
 def _tell() -> None:
@@ -48,6 +54,8 @@ def replays(capture: Any) -> None:
 
 def install(module: Any) -> None:
     """Has torch.optim tell of each step."""
+    global _first
+    _first = None  # that of an earlier recording may live on, and not step any more
     beats.later(module.register_optimizer_step_post_hook(_stepped).remove)
 
 
