@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import pkgutil
 from types import ModuleType
@@ -18,8 +19,22 @@ def slug(module: str) -> str:
 
 
 def names(package: ModuleType) -> list[str]:
-    """Slugs of the modules in a package, in order, without importing them; a name that begins with `_` is private."""
-    return sorted(slug(m.name) for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    """Slugs of the modules in a package, in order, without importing them; a name that begins with `_` is private.
+
+    Raises:
+        UserError: there are none, and no folder of ours is empty.
+    """
+    return list(_listed(tuple(package.__path__)))
+
+
+@functools.cache
+def _listed(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Looked up once: what another version brings that is installed beside a running program is none of its own."""
+    found = sorted(slug(m.name) for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+    if not found:  # pkgutil says the same of a folder that cannot be read
+        why = "was syncscope installed anew, or has the process too many files open? Start it again"
+        raise UserError(f"nothing of syncscope is found in {folders[0]}", why)
+    return tuple(found)
 
 
 def load(package: ModuleType, name: str) -> ModuleType:

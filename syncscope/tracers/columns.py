@@ -92,9 +92,8 @@ class Builder:
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             dtype = getattr(empty, column).dtype
-            columns[column] = np.concatenate(
-                [b[column].astype(dtype, copy=False) for b in self._blocks] or [empty.kind]
-            )
+            blocks = [block[column].astype(dtype, copy=False) for block in self._blocks]
+            columns[column] = np.concatenate([getattr(empty, column), *blocks])
         order = np.lexsort((-columns["duration"], columns["start"]))
         tables: dict[str, Any] = {table: tuple(values) for table, values in self.tables.items()}
         if self._functions:

@@ -8,8 +8,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from syncscope.errors import UserError
 from syncscope.model.trace import Kind
 from syncscope.tracers import doctor, process_recording, recovery, sources
 from syncscope.tracers.hooks import methods
@@ -89,6 +91,35 @@ def test_nothing_is_left_of_one_whose_start_fails_half_way(
     assert gc.callbacks == before
     assert not process_recording.running()
     assert set(Path(tempfile.gettempdir()).glob("syncscope-*")) <= files
+
+
+def test_a_recording_that_finds_no_source_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where another version is installed beside the running program: it was empty, and told of no waits."""
+    monkeypatch.setattr(sources, "__path__", [str(tmp_path / "gone")])
+    with Session() as session:
+        pass
+    assert f"nothing of syncscope is found in {tmp_path / 'gone'}" in capsys.readouterr().err
+    with pytest.raises(UserError, match="nothing of syncscope is found"):
+        _ = session.trace
+
+
+def test_sources_that_come_after_the_first_recording_are_of_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
+    before = process_recording.known_sources()
+    (tmp_path / "later.py").write_text("raise ImportError('needs what this version does not have')")
+    assert process_recording.known_sources() == before
+
+
+def test_a_recording_of_nothing_on_a_machine_without_hooks_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncscope.tracers.opencl.compiled.library", lambda: None)  # as on macOS
+    with Session() as session:
+        pass
+    assert list(session.trace) == []
+    assert session.trace.start.dtype == np.int64
 
 
 def test_the_doctor_says_what_is_not_heard_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ from syncscope.tracers.shapes import MOST, Shapes  # noqa: E402
 
 def told(trace, name):
     """The details of the operators of this name."""
-    return [json.loads(e.detail) for e in trace if e.kind == Kind.OP and e.name == name]
+    found = [json.loads(e.detail) for e in trace if e.kind == Kind.OP and e.name == name]
+    assert found, trace.meta["notes"]
+    return found
 
 
 def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
@@ -134,7 +136,7 @@ def test_a_recorded_training_step_does_the_arithmetic_that_torch_counts():
     with syncscope.trace(record_shapes=True) as trace:
         step("ocl")
     found = roofline(trace.trace, Ceilings(1e9, 1e9))
-    assert found.total.flops == counter.get_total_flops()
+    assert found.total.flops == counter.get_total_flops(), trace.trace.meta["notes"]
     assert found.known == pytest.approx(1, abs=0.01)
 
 
