@@ -12,7 +12,7 @@ from syncscope.heat import by_code
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, prepares_data
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
-from syncscope.heat.loops import NO_GRAD
+from syncscope.heat.loops import NO_GRAD, at_top
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, conventions
@@ -76,20 +76,20 @@ _SELDOM = frozenset(
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
-    """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method, or
-    others do so the first time, where something went wrong, or where a module is not trained.
+    """Cold, where only cold functions of its file call a private function, or one of a program, or only cold methods of its
+    own a public method, or others do so the first time, where something went wrong, or where a module is not trained.
     """
-    private = conventions.is_private(function.name)
+    private, program = conventions.is_private(function.name), _is_program(function.module)
     owner, module = function.cls.name if function.cls is not None else "", function.module
-    by_steps = (Role.SHARED, Role.CALLED, *([] if private or module.project.alone else [Role.STEP]))
+    by_steps = (Role.SHARED, Role.CALLED, *([] if private or program or module.project.alone else [Role.STEP]))
     if module.project.role(module.path, function.name, owner) in by_steps:
         return None  # `agent.get_action(...)` of a loop in another file, beside its own `test`
     if depth > _FARTHEST or not (
-        private or (function.cls is not None and by_itself(function).reason in conventions.PARTLY)
+        private or ((program or function.cls is not None) and by_itself(function).reason in conventions.PARTLY)
     ):
         return None
     said = None
-    for caller in callers(function.module, function.name, private):
+    for caller in callers(function.module, function.name, private or program):
         if caller is None:
             return None
         if caller.around is not None and caller.around.reason in _SELDOM:
@@ -99,6 +99,13 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
             if said.hot or said.reason is Reason.OUTSIDE:
                 return None
     return Reason.CALLED_COLD(function.name, of=said) if said is not None else None
+
+
+@lru_cache(maxsize=16)
+def _is_program(module: Module) -> bool:
+    """Whether a file trains where it is started: nobody else calls what it defines."""
+    guarded = b"__main__" in module.source and b".backward(" in module.source
+    return guarded or at_top(module.tree) is not None
 
 
 @lru_cache(maxsize=64)

@@ -33,6 +33,9 @@ def collect(body: Sequence[Any], bound: Bound) -> Bound:
             continue
         if kind is ast.Assign:
             for target in statement.targets:
+                if target.__class__ is ast.Tuple:
+                    collect(_one_by_one(target, statement), bound)
+                    continue
                 name = target.id if target.__class__ is ast.Name else dotted(target)
                 if name in bound:
                     bound[name].append(statement)
@@ -57,6 +60,14 @@ def collect(body: Sequence[Any], bound: Bound) -> Bound:
                 for name, instead in _from_torch(statement.body):  # what stands in for it: the same, and known
                     bound[name].insert(0, instead)
     return bound
+
+
+def _one_by_one(target: ast.Tuple, statement: ast.Assign) -> list[ast.Assign]:
+    """`a, b = x, y` as `a = x` and `b = y`; none where what each is given is not written there."""
+    names, values = target.elts, statement.value.elts if isinstance(statement.value, ast.Tuple) else ()
+    if len(names) != len(values) or any(isinstance(each, ast.Starred) for each in (*names, *values)):
+        return []
+    return [ast.copy_location(ast.Assign([name], value), statement) for name, value in zip(names, values, strict=True)]
 
 
 def _from_torch(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

@@ -21,6 +21,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    DEVICE,
     FIXED,
     FLOAT,
     FLOATING,
@@ -62,6 +63,9 @@ from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
+_DEVICES = {
+    word: Fact(OTHER, device=place, confidence=3, ref=Tag.DEVICE) for word, place in (("cuda", DEVICE), ("cpu", HOST))
+}
 _TENSOR_ATTRIBUTES = frozenset("T mT H mH data grad real imag".split())
 _NUMBER_ATTRIBUTES = frozenset(
     """ndim is_cuda requires_grad is_leaf is_sparse itemsize nbytes is_meta is_mps is_quantized is_nested is_xpu""".split()
@@ -69,8 +73,11 @@ _NUMBER_ATTRIBUTES = frozenset(
 
 
 def constant(frame: Frame, node: ast.Constant) -> Fact:
-    """A literal."""
-    return _TYPES.get(node.value.__class__, THING)
+    """A literal; `"cuda:0"` is a device wherever it stands."""
+    value = node.value
+    if value.__class__ is str and value[:4] in ("cuda", "cpu"):
+        return _DEVICES.get(value.partition(":")[0], STRING)
+    return _TYPES.get(value.__class__, THING)
 
 
 def name(frame: Frame, node: ast.Name) -> Fact:

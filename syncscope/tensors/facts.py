@@ -186,7 +186,8 @@ def array(source: Fact | None = None) -> Fact:
 def device_of(*facts: Fact) -> Device:
     """Where the result of an operation on these lives: a tensor on a device wins over one on the host.
 
-    Devices are not mixed, but for single numbers: what is not known, beside a tensor on the host, is on the host or a number.
+    Devices are not mixed, but for single numbers: what is not known, beside a tensor on the host, is on the host or a number;
+    so it is beside a whole number, which is a position or a length.
     """
     found, settled, open_ = HOST, False, False
     for fact in facts:
@@ -195,10 +196,10 @@ def device_of(*facts: Fact) -> Device:
                 return DEVICE
             if fact.device is DEFAULT:
                 found = DEFAULT
-                settled = settled or fact.ndim != 0
+                settled = settled or fact.ndim != 0 or fact.dtype is INT
             elif fact.device is SOMEWHERE:
                 found = SOMEWHERE if found is HOST else found
-            elif fact.ndim != 0:
+            elif fact.ndim != 0 or fact.dtype is INT:
                 settled = True
         elif fact.kind is Value.UNKNOWN:
             open_ = True

@@ -29,6 +29,26 @@ CASES = {
             z[torch.arange(rows)] = 1.0
             return y + torch.tensor(1.0, device="cpu"), z
     """,
+    "positions of the host, beside constants of the file": """
+        B, T = 32, 128
+        data = torch.tensor([1, 2, 3])
+        train, held_out = data[:2], data[2:]
+
+        def batch(split, beyond):
+            data = train if split == "train" else held_out
+            at = torch.randint(len(data) - T, (B,))
+            x = torch.stack([data[i : i + T] for i in at])
+            return x, torch.stack([data[i + 1 : i + beyond + 1] for i in at])
+    """,
+    "a device that has a name": """
+        device = "cuda:1" if torch.cuda.is_available() else "cpu"
+        kept = "cpu"
+
+        def batch(at: torch.Tensor):
+            x = torch.stack([torch.zeros(3) for _ in range(9)])
+            x.to(kept)
+            return x.to(device), at.to(kept)  # waits: cpu  # waits: to_device
+    """,
     "into a tensor on the host": """
         def count(found: torch.Tensor, rows: int, scale):
             counts, table = torch.zeros(rows), torch.zeros(rows, 2)
@@ -291,5 +311,5 @@ CASES = {
 def test_waits_where_the_marks_say(name: str) -> None:
     source = "import torch\nfrom torch import nn\n" + textwrap.dedent(CASES[name])
     lines = enumerate(source.splitlines(), 1)
-    marks = {(number, op.strip()) for number, line in lines for op in line.split("# waits: ")[1:]}
+    marks = {(number, op.strip(" #")) for number, line in lines for op in line.split("# waits: ")[1:]}
     assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.confidence >= 2} == marks
