@@ -12,6 +12,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 SHORT = re.compile(r"oom|memory|alloc|reserved", re.IGNORECASE)
+PHASES = {"torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.cuda.ipc_collect"}
 EXAMPLES = (
     Example(
         """
@@ -33,6 +34,17 @@ EXAMPLES = (
         """,
         Safety.SUGGEST,
     ),
+    Example(
+        """
+        import torch
+
+        def train(trainer, batches):
+            for batch in batches:
+                trainer.fit(batch)
+                torch.cuda.empty_cache()  # !
+                torch.cuda.synchronize()
+        """
+    ),
 )
 
 
@@ -52,6 +64,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             gone = outer
     if said_why(function, gone) or asks_for_memory(function) or out_of_memory(function, statement):
         return None
+    if ends_phase(function, gone):
+        return None
     if len(function.block(gone)) == 1:  # what there is for this alone stays: a function that is called so
         return None
     draft = Draft(function)
@@ -64,6 +78,16 @@ def said_why(function: Function, statement: ast.stmt) -> bool:
     file, span = function.file, function.file.span(statement)
     above = file.code[: file.starts[statement.lineno - 1]].splitlines()[-1:]
     return b"#" in file.code[span.start : span.end] or any(line.lstrip().startswith(b"#") for line in above)
+
+
+def ends_phase(function: Function, statement: ast.stmt) -> bool:
+    """Whether it stands beside another that waits for the device, or gives back what other processes hold: who writes both
+    does it on purpose, between what generates and what trains."""
+    block = function.block(statement)
+    at = block.index(statement)
+    beside = [*block[max(at - 1, 0) : at], *block[at + 1 : at + 2]]
+    calls = (s.value.func for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
+    return any(function.dotted(called) in PHASES for called in calls)
 
 
 def out_of_memory(function: Function, statement: ast.stmt) -> bool:

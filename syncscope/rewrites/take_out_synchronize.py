@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.take_out_empty_cache import ends_phase
 
 CLOCKS = {
     "time.time",
@@ -39,6 +40,17 @@ EXAMPLES = (
         """,
         Safety.SUGGEST,
     ),
+    Example(
+        """
+        import torch
+
+        def train(trainer, batches):
+            for batch in batches:
+                trainer.fit(batch)
+                torch.cuda.empty_cache()
+                torch.cuda.synchronize()  # !
+        """
+    ),
 )
 
 
@@ -48,7 +60,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(isinstance(n, ast.Call) and function.dotted(n.func) in CLOCKS for n in ast.walk(function.scope)):
         return None
-    if not function.alone(statement):
+    if not function.alone(statement) or ends_phase(function, statement):
         return None
     draft = Draft(function)
     draft.remove(statement)
