@@ -188,15 +188,29 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         ):
             draft.remove(statement)  # `x = x`
         case _:
-            whole = draft.swapped(move.func.value, inside)
+            whole, sent = draft.swapped(move.func.value, inside), _sent_again(function, move, named)
             if dtype is None:
-                draft.replace(move, "{made}", made=whole.with_changes(lpar=[], rpar=[]))
+                draft.replace(sent, "{made}", made=whole.with_changes(lpar=[], rpar=[]))
             else:
-                draft.replace(move, "{made}.to({dtype})", made=whole, dtype=dtype)
+                draft.replace(sent, "{made}.to({dtype})", made=whole, dtype=dtype)
     for call, new in there.items():
         if call not in inside:
             draft.replace(call, "{new}", new=new)
     return _rated(draft, function, made, musts)
+
+
+def _sent_again(function: Function, move: ast.Call, named: ast.expr | str) -> ast.Call:
+    """The whole of `t.type_as(x).to(x.device)`, which sends it to where it is already; else the move itself."""
+    match function.parent(function.parent(move) or move):
+        case (
+            ast.Call(
+                func=ast.Attribute(value=inner, attr="to"),
+                args=[ast.Attribute(value=other, attr="device")],
+                keywords=[],
+            ) as again
+        ) if inner is move and isinstance(named, ast.expr) and function.same(other, named):
+            return again
+    return move
 
 
 def _holds_alike(function: Function, move: ast.Call, call: ast.Call, dtype: Part) -> bool:

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
-from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_read, reads_of
+from syncscope.codemod.patterns.reads import by_float, by_int, converted, detached, number_read, reads_of
 from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety, Stays
 from syncscope.model.source import Span
 
@@ -253,21 +252,13 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         put_before(draft, statement, [*names, *kept], reading)
     for read in serving:
         name = called[ast.unparse(number_read(function, read) or read)]
-        draft.replace(of_float(function, read), f"int({name})" if by_int(function, read) else name)
+        draft.replace(converted(function, read), f"int({name})" if by_int(function, read) else name)
     many = len(names) + len(kept)
     if many == 1:
         return [*every, *more], draft.fix(
             f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then"
         )
     return [*every, *more], draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
-
-
-def of_float(function: Function, read: ast.expr) -> ast.expr:
-    """The whole of `float(t.item())`, where that is what `t.item()` gives."""
-    whole = around(function, read, "float({it})")
-    tensor = number_read(function, read)
-    floats = tensor is not None and function.fact(tensor).dtype is Dtype.FLOAT
-    return whole.node if whole is not None and floats and isinstance(whole.node, ast.expr) else read
 
 
 def in_a_row(function: Function, reads: Sequence[ast.expr]) -> Sequence[ast.expr] | None:

@@ -13,7 +13,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
-from syncscope.codemod.patterns.reads import as_listed, in_size
+from syncscope.codemod.patterns.reads import as_listed, converted, in_size
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -135,7 +135,7 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
     for node, (each, _) in reads.items():
         _, whole = as_listed(function, node) or (each, each)
         places = {f"i{n}": part for n, part in enumerate(each_of(each.slice))}
-        draft.replace(whole, name + "".join(f"[{{{hole}}}]" for hole in places), **places)
+        draft.replace(converted(function, whole), name + "".join(f"[{{{hole}}}]" for hole in places), **places)
     many = "one dimension" if depth == 1 else f"{depth} dimensions"
     changes = [f"{tensor.id} must have {many}"] * (fact.ndim is None)
     if any(exposed(function, tensor.id, statement, node) for node in reads):

@@ -89,3 +89,40 @@ def test_numbers_that_are_read_together_are_no_longer_converted_and_laid_out() -
     assert "float(a_value)" not in after
     assert '"a": a_value,\n        "b": b_value,\n        "c": c_value,\n' in after
     assert "((x > 0) & (y > 0)).float().mean())" in after
+
+
+@pytest.mark.parametrize(
+    ("made", "read", "after"),
+    [
+        ("argmax(1)", "int({})", "sizes_list[i]"),
+        ("argmax(1)", "float({})", "float(sizes_list[i])"),
+        ("float().mean(1)", "float({})", "sizes_list[i]"),
+        ("float().mean(1)", "int({})", "int(sizes_list[i])"),
+    ],
+)
+def test_elements_that_are_read_before_a_loop_are_not_converted_to_what_they_are(
+    made: str, read: str, after: str
+) -> None:
+    code = (
+        f"import torch\n\n\ndef f(x: torch.Tensor, take):\n    sizes = x.{made}\n    for i in range(len(x)):\n"
+        f"        take({read.format('sizes[i].item()')})\n"
+    )
+    assert f"take({after})\n" in fixed(code, "host-read", allowed=FIXES)
+
+
+def test_a_number_that_is_called_as_its_tensor_is_called_its_item() -> None:
+    code = (
+        "import torch\n\n\ndef f(q_value: torch.Tensor, y: torch.Tensor):\n    return {\n"
+        "        'q_value': q_value.std().item(),\n        'low': y.min().item(),\n        'high': y.max().item(),\n    }\n"
+    )
+    assert "'q_value': q_value_item," in fixed(code, "host-read", allowed=FIXES)
+
+
+@pytest.mark.parametrize(("again", "rest"), [(".to(x.device)", ""), (".to(y.device)", ".to(y.device)"), ("", "")])
+def test_what_is_made_where_it_belongs_is_not_sent_there(again: str, rest: str) -> None:
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor, y: torch.Tensor, n: int):\n"
+        f"    return x * (torch.ones(n, n) / n).type_as(x){again}\n"
+    )
+    after = f"    return x * (torch.ones(n, n, device=x.device) / n).to(x.dtype){rest}\n"
+    assert fixed(code, "blocking-upload", allowed=FIXES).endswith(after)

@@ -176,7 +176,10 @@ def names_for(function: Function, reads: Sequence[ast.expr]) -> list[str]:
         wish = f"{word}_value" if words.count(word) == 1 else _word(function, tensor, alone=False)
         if isinstance(tensor, ast.Subscript) and words.count(word) == 1:
             wish = word if function.fresh(word, names) == word else wish  # box_0
-        names.append(function.fresh(wish.strip("_") or "value", names))
+        wish = wish.strip("_") or "value"
+        if function.fresh(wish, names) != wish:  # `target_q_value` of `target_q_value.mean().item()`
+            wish = f"{wish}_item"
+        names.append(function.fresh(wish, names))
     return names
 
 

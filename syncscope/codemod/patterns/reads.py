@@ -67,6 +67,14 @@ def number_of(function: Function, node: ast.AST) -> tuple[ast.expr | None, ast.A
     return tensor, outer.node if outer is not None else read
 
 
+def converted(function: Function, read: ast.expr) -> ast.expr:
+    """The whole of `float(t.item())` or `int(t.item())`, where that is what `t.item()` gives; else the read itself."""
+    tensor = without_item(read)
+    word = {Dtype.FLOAT: "float", Dtype.INT: "int"}.get(function.fact(tensor).dtype)
+    whole = around(function, read, f"{word}({{it}})") if tensor is not read and word is not None else None
+    return whole.node if whole is not None and isinstance(whole.node, ast.expr) else read
+
+
 def as_listed(function: Function, read: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     """The tensor t of `t.item()`, `int(t)` or `float(t)`, and what the number that `tolist()` gives takes the place of: the
     whole of the read, or t alone where the number may be of another type.
