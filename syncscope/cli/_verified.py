@@ -66,7 +66,7 @@ class Bar:
 
     def __call__(self, what: str) -> None:
         """A run begins."""
-        said = visible(what) + (f"; so far {interval(self._found.ratio)}" if self._found.ratio else "")
+        said = visible(what) + (f"; so far {of_the_step(self._found.ratio)}" if self._found.ratio else "")
         spent = time.monotonic() - self._began
         if self._progress is not None:
             self._progress.update(self._task, completed=spent, description=said)
@@ -85,6 +85,11 @@ class Bar:
 def interval(ratio: Ratio | None) -> str:
     """`0.914 (0.902 to 0.926)`."""
     return "not known" if ratio is None else str(ratio)
+
+
+def of_the_step(ratio: Ratio | None) -> str:
+    """What it is a part of, too."""
+    return "not known" if ratio is None else f"{ratio} of the step as written"
 
 
 def folder_of(paths: Iterable[str]) -> str:
@@ -146,8 +151,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         )
         other = ", medians of all turns; the ratio is of those in which both ran" if apart else ""
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}{other}{fed}"))
-    by = " of processor time, since others disturb the clock; waits are not in it" * found.by_processors
-    rows.append(("ratio", f"{interval(found.ratio)}{by}"))
+    by = ", in processor time, since others disturb the clock; waits are not in it" * found.by_processors
+    rows.append(("ratio", f"{of_the_step(found.ratio)}{by}"))
     if found.way:
         why = f": {visible(found.why_way)}" if found.why_way else ""
         turns = f"{found.ratio.turns}, " if found.ratio else ""
@@ -167,7 +172,7 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         measured = found.ratio is not None and found.ratio.turns > 1
         unknown = "its range is too wide to tell" if measured else "not measured"
         came = {True: "that came true", False: "that did not come true", None: unknown}[found.came_true]
-        rows.append(("predicted", f"{interval_of_prediction(found.predicted)}: {came}"))
+        rows.append(("predicted", f"{interval_of_prediction(found.predicted)} of the step as written: {came}"))
     elif found.unpredicted:
         rows.append(("predicted", f"nothing: {visible(found.unpredicted)}"))
     rows += [("note", note) for note in found.notes]
@@ -229,9 +234,9 @@ def each(found: Verification) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column()
     for fix in sorted(fixes, key=lambda fix: (order.index(found.stands(fix)), fix.path, fix.line)):
-        alone = f"by itself {interval(fix.ratio)}" if fix.ratio else ""
+        alone = f"by itself a step is {interval(fix.ratio)} of what it was" if fix.ratio else ""
         computes = f"values {fix.values}" if fix.values else ""
-        without = f"without it {interval(fix.without)}" if fix.without else ""
+        without = f"without it {interval(fix.without)} of what it is with all" if fix.without else ""
         told = ", ".join(filter(None, (alone, without, computes)))
         column = f":{fix.finding.column}" if sum((fix.path, fix.line) == (f.path, f.line) for f in fixes) > 1 else ""
         head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
@@ -263,7 +268,7 @@ def verdict(found: Verification) -> str:
     """One sentence."""
     ratio = found.ratio
     if found.interrupted:
-        known = f" So far the ratio is {interval(ratio)}." if ratio else ""
+        known = f" So far a step is {interval(ratio)} of what it was." if ratio else ""
         good = " What it computes is known: the fixes that are open change no value beyond their text." * found.is_open
         return f"Interrupted: nothing is decided.{known}{good}"
     if found.is_open:

@@ -242,13 +242,12 @@ class Tried:
     def said(self) -> str:
         """In one line."""
         fixes = [offer.fix for offer in self._offers.tried]
-        each = [f"{fix.path}:{fix.line} {fix.ratio}" for fix in fixes if fix.ratio]
-        known = "; ".join(each) or next((fix.why for fix in fixes if fix.why), "")
-        return (
-            f"tried for {self._found.seconds:.1f} s, a step is {known} of what it was"
-            if each
-            else f"not timed: {known}"
-        )
+        each = [
+            f"with the fix at {fix.path}:{fix.line} a step is {fix.ratio} of what it was" for fix in fixes if fix.ratio
+        ]
+        if not each:
+            return f"not timed: {next((fix.why for fix in fixes if fix.why), '')}"
+        return f"tried for {self._found.seconds:.1f} s: {'; '.join(each)}"
 
     def _shortage(self) -> str:
         """What the time went to, and which would hold the turns that tell more."""

@@ -265,7 +265,7 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=180)
     assert process.returncode == 130, err
-    assert re.search(r"Interrupted: nothing is decided. So far the ratio is [01]\.", out)
+    assert re.search(r"Interrupted: nothing is decided. So far a step is [01]\.", out)
     assert "two runs as written differ by" in " ".join(out.split())  # the seeds are drawn
     assert re.search(r"values +within", out)
     assert not left_in(tmp_path)
