@@ -5,6 +5,8 @@ host   [cudaDeviceGetStreamPriorityRange......][cudaMalloc..]  [launch, the kern
         first use: the context is made          memory          first use, in a launch
 ```
 
+A launch that is as long, of a kernel that was launched before, has loaded nothing: the driver, or the system, held it up.
+
 The first call of a process makes the context, however little its name asks for: 30 s on a machine with eight A100. No graph of
 launches, and no larger kernel, makes any of them shorter.
 """
@@ -30,8 +32,9 @@ ASKED = (
 FIRST_USE = "first use: "
 CONTEXT = f"{FIRST_USE}making the context"
 LOADED = f"{FIRST_USE}a launch that loads its kernel"
+HELD = "a launch that was held up"
 LASTING = "a call that launches nothing"
-TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done
+TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done, or who held it up
 Rows = NDArray[np.intp]
 
 
@@ -58,8 +61,9 @@ def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, In
         lasting = CONTEXT if trace.start[row] < first else LASTING
         if words := named[code] or lasting * bool(trace.duration[row] > SLOWEST):
             of.setdefault(f"{words} ({trace.names[code]})", []).append(row)
-    for row in first_launches(trace, launched, waiting).tolist():
-        of.setdefault(f"{LOADED} ({trace.names[trace.name[row]]})", []).append(row)
+    loading = set(_first_launches(trace, launched).tolist())
+    for row in long_launches(trace, launched, waiting).tolist():
+        of.setdefault(f"{LOADED if row in loading else HELD} ({trace.names[trace.name[row]]})", []).append(row)
     found: dict[str, Intervals] = {}
     nothing = np.zeros(0, np.int64)
     taken = union(nothing, nothing)
@@ -70,12 +74,21 @@ def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, In
     return found
 
 
-def first_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:
-    """The launches that are much longer than any, by their rows: the driver loads the kernel, or makes what it needs."""
+def long_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:
+    """The launches that are much longer than others, by their rows: what they do besides is no launch."""
     calls = np.unique(launched.call[launched.call >= 0])
     calls = calls[~np.isin(calls, waiting)]
     if not len(calls):
         return calls
     usual = float(np.quantile(trace.duration[calls], 0.5, method="lower"))
     found: Rows = calls[trace.duration[calls] > max(SLOWEST, TIMES * usual)]
+    return found
+
+
+def _first_launches(trace: Trace, launched: Launches) -> Rows:
+    """Of each kernel the first, by their rows: in it, the driver loads the kernel, or makes what it needs."""
+    known = (launched.call >= 0) & (trace.kind[launched.row] == Kind.KERNEL)
+    calls, kernels = launched.call[known], trace.name[launched.row[known]]
+    order = np.argsort(trace.start[calls], kind="stable")
+    found: Rows = calls[order][np.unique(kernels[order], return_index=True)[1]]
     return found

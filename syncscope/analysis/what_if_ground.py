@@ -14,7 +14,7 @@ from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.changes import Changes
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity
-from syncscope.analysis.first_use import first_launches
+from syncscope.analysis.first_use import long_launches
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.idle_times import loading_times
 from syncscope.analysis.intervals import Intervals, covered, union
@@ -86,14 +86,14 @@ class Ground:
 
     @cached_property
     def launches(self) -> Truths:
-        """Which items only launch, nothing that comes from the host's memory, and load no kernel at first use."""
+        """Which items only launch, nothing that comes from the host's memory, and are not held up, nor load a kernel."""
         host, work = self.event_graph.host, self.event_graph.device_work
         found = np.isin(np.arange(len(host.row)), work.enqueued)
         names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
         uploads = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
         found &= ~np.isin(np.arange(len(found)), work.enqueued[uploads])
         waiting = np.append(host.row[host.holds], host.row[self.event_graph.full.cost < host.cost])
-        found &= ~np.isin(host.row, first_launches(self.trace, self.event_graph.launched, waiting))
+        found &= ~np.isin(host.row, long_launches(self.trace, self.event_graph.launched, waiting))
         launching: Truths = found & ~host.holds & (host.row >= 0)
         return launching
 

@@ -226,9 +226,9 @@ def test_the_first_use_of_a_device_is_not_told_as_slow_launches():
     assert "more slowly" not in words
 
 
-def cold(asks: str, first: int) -> Trace:
+def cold(asks: str, first: int, slow: int = 2) -> Trace:
     """A process that makes its context in a call that asks for little, then `asks` the driver for something, and launches 40
-    kernels, of which the first takes `first` ns."""
+    times a kernel, of which the first, or launch number `slow`, takes `first` ns."""
     host, queue, ms, us = Lane(1, 1), Lane(0, 7, 0), 1_000_000, 1_000
     events = [
         Event(Kind.CALL, "cudaDeviceGetStreamPriorityRange", host, 0, 300 * ms),
@@ -238,7 +238,7 @@ def cold(asks: str, first: int) -> Trace:
     ]
     at = 331 * ms
     for number in range(2, 42):
-        call = first if number == 2 else 10 * us
+        call = first if number == slow else 10 * us
         events.append(Event(Kind.CALL, "cudaLaunchKernel", host, at, call, correlation=number))
         events.append(Event(Kind.KERNEL, "gemm", queue, at + call + 5 * us, 5 * us, correlation=number))
         at += call + 20 * us
@@ -258,3 +258,11 @@ def test_calls_that_launch_nothing_are_no_launches(asks):
     assert report.uses.step == pytest.approx(report.saving_step, rel=0.01), "one length for all that a page says"
     graphs = [one for one in report.what_if if one.name == "launches cost nothing"]
     assert all(one.saving < 2e6 for one in graphs), "of the launches alone"
+
+
+def test_a_kernel_that_was_launched_before_is_not_loaded_in_a_launch_that_takes_long():
+    """As where others have the processor, or a driver's queue is full: it was told as a first use in each step anew."""
+    report = summarize(cold("cudaMalloc", first=200 * 1_000_000, slow=20))
+    names = dict({one.use: one for one in report.uses.spent}[Use.HOST].by)
+    assert not [name for name in names if "loads its kernel" in name]
+    assert names["a launch that was held up (cudaLaunchKernel)"] == pytest.approx(200e6, rel=0.01)

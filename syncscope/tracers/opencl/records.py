@@ -205,15 +205,19 @@ def _add_first_uses(
 ) -> None:
     """PoCL compiles a kernel for its work-group size when it first runs, inside the queue: seen as a late start."""
     submit, end = clock.to_host(stamps["b"]), clock.to_host(stamps["t1"])
+    numbers, at = np.unique(launch["name"], return_inverse=True)
+    called = builder.numbers("name", [names.get(number, "a kernel") for number in numbers.tolist()])[at]
     for queue in np.unique(stamps["queue"]):
         rows = np.flatnonzero(stamps["queue"] == queue)
         rows = rows[np.argsort(start[rows], kind="stable")]
         free = np.maximum.accumulate(np.concatenate([[0], end[rows][:-1]]))
         begin = np.maximum(free, submit[rows])
-        first = np.zeros(len(rows), bool)  # of a kernel in this recording: later ones start late for other reasons
+        first = np.zeros(len(rows), bool)  # of a handle in this recording: later ones start late for other reasons
         first[np.unique(launch["name"][rows], return_index=True)[1]] = True
         late = np.flatnonzero(first & (start[rows] - begin > FIRST_USE) & (launch["name"][rows] > 0))
-        if not len(late):
+        of = np.stack([called, launch["size"], launch["a"]])[:, rows]
+        late = np.array([i for i in late.tolist() if not (of[:, :i] == of[:, i : i + 1]).all(axis=0).any()], np.int64)
+        if not len(late):  # and what runs once more by another handle is compiled already
             continue
         text = [f"first use of {names.get(int(launch['name'][rows[i]]), 'a kernel')}" for i in late]
         builder.add(
