@@ -147,9 +147,19 @@ def single(function: Function, listed: ast.List) -> str | None:
 
 
 def counts_a_loop(function: Function, name: ast.Name) -> bool:
-    """Whether a name is what `for j in range(n)` counts."""
+    """Whether a name is what `for j in range(n)` counts, or `range(i + 1, n)` where i counts another loop: none below 0."""
     found = loop_of(function, name)
-    return found is not None and seen(function, found[2], "range({n})", "range(0, {n})") is not None
+    counted = seen(function, found[2], "range({n})", "range({first}, {n})") if found is not None else None
+    if counted is None or "first" not in counted:
+        return counted is not None
+    plus = seen(function, counted["first"], "{first} + {more}") or {"first": counted["first"]}
+    first, more = plus["first"], function.constant(plus["more"]) if "more" in plus else 0
+    at = function.constant(first)
+    if not isinstance(more, int) or more < 0:
+        return False
+    if isinstance(first, ast.Name) and at is None:
+        return first.id != name.id and counts_a_loop(function, first)
+    return isinstance(at, int) and at >= 0
 
 
 def keeps_its_place(part: ast.expr) -> bool:

@@ -126,3 +126,17 @@ def test_what_is_made_where_it_belongs_is_not_sent_there(again: str, rest: str) 
     )
     after = f"    return x * (torch.ones(n, n, device=x.device) / n).to(x.dtype){rest}\n"
     assert fixed(code, "blocking-upload", allowed=FIXES).endswith(after)
+
+
+@pytest.mark.parametrize(
+    ("begin", "counts"),
+    [("", True), ("2, ", True), ("i + 1, ", True), ("i, ", True), ("i - 1, ", False), ("-1, ", False)],
+)
+def test_what_a_loop_within_a_loop_counts_is_a_slice_beside_what_that_counts(begin: str, counts: bool) -> None:
+    code = (
+        "import torch\n\n\ndef pairs(x: torch.Tensor, take):\n    for i in range(9):\n"
+        f"        for j in range({begin}9):\n            a = take(x[:, [i]])\n            b = take(x[:, [j]])\n"
+    )
+    after = fixed(code, "list-as-index", allowed=FIXES)
+    assert ("x[:, j : j + 1]" in after) is counts
+    assert "x[:, i : i + 1]" in after
