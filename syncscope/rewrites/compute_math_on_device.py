@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import around
-from syncscope.codemod.patterns.reads import needs_number
+from syncscope.codemod.patterns.reads import kept_by_key, needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -91,7 +91,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])
     return draft.fix(
         "compute it on the device",
-        Safety.UNSAFE,
+        Safety.SUGGEST if kept_by_key(function, whole) else Safety.UNSAFE,
         "it is a tensor of the tensor's own dtype, no Python float; NaN or inf comes where math raises an error"
         + stays,
     )

@@ -140,3 +140,17 @@ def test_what_a_loop_within_a_loop_counts_is_a_slice_beside_what_that_counts(beg
     after = fixed(code, "list-as-index", allowed=FIXES)
     assert ("x[:, j : j + 1]" in after) is counts
     assert "x[:, i : i + 1]" in after
+
+
+@pytest.mark.parametrize(
+    ("line", "safety"),
+    [
+        ("group['gamma'] = 1.0 / math.sqrt(x.sigmoid().sum())", Safety.SUGGEST),
+        ("group['gamma'] = 0.0 if n == 0 else math.sqrt(x.sigmoid().sum())", Safety.SUGGEST),
+        ("group['gamma'] = x * math.sqrt(x.sigmoid().sum())", Safety.UNSAFE),
+        ("x.mul_(1.0 / math.sqrt(x.sigmoid().sum()))", Safety.UNSAFE),
+    ],
+)
+def test_what_math_computes_for_a_dict_is_suggested(line: str, safety: Safety) -> None:
+    code = f"import math\nimport torch\n\n\ndef step(group: dict, x: torch.FloatTensor, n: int):\n    {line}\n"
+    assert {f.fix.safety for f in findings(code, "numpy-crossing") if f.fix is not None} == {safety}

@@ -273,14 +273,23 @@ def read_before(function: Function, name: ast.expr) -> bool:
 
 
 def given_away(function: Function, value: ast.expr) -> bool:
-    """Whether a number, or a name for it, is returned as it is or put into a dict: who gets it may take no tensor."""
+    """Whether a number, or a name for it, is returned as it is or kept in a dict: who gets it may take no tensor."""
     match function.parent(value):
-        case ast.Return() | ast.Dict():
+        case ast.Return():
             return True
         case ast.Assign(targets=[ast.Name()]) as named:
             return any(given_away(function, use) for use in function.seen_by(named))
-        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str()))]):
-            return True
+    return kept_by_key(function, value)
+
+
+def kept_by_key(function: Function, value: ast.expr) -> bool:
+    """Whether what is computed of a number is kept in a dict, `group["gamma"] = 1 / number`: who reads it there is not seen."""
+    at, outer = value, function.parent(value)
+    while isinstance(outer, (ast.BinOp, ast.UnaryOp, ast.IfExp)):
+        at, outer = outer, function.parent(outer)
+    match outer:
+        case ast.Dict() | ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str()))]):
+            return not function.fact(at).is_tensor
     return False
 
 
