@@ -17,6 +17,14 @@ def optimised():
 
 
 @pytest.fixture
+def exactly(monkeypatch):
+    """In float32: as PyTorch comes, convolutions and the steps of an LSTM are made in TF32 where a device has it."""
+    import torch
+
+    monkeypatch.setattr(torch.ocl, "allow_tf32", False)
+
+
+@pytest.fixture
 def no_plans(monkeypatch):
     """No plan is kept, and the next are made once the kernels are there."""
     import torch

@@ -58,6 +58,7 @@ def test_save_load_deepcopy_and_pickle_keep_values_device_and_sharing():
     assert torch.equal(pickle.loads(pickle.dumps(x)).cpu(), x.cpu())
 
 
+@pytest.mark.usefixtures("exactly")
 @pytest.mark.parametrize(
     "make",
     [

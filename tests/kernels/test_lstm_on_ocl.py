@@ -7,6 +7,7 @@ from torch import nn
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fallback, queue
 
+pytestmark = pytest.mark.usefixtures("exactly")
 FORMS = {
     "plain": {},
     "batch first": {"batch_first": True},
@@ -14,12 +15,6 @@ FORMS = {
     "without biases": {"bias": False, "num_layers": 2},
     "projected": {"proj_size": 3},
 }
-
-
-@pytest.fixture(autouse=True)
-def exactly(monkeypatch):
-    """As PyTorch comes an LSTM's steps are multiplied in TF32, where a device has it."""
-    monkeypatch.setattr(torch.ocl, "allow_tf32", False)
 
 
 def made(form, dtype, device):

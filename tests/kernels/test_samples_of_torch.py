@@ -12,7 +12,10 @@ from known_gaps import GAPS
 
 from syncscope.kernels import generator, plans, queue
 
-pytestmark = pytest.mark.xdist_group("samples")  # with those in halves: PyTorch's tables are read once
+pytestmark = [
+    pytest.mark.xdist_group("samples"),  # with those in halves: PyTorch's tables are read once
+    pytest.mark.usefixtures("exactly"),
+]
 DOCUMENTS = Path(__file__).parents[2]
 
 

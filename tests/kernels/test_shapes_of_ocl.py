@@ -156,6 +156,7 @@ def test_a_number_has_the_dimension_that_every_operator_takes(name, dim):
         assert torch.equal(a, b.cpu())
 
 
+@pytest.mark.usefixtures("no_plans")
 @pytest.mark.parametrize(
     "taken",
     [
@@ -179,6 +180,7 @@ def test_gradients_of_what_is_taken_out_are_one_launch(taken):
         assert torch.equal(got.cpu(), expected)
 
 
+@pytest.mark.usefixtures("no_plans")
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 @pytest.mark.parametrize("turned", [lambda x: x.transpose(1, 2), lambda x: x[..., ::2], lambda x: x.transpose(-1, -2)])
 def test_a_few_tensors_of_one_layout_are_stacked(turned, count):
@@ -192,6 +194,7 @@ def test_a_few_tensors_of_one_layout_are_stacked(turned, count):
         assert torch.equal(made.cpu(), expected)
 
 
+@pytest.mark.usefixtures("no_plans")
 def test_whole_numbers_one_after_the_other_are_made_on_the_device():
     for given in ((7,), (3, 20, 4), (9, -3, -2), (5, 5)):
         before = queue.launches

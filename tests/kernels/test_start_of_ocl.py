@@ -81,10 +81,11 @@ def test_another_backend_in_the_same_place(monkeypatch):
         register.check()
 
 
-def test_without_a_platform_the_error_names_what_to_install(monkeypatch):
+def test_without_a_platform_the_error_names_what_to_install(monkeypatch, tmp_path):
     def none():
         raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 
+    monkeypatch.setattr("syncscope.opencl_driver.CARDS", tmp_path)  # no GPU of NVIDIA's
     monkeypatch.setattr(cl, "get_platforms", none)
     with pytest.raises(UserError, match="no OpenCL platform") as caught:
         device.devices()
@@ -206,6 +207,8 @@ def test_where_nothing_links_what_pocl_compiles_that_is_said(tmp_path, monkeypat
 
 
 def test_a_process_that_may_not_have_much_address_space(forked):
+    if "NVIDIA" in device.device.platform.name:
+        pytest.skip("this driver reserves more, and is not there without")
     resource = pytest.importorskip("resource")
     limit = 12_000_000 << 10  # bytes: what `ulimit -v 12000000` allows
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
