@@ -34,8 +34,9 @@ def lstm(
     alike = all(x.dtype == input.dtype and x.dtype in (torch.float32, torch.float64) for x in (*hx, *params))
     if not alike or len(params) != each * ways * num_layers or torch.is_autocast_enabled("ocl") or not input.numel():
         rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        composed: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.lstm.input.decompose(input, hx, params, *rest)
-        return composed
+        composed, *states = torch.ops.aten.lstm.input.decompose(input, hx, params, *rest)
+        hidden, cells = (made.view_as(given) for made, given in zip(states, hx, strict=True))
+        return composed, hidden, cells  # in torch 2.11 a projected state has one dimension more
     x = input.transpose(0, 1) if batch_first else input
     last: list[tuple[Tensor, Tensor]] = []
     for layer in range(num_layers):

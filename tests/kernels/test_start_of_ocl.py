@@ -285,6 +285,7 @@ def test_a_backward_pass_may_have_come_before_the_device(forked):
     assert (done.returncode, done.stdout.strip()) == (0, str([[4.0] * 3] * 3)), done.stderr
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the thread that a GPU of CUDA has serves this device, too")
 def test_where_its_thread_cannot_be_made_the_user_reads_what_to_do(forked):
     without = 'torch._C.__file__ = "nowhere"; warnings.simplefilter("default")'
     done = forked("-c", LATE.format(between=without))
