@@ -139,13 +139,19 @@ class Operators(TorchDispatchMode):
         return str(word) if word in asks and asks[word]() else ""
 
     def index(self, held: Any, indices: Any, value: Any = None, accumulate: bool = False, *rest: Any) -> str:
-        """A mask's positions are counted, what lies on the host is copied; one number under one mask is filled in."""
+        """A mask's positions are counted, what lies on the host is copied; one number under one mask is filled in.
+
+        Of a mask of the host they are counted there, into pinned memory (ATen/native/IndexingUtils.h), unless they add up.
+        """
         given = [each for each in indices if each is not None]
         masks = [each for each in given if each.dtype in MASKS]
         if value is not None and value not in self.marks:
             filled = value.numel() == 1 and len(given) == 1 and not accumulate and masks and masks[0] in self.marks
             return "" if filled else "copy"
-        return "mask" if masks else "copy" if any(each not in self.marks for each in given) else ""
+        if any(each in self.marks for each in masks):
+            return "mask"
+        copied = given if accumulate else [each for each in given if each.dtype not in MASKS]
+        return "copy" if any(each not in self.marks for each in copied) else ""
 
 
 def meant(value: Any) -> Any:

@@ -64,9 +64,10 @@ def joined(ground: Ground) -> list[LoopApart]:
         of[place.path, line].append(place)
     loops = []
     for (path, line), places in sorted(of.items()):
-        found = [one for place in sorted(places, key=lambda at: at.line) if (one := _passes(ground, place)) is not None]
+        waits = {(r.place.line, r.column, r.place) for r in ground.event_graph.reads if r.place in places}
+        found = [one for _, column, place in sorted(waits) if (one := _passes(ground, place, column)) is not None]
         if found:
-            stretches, passes = min(found, key=lambda one: one[1])  # a line may wait several times in a pass
+            stretches, passes = min(found, key=lambda one: one[1])  # an expression may wait several times in a pass
             loops.append(_joined(ground, f"{shortly(path)}:{line}", stretches, passes))
     return loops
 
@@ -92,12 +93,12 @@ def saved_at_once(ground: Ground, loops: Sequence[LoopApart], freed: Collection[
     return likely, most
 
 
-def _passes(ground: Ground, place: Place) -> tuple[list[Stretch], int] | None:
+def _passes(ground: Ground, place: Place, column: int) -> tuple[list[Stretch], int] | None:
     """All passes but the first of each step, from wait to wait, and how many a counted step makes; None where they are few, as
     of a loop that runs once an epoch."""
     of: dict[int, list[int]] = defaultdict(list)
     for read in ground.event_graph.reads:
-        if read.place == place and read.step >= 0 and read.calls:
+        if (read.place, read.column) == (place, column) and read.step >= 0 and read.calls:
             of[read.step].append(int(ground.lines.item_of(np.array(read.calls[:1], np.intp))[0]))
     steps = ground.event_graph.steps
     counted = [steps[n].index for n in alike(steps) or range(len(steps))]

@@ -118,3 +118,14 @@ def test_loops_are_named_in_the_order_of_their_lines_however_they_came():
     said = [summarize(trace, loops=dict(order)).answer.along for order in (loops.items(), reversed(loops.items()))]
     assert said[0] == said[1]
     assert said[0].index("train.py:50") < said[0].index("train.py:90")
+
+
+def test_a_line_that_waits_twice_in_a_pass_makes_as_many_passes_as_one_that_waits_once():
+    """`total += a.item() * b.item()`: its sixteen waits were told as sixteen passes."""
+    trace = recorded([[*NETWORK, *[*PASS, ("work", 10 * US), ("launch", 0, 20 * US), ("read", 57, 0)] * 8]] * 8)
+    reads = trace.rows(Kind.READ)
+    column = trace.column.copy()
+    column[reads] = np.where(np.arange(len(reads)) % 2, 23, 10)
+    trace = dataclasses.replace(trace, column=column)
+    (told,) = (name for name in rows(trace, {place_of_reads(trace): 50}) if "made at once" in name)
+    assert told.startswith("the 8 passes of the loop at ")
