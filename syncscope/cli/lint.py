@@ -125,7 +125,8 @@ def command(**said: Any) -> int:
     syncscope explain host-read                  what a rule means, with its rewrite
 
     --since REV compares with the merge base of REV and HEAD, as `git diff REV...` does: files that changed are linted as they
-    stood there, too, and a finding that was there is not told, in whatever file its code is now. --fix mends only new ones.
+    stood there, too, and a finding that was there is not told, in whatever file its code is now. So are others where steps
+    reach only since what is in them. --fix mends only new ones.
 
     In pyproject.toml, [tool.syncscope.lint] takes select, ignore, per-file-ignores, exclude, min-confidence, baseline, rules.
     In a line, `# syncscope: allow[host-read] reason` lets a finding stand.

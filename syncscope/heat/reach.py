@@ -11,7 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscope.files import regular
@@ -77,6 +77,15 @@ class Reach:
         if word in self.offered:
             return Role.OFFERED
         return reached if word in self.names else Role.PUBLIC if word in self.public else Role.UNREACHED
+
+    def below(self, folder: str) -> Reach:
+        """The same with its files relative to a folder."""
+        above = os.path.join(folder, "")
+        called, by_public = (
+            frozenset(key.removeprefix(above) for key in keys) for keys in (self.called, self.called_by_public)
+        )
+        roles = {key.removeprefix(above): role for key, role in self.roles.items()}
+        return replace(self, called=called, called_by_public=by_public, roles=roles)
 
 
 def _kept(source: bytes) -> set[bytes]:

@@ -18,9 +18,9 @@ from typing import Any
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter.defined import defined
+from syncscope.linter.defined import Defined, defined
 from syncscope.linter.earlier_identity import fingerprints
-from syncscope.linter.known import Found, KnownFinding, Recalled, recall
+from syncscope.linter.known import Found, KnownFinding, Recalled, line_of, recall
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
 from syncscope.project.folders import folder_around, located
@@ -47,11 +47,13 @@ class BaselineFile:
     def known(self, name: str, entry: dict[str, str]) -> KnownFinding:
         """An entry of a file as a known finding."""
         if self.version < VERSION:
-            return KnownFinding(name, entry.get("function", "") if self.version > 3 else None, "", entry["fingerprint"])
+            around = entry.get("function", "") if self.version > 3 else None
+            return KnownFinding(name, around, "", entry["fingerprint"], code=entry.get("code", ""))
         function = entry.get("function", "")
         body = self.functions.get(name, {}).get(function, "")
         wait, text, value, *leaves = [*("" if word == NOTHING else word for word in entry["wait"].split()), "", ""]
-        return KnownFinding(name, function, entry["rule"], wait, text, value, body, " ".join(leaves).rstrip())
+        leaves_some = " ".join(leaves).rstrip()
+        return KnownFinding(name, function, entry["rule"], wait, text, value, body, leaves_some, entry.get("code", ""))
 
     def hold(self, entry: dict[str, str], known: KnownFinding) -> None:
         """Add an entry that says what is known."""
@@ -82,24 +84,39 @@ class Baseline:
 
     def recall(self, found: Sequence[Found]) -> Recalled:
         """Which of these findings it holds."""
-        each = [(one, self._as_known(*one)) for one in found]
-        return recall(self.known, each, folder_around(self.path), self.functions_of)
+        return recall(self, [(one, self._as_known(*one)) for one in found])
+
+    @property
+    def folder(self) -> str:
+        """The folder that its paths are relative to."""
+        return folder_around(self.path)
 
     def functions_of(self, path: str) -> Collection[str]:
         """The functions that a file had, as far as it is known."""
         return self.functions.get(path, ())
 
+    def as_it_stood(self, path: str) -> Defined | None:
+        """What a file defined: of no file the text is kept."""
+        return None
+
+    def is_added(self, source: SourceFile, finding: Finding) -> bool:
+        """Whether the line of a finding was added: nobody knows."""
+        return False
+
     def _as_known(self, source: SourceFile, finding: Finding) -> list[KnownFinding]:
         """What of a baseline of this version may be this finding."""
         if self.version == VERSION:
-            return [as_known(finding, self.path)]
+            return [as_known(source, finding, self.path)]
         path, function = relative(finding.place.path, self.path), finding.function if self.version > 3 else None
-        return [KnownFinding(path, function, "", its) for its in fingerprints(self.version, source, finding)]
+        code = line_of(source, finding)
+        every = fingerprints(self.version, source, finding)
+        return [KnownFinding(path, function, "", its, code=code) for its in every]
 
 
-def as_known(finding: Finding, path: str) -> KnownFinding:
+def as_known(source: SourceFile, finding: Finding, path: str) -> KnownFinding:
     """What a baseline at this path knows a finding as."""
-    return KnownFinding(relative(finding.place.path, path), finding.function, finding.rule, *finding.known_by)
+    name, code = relative(finding.place.path, path), line_of(source, finding)
+    return KnownFinding(name, finding.function, finding.rule, *finding.known_by, code)
 
 
 def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
@@ -111,13 +128,12 @@ def save(path: str, found: Iterable[Found], kept: BaselineFile) -> None:
     for source, finding in found:
         if (name := relative(source.path, path)) not in kept.functions:
             kept.functions[name] = dict.fromkeys(defined(source.path, source.raw).nodes, "")
-        kept.hold(_entry(source, finding), as_known(finding, path))
+        kept.hold(_entry(source, finding), as_known(source, finding, path))
     _write(path, kept)
 
 
 def _entry(source: SourceFile, finding: Finding) -> dict[str, str]:
-    text = source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
-    said = {"rule": finding.rule, "code": text.strip(), "function": finding.function}
+    said = {"rule": finding.rule, "code": line_of(source, finding), "function": finding.function}
     its = finding.known_by
     hashes = [word or NOTHING for word in (its.wait, its.text, its.value)]
     said["wait"] = " ".join([*hashes, *its.leaves.split()]).rstrip(f" {NOTHING}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -33,6 +34,18 @@ class Defined:
         node = self.nodes.get(function)
         parts = walk(node) if node is not None and function else _in_no_function(node)
         return any(name == getattr(each, "id", None) or name == getattr(each, "attr", None) for each in parts)
+
+    def is_like(self, function: str, others: Defined, other: str) -> bool:
+        """Whether at least half of the lines of a function, or of another if that has more, are in both, as git has it of
+        files."""
+        lines = [_lines(nodes.get(name)) for nodes, name in ((self.nodes, function), (others.nodes, other))]
+        return 2 * (lines[0] & lines[1]).total() >= max(lines[0].total(), lines[1].total(), 1)
+
+
+def _lines(function: ast.AST | None) -> Counter[str]:
+    """The lines of what a function does, however they are laid out."""
+    body = function.body if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    return Counter(line.strip() for each in body for line in ast.unparse(each).splitlines())
 
 
 def own_name(function: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncscope.linter import engine, own_rules
@@ -32,19 +32,23 @@ def gather(
     configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
     check_names(configs)
     apart: tuple[str, ...] = ()
-    stood = None
-    if revision is not None:
-        from syncscope.linter.since import known_at, of_other_repositories
+    if revision is None:
+        done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
+        linted = Linted(files, done, [*files.problems, *problems(done)])
+    else:
+        from syncscope.linter.brought import brought_since
+        from syncscope.linter.since import of_other_repositories
 
         apart = of_other_repositories(revision, jobs)
-        jobs = [job for job in jobs if revision.is_changed(job.path)]
-        if safeties:
-            stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
-            jobs = [replace(job, since=stood) for job in jobs]
-    done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
-    if revision is not None and stood is None and any(one.checked.findings or one.checked.also for one in done):
-        stood = known_at(revision, files, [job.path for job in jobs], processes, cached)
-    linted = Linted(files, done, [*files.problems, *problems(done)], revision=revision, since=stood)
+        its = brought_since(revision, files, jobs, processes, cached, tick)
+        told = [*files.problems, *problems(its.done)]
+        linted = Linted(files, its.done, told, revision=revision, since=its.known, reached=its.reached)
+        if its.unnamed:
+            first, more = os.path.relpath(its.unnamed[0]), len(its.unnamed) - 1
+            who = f"{first} and {more} more" if more else first
+            apart += (
+                f"{who}: steps reach what is there only since {revision.name}, and it was not named to be linted",
+            )
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
     linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config))) + apart
     if files.strange:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from syncscope.files import regular
 from syncscope.linter.defined import Defined, defined, own_name
@@ -25,7 +25,8 @@ Found = tuple[SourceFile, Finding]
 
 class KnownFinding(NamedTuple):
     """A known finding: its file, relative to the folder of those who know it, the function around it (None where that is not
-    known), the rule, and the hashes of `Identity`. Earlier forms have no rule, and one hash of their own as `wait`."""
+    known), the rule, the hashes of `Identity`, and the text of its line. Earlier forms have no rule, and one hash of their own
+    as `wait`."""
 
     path: str
     function: str | None
@@ -35,6 +36,7 @@ class KnownFinding(NamedTuple):
     value: str = ""
     body: str = ""
     leaves: str = ""
+    code: str = ""
 
     @property
     def is_earlier(self) -> bool:
@@ -49,6 +51,27 @@ class Recalled:
     new: list[Found]
     left: Counter[KnownFinding]
     moved: list[tuple[KnownFinding, KnownFinding, Found]]
+
+
+class Before(Protocol):
+    """Who knows what was found before."""
+
+    @property
+    def known(self) -> Counter[KnownFinding]:
+        """How often each was found."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that paths of the known are relative to."""
+
+    def functions_of(self, path: str) -> Collection[str]:
+        """The functions that a file had, "" among them where it had code in none."""
+
+    def as_it_stood(self, path: str) -> Defined | None:
+        """What a file defined; None where its text is not at hand."""
+
+    def is_added(self, source: SourceFile, finding: Finding) -> bool:
+        """Whether the line of a finding was not there before, as far as that is known."""
 
 
 Key = Callable[[KnownFinding], Hashable]
@@ -70,17 +93,18 @@ class _Way:
         return (self.key(entry),) if self.several is None else self.several(entry)
 
 
-def recall(
-    known: Counter[KnownFinding],
-    found: Sequence[tuple[Found, Sequence[KnownFinding]]],
-    folder: str,
-    functions_of: Callable[[str], Collection[str]],
-) -> Recalled:
-    """Which of these findings are known; each is given with what it would be known as. `folder` is that of the paths, and
-    `functions_of` says which functions a file had, "" among them where it had code in none."""
-    left, moved = Counter(known), list[tuple[KnownFinding, KnownFinding, Found]]()
-    todo = list(found)
-    for way in _ways(folder, functions_of):
+def recall(before: Before, found: Sequence[tuple[Found, Sequence[KnownFinding]]]) -> Recalled:
+    """Which of these findings are known; each is given with what it would be known as. Of equals those are new whose lines
+    were added."""
+    left, moved = Counter(before.known), list[tuple[KnownFinding, KnownFinding, Found]]()
+    around = Counter((finding.place.path, finding.function) for (_, finding), _ in found)
+
+    def is_later(each: tuple[Found, Sequence[KnownFinding]]) -> bool:
+        source, finding = each[0]
+        return around[finding.place.path, finding.function] > 1 and before.is_added(source, finding)
+
+    todo = sorted(found, key=is_later)
+    for way in _ways(before):
         if not todo or not left.total():
             break
         wanted = {key for _, its in todo for one in its if (key := way.key(one)) is not None}
@@ -100,7 +124,8 @@ def recall(
             if same[:3] != now[:3]:
                 moved.append((same, now, each))
         todo = rest
-    return Recalled([each for each, _ in todo], +left, moved)
+    new = {id(finding) for (_, finding), _ in todo}
+    return Recalled([each for each, _ in found if id(each[1]) in new], +left, moved)
 
 
 def _open(at_hand: list[KnownFinding] | None, left: Counter[KnownFinding]) -> Iterator[KnownFinding]:
@@ -110,10 +135,10 @@ def _open(at_hand: list[KnownFinding] | None, left: Counter[KnownFinding]) -> It
     yield from (entry for entry in reversed(at_hand or ()) if left[entry])
 
 
-def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequence[_Way]:
+def _ways(before: Before) -> Sequence[_Way]:
     """The ways of knowing again, the surest first."""
-    defines = cache(lambda path: _defined(os.path.join(folder, path)))
-    had = cache(functions_of)
+    defines = cache(lambda path: _defined(os.path.join(before.folder, path)))
+    had, stood = cache(before.functions_of), cache(before.as_it_stood)
 
     def is_gone(entry: KnownFinding) -> bool:
         return defines(entry.path) is None
@@ -129,6 +154,16 @@ def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequen
         its = defines(entry.path)
         return its is not None and its.speaks_of(entry.function or "", own_name(now.function or ""))
 
+    def is_renamed(entry: KnownFinding, now: KnownFinding) -> bool:
+        then, its = stood(entry.path), defines(now.path)
+        if then is None or its is None:
+            return False
+        return then.is_like(entry.function or "", its, now.function or "")
+
+    def called(entry: KnownFinding, now: KnownFinding) -> bool:
+        then = stood(now.path)
+        return then is not None and then.speaks_of(now.function or "", own_name(entry.function or ""))
+
     def moved(key: Key) -> _Way:
         return _Way(key, known=has_left, now=has_come)
 
@@ -136,6 +171,7 @@ def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequen
         return ((entry.path, entry.function, wait) for wait in entry.leaves.split())
 
     return (
+        _Way(lambda e: (*e[:5], e.code) if e.code else None),
         _Way(lambda e: e[:5]),
         _Way(lambda e: (e.path, e.function, e.rule, e.wait)),
         _Way(lambda e: (e.path, e.function, e.wait)),  # by a rule that had another name
@@ -148,9 +184,16 @@ def _ways(folder: str, functions_of: Callable[[str], Collection[str]]) -> Sequen
         moved(lambda e: (e.function, e.wait)),  # moved, and edited
         moved(lambda e: (e.function, e.rule, e.value) if e.value else None),
         moved(lambda e: (e.path, own_name(e.function), e.wait) if e.function else None),  # in a renamed class
+        _Way(lambda e: (e.path, e.wait), known=has_left, now=has_come, both=is_renamed),  # renamed, and edited
         _Way(lambda e: (e.rule, e.wait) if e.rule else None, now=has_come, both=calls),  # taken out into one of its own
+        _Way(lambda e: (e.rule, e.wait) if e.rule else None, known=has_left, both=called),  # put in where it was called
         _Way(lambda e: e.wait, known=lambda e: e.is_earlier and is_gone(e)),
     )
+
+
+def line_of(source: SourceFile, finding: Finding) -> str:
+    """The text of the line that a finding begins in."""
+    return source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode().strip()
 
 
 def _defined(path: str) -> Defined | None:

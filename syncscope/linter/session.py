@@ -40,6 +40,7 @@ class Linted:
     known: int = 0  # findings that the baseline holds
     revision: Revision | None = None  # only files that are otherwise now are linted
     since: baseline.Baseline | None = None  # what was found at that revision, where it was asked for
+    reached: int = 0  # files that did not change, and hold what steps reach only since
     stood: int = 0  # findings that were there then
     gone: Counter[KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
     moved: Sequence[tuple[KnownFinding, KnownFinding, Found]] = ()  # what it holds, and stands elsewhere now, where
@@ -213,11 +214,17 @@ class Linted:
         if fixed:
             yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}"
             yield from (why for one in self.done if one.mended for why in one.mended.refused)
-        linted = sum(not one.checked.problem for one in self.done)
+        linted = sum(not one.checked.problem for one in self.done) - self.reached
         findings = [finding for _, finding in self.presented]
         where = f" that changed since {self.revision.name}" if self.revision else ""
+        if self.reached:
+            where += f" and {self.reached} more that steps reach only since"
         if not findings:
-            yield f"no findings in {plural(linted, 'file')}{where}" if linted else f"no files to lint{where}"
+            yield (
+                f"no findings in {plural(linted, 'file')}{where}"
+                if linted or self.reached
+                else f"no files to lint{where}"
+            )
         else:
             count = Counter(f.severity for f in findings)
             kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])

@@ -1,37 +1,40 @@
-"""The findings that were there at a revision: its files linted as they stood, in their project as it stood.
+"""The findings that were there at a revision: its files linted as they stood, in their project as it stood (`linter/past.py`).
 
-Whether a line runs in every step hangs on the whole project: on what is imported, and on what the steps of other files call.
-So the Python files of the commit are written into a folder of their own, below the names of the folders around them, beside
-links to what git ignores, and what changed is linted there. It is removed afterwards. What was found is kept: a commit does
-not change.
+What was found is kept, and what its steps reached: a commit does not change.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import difflib
 import os
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
+
+import msgspec
 
 from syncscope import files
 from syncscope.errors import UserError
+from syncscope.files import regular
+from syncscope.heat.reach import Reach
+from syncscope.linter import engine
 from syncscope.linter.baseline import VERSION, Baseline
 from syncscope.linter.cache import digest, rules_stamp, stamp
 from syncscope.linter.config import Config
-from syncscope.linter.defined import defined
+from syncscope.linter.defined import Defined, defined
 from syncscope.linter.files import SUFFIXES
-from syncscope.linter.known import KnownFinding
+from syncscope.linter.known import KnownFinding, line_of
+from syncscope.linter.notebooks import source_of
+from syncscope.linter.past import as_silent, ignored, moved, stood
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
-from syncscope.project.folders import MARKS, NEVER, SILENT, roots
-from syncscope.project.folders import files as python_files
+from syncscope.linter.source import SourceFile
+from syncscope.model.finding import Finding
 
-Entries = list[tuple[str, ...]]  # of each finding of a file: its function, its rule, and what it is known by
+Entries = list[tuple[str, ...]]  # of each finding of a file: its function, its rule, what it is known by, and its line
 MOST = 200  # commits of which it is kept what was found
 
 
@@ -43,30 +46,101 @@ class Stood(Baseline):
 
     def functions_of(self, path: str) -> Collection[str]:
         """The functions that a file had there."""
-        return next((defined(name, text).nodes for name, text in self.revision.texts([path])), ())
+        its = self.as_it_stood(path)
+        return () if its is None else its.nodes
+
+    def as_it_stood(self, path: str) -> Defined | None:
+        """What a file defined there; None where it was not there."""
+        return next((defined(name, text) for name, text in self.revision.texts([path])), None)
+
+    def is_added(self, source: SourceFile, finding: Finding) -> bool:
+        """Whether the line of a finding was not in the file of that name."""
+        return finding.place.line in _added(self.revision, source)
 
 
-def known_at(revision: Revision, given: Files, paths: Iterable[str], processes: int, cached: bool) -> Stood:
-    """What was found at the revision in the files that are otherwise now, or gone, under the configuration of today; `paths`
-    are those that are linted now."""
-    now = set(map(revision.relative, paths))
-    were = revision.changed & revision.listed.keys()
-    names = sorted(name for name in were if name.endswith(SUFFIXES) or name in now)
-    jobs = {name: given.config(os.path.join(revision.top, name)) for name in names}
-    store = _Store(revision) if cached else None
-    keys = {name: _key(name, config) for name, config in jobs.items()}
-    found = {name: store.entries[keys[name]] for name in names if store and keys[name] in store.entries}
-    todo = [name for name in names if name not in found]
-    if todo:
-        with stood(revision, todo) as top, as_silent(revision, todo, top) as silent:
-            old = [Job(os.path.join(top, name), moved(jobs[name], revision.top, top), named=True) for name in todo]
-            for name, one in zip(todo, run(old, 1 if silent else processes, cached=False), strict=True):
-                every = (*one.checked.findings, *one.checked.also)
-                found[name] = [(each.function, each.rule, *each.known_by) for each in every]
-        if store:
-            store.add({keys[name]: found[name] for name in todo})
-    entries = (KnownFinding(name, *each) for name in names for each in found[name])
-    return Stood(os.path.join(revision.top, revision.said), VERSION, Counter(entries), {}, revision)
+@lru_cache(maxsize=4)  # asked for each finding of a file
+def _added(revision: Revision, source: SourceFile) -> Collection[int]:
+    """The lines that a file did not have at the revision; none of one that was not there."""
+    with contextlib.suppress(SyntaxError):  # a notebook that was broken
+        for name, text in revision.texts([revision.relative(source.path)]):
+            was, now = source_of(name, text).code.split(b"\n"), source.code.split(b"\n")
+            blocks = difflib.SequenceMatcher(None, was, now).get_matching_blocks()
+            stayed = {line for _, begin, size in blocks for line in range(begin + 1, begin + size + 1)}
+            return set(range(1, len(now) + 1)) - stayed
+    return ()
+
+
+class Then:
+    """What was found at a revision, under the configuration of today, and what its steps reached. Its project is written out
+    once, where what is kept does not say; it is removed at the end."""
+
+    def __init__(self, revision: Revision, given: Files, linted: Iterable[str], processes: int, cached: bool) -> None:
+        self.revision, self.given, self.processes = revision, given, processes
+        now = set(map(revision.relative, linted))
+        were = revision.changed & revision.listed.keys()
+        self.names = sorted(name for name in were if name.endswith(SUFFIXES) or name in now)
+        self._store = _Store(revision, cached)
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Then:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def _project(self) -> tuple[str, bool]:
+        """Where it stands, and whether nothing is said of a part of it."""
+        top = self._open.enter_context(stood(self.revision, self.names))
+        return top, self._open.enter_context(as_silent(self.revision, self.names, top))
+
+    def found(self, also: Iterable[str]) -> Stood:
+        """What was found in the files that are otherwise now, or gone, and in these."""
+        names = [*self.names, *map(self.revision.relative, also)]
+        jobs = {name: self.given.config(os.path.join(self.revision.top, name)) for name in names}
+        keys = {name: _key(name, config) for name, config in jobs.items()}
+        kept = self._store.kept.found
+        if todo := [name for name in names if keys[name] not in kept]:
+            top, silent = self._project
+            old = [Job(os.path.join(top, name), moved(jobs[name], self.revision.top, top), named=True) for name in todo]
+            for name, one in zip(todo, run(old, 1 if silent else self.processes, cached=False), strict=True):
+                kept[keys[name]] = _entries(one.checked.path, (*one.checked.findings, *one.checked.also))
+            self._store.save()
+        entries = (KnownFinding(name, *each) for name in names for each in kept[keys[name]])
+        return Stood(os.path.join(self.revision.top, self.revision.said), VERSION, Counter(entries), {}, self.revision)
+
+    def reach(self, folder: str) -> Reach | None:
+        """What the steps of the project reached that a folder (an absolute path) was in, its files relative to the
+        repository."""
+        key, kept = _key(f"{folder} {self._ignored}", self.given.config(folder)), self._store.kept.reach
+        if key not in kept:
+            top, _ = self._project
+            config = moved(self.given.config(folder), self.revision.top, top)
+            there = os.path.normpath(os.path.join(top, os.path.relpath(folder, self.revision.top)))
+            found = engine.project_of(config).steps.around(there)
+            kept[key] = found and found.below(top)
+            self._store.save()
+        return kept[key]
+
+    @cached_property
+    def _ignored(self) -> str:
+        """What of the project no commit holds, as it is now."""
+        told = []
+        for path in ignored(self.revision):
+            with contextlib.suppress(OSError):
+                told.append(f"{path} {os.stat(path).st_mtime_ns}")
+        return digest("\n".join(told).encode("utf-8", "surrogatepass"))
+
+
+def _entries(path: str, findings: Iterable[Finding]) -> Entries:
+    every = list(findings)
+    if not every:
+        return []
+    try:
+        source = source_of(path, regular(path))
+    except SyntaxError:  # which is what was found
+        return [(each.function, each.rule, *each.known_by, "") for each in every]
+    return [(each.function, each.rule, *each.known_by, line_of(source, each)) for each in every]
 
 
 def of_other_repositories(revision: Revision, jobs: Iterable[Job]) -> tuple[str, ...]:
@@ -88,94 +162,35 @@ def of_other_repositories(revision: Revision, jobs: Iterable[Job]) -> tuple[str,
     )
 
 
-def moved(config: Config, top: str, there: str) -> Config:
-    """The configuration with what it says of folders below `top` said of those below `there`."""
-
-    def below(path: str) -> str:
-        inner = os.path.relpath(path, top)
-        return path if inner.startswith(os.pardir) else os.path.normpath(os.path.join(there, inner))
-
-    return replace(config, root=below(config.root), src=tuple(map(below, config.src)), baseline="")
-
-
-@contextlib.contextmanager
-def stood(revision: Revision, also: Iterable[str]) -> Iterator[str]:
-    """The Python files of a commit, and `also` these, in a folder that is removed afterwards; as it is called."""
-    base = tempfile.mkdtemp(prefix="syncscope-since-")
-    try:
-        # what folders are called says what is in them: examples, tests
-        top = os.path.join(os.path.realpath(base), *Path(revision.top).parts[1:])
-        wanted = {name for name in revision.listed if name.endswith(".py") or name.rpartition("/")[2] in MARKS}
-        for name, text in revision.texts(sorted(wanted.union(also))):
-            path = os.path.join(top, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(text)
-        os.makedirs(os.path.join(top, ".git"), exist_ok=True)  # here the project begins
-        for path in _ignored(revision):
-            _stand_in(path, os.path.join(top, os.path.relpath(path, revision.top)))
-        yield top
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def as_silent(revision: Revision, names: Iterable[str], there: str) -> Iterator[bool]:
-    """Have nothing said of what stands for a project that is too large now, its data included, which no commit holds; whether
-    there is one, which processes of our own would not know."""
-    folders = {os.path.dirname(os.path.join(revision.top, name)) for name in names}
-    every = {root for folder in folders for root in roots(Path(folder))}
-    large = {os.path.join(there, root.relative_to(revision.top)) for root in every if not python_files(root)}
-    large = {os.path.normpath(root) for root in large}
-    SILENT.update(large)
-    try:
-        yield bool(large)
-    finally:
-        SILENT.difference_update(large)
-
-
-def _ignored(revision: Revision) -> Iterator[str]:
-    """Python that git ignores and that the project has all the same: what it trains is trained with it, then as now."""
-    for path in revision.ignored():
-        parts = os.path.relpath(path, revision.top).split(os.sep)
-        if any(part in NEVER or part.startswith(".") for part in parts):
-            continue
-        if os.path.isdir(path):
-            yield from python_files(Path(path))
-        elif path.endswith(".py"):
-            yield path
-
-
-def _stand_in(path: str, there: str) -> None:
-    with contextlib.suppress(OSError):  # it is gone, or is no file
-        os.makedirs(os.path.dirname(there), exist_ok=True)
-        try:
-            os.link(path, there)
-        except OSError:  # another disk
-            shutil.copyfile(path, there)
-
-
 def _key(name: str, config: Config) -> str:
     return digest(f"{name}\n{config}\n{rules_stamp(config.rules)}".encode("utf-8", "surrogatepass"))
 
 
+class _Kept(msgspec.Struct):
+    """What is known of a commit: by file and configuration what was found, and by folder what the steps around it reached."""
+
+    found: dict[str, Entries] = msgspec.field(default_factory=dict)
+    reach: dict[str, Reach | None] = msgspec.field(default_factory=dict)
+
+
 class _Store:
-    """What was found at a commit before, by file and configuration. A store that is damaged, or that another user may have
-    written, is none."""
+    """What was found out of a commit before. A store that is damaged, or that another user may have written, is none."""
 
-    def __init__(self, revision: Revision) -> None:
+    def __init__(self, revision: Revision, cached: bool) -> None:
         name = digest(f"{revision.top} {revision.commit} {stamp()}".encode("utf-8", "surrogatepass"))
-        self.path = files.cache_folder("since") / f"{name}.json"
-        self.entries: dict[str, Entries] = {}
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            told = json.loads(files.own(self.path))
-            self.entries = {key: [tuple(map(str, each)) for each in found] for key, found in told.items()}
+        self.path = files.cache_folder("since") / f"{name}.json" if cached else None
+        self.kept = _Kept()
+        if self.path is not None:
+            with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                self.kept = msgspec.json.decode(files.own(self.path), type=_Kept)
 
-    def add(self, found: Mapping[str, Entries]) -> None:
-        """Keep more, and of the commits those of which somebody asked last."""
-        with contextlib.suppress(OSError, UserError):
+    def save(self) -> None:
+        """Write it, and keep of the commits those of which somebody asked last."""
+        if self.path is None:
+            return
+        with contextlib.suppress(OSError, UserError, UnicodeEncodeError):
             files.private(self.path.parent)
-            files.write(self.path, json.dumps(self.entries | dict(found)).encode())
+            files.write(self.path, msgspec.json.encode(self.kept))
             every = sorted(self.path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
             _forget(every[MOST:])
 

@@ -153,6 +153,16 @@ NEW = {
         [("train.py", 12)],
     ),
     "a wait is copied": (ONE, edited(ONE, (WAIT, WAIT * 2)), [("train.py", 10)]),
+    "it is read once more, above": (
+        ONE,
+        edited(ONE, (WAIT, f"        if loss.item() > 100:\n            break\n{WAIT}")),
+        [("train.py", 9)],
+    ),
+    "it is read once more, below": (
+        ONE,
+        edited(ONE, (WAIT, f"{WAIT}        if loss.item() > 100:\n            break\n")),
+        [("train.py", 10)],
+    ),
     "another is read beside it, above": (
         ONE,
         edited(ONE, (WAIT, WAIT.replace("loss", "images.sum()") + WAIT)),

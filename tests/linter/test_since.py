@@ -103,6 +103,72 @@ def test_a_line_that_the_steps_reach_now_is_new(door, git):
     assert door("lint", "--since", "HEAD").lines == []
 
 
+IDLE = ASKS.replace("        count(loss)", "")
+
+
+def test_what_the_steps_reach_only_since_is_new_in_a_file_that_did_not_change(door, git):
+    git.commit(train=IDLE, ops=COUNTS, other=COUNTS.replace("count", "unasked"))
+    door.write("train.py", ASKS)
+    for _ in range(2):  # the second time what was reached is kept
+        ran = door("lint", "--since", "HEAD")
+        assert (ran.code, ran.lines) == (1, [("ops.py", 5, "host-read")])
+        assert "1 finding in 1 of 1 file that changed since HEAD (" in ran.err
+        assert ") and 1 more that steps reach only since\n" in ran.err
+    assert door("lint", "--since", "HEAD", "ops.py").lines == [("ops.py", 5, "host-read")], "named alone"
+    door("lint", "--since", "HEAD", "--add-allow")
+    assert "return x.sum().item()  # syncscope: allow[host-read]" in (door.folder / "ops.py").read_text()
+
+
+def test_what_the_steps_reach_only_since_is_named_where_it_is_not_linted(door, git):
+    git.commit(train=IDLE, ops=COUNTS)
+    door.write("train.py", ASKS)
+    ran = door("lint", "--since", "HEAD", "train.py")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "note: ops.py: steps reach what is there only since HEAD (" in ran.err
+    door.write("pyproject.toml", '[tool.syncscope.lint]\nexclude = ["ops.py"]\n')
+    assert "ops.py" not in door("lint", "--since", "HEAD", "train.py").err
+
+
+def test_what_the_steps_reached_before_is_not_new(door, git):
+    git.commit(train=ASKS, ops=COUNTS, mine="LIMIT = 3\n")
+    door.write("mine.py", ASKS)
+    assert door("lint", "--since", "HEAD").lines == []
+    git("rm", "-q", "-f", "train.py")
+    ran = door("lint", "--since", "HEAD")
+    assert (ran.code, ran.lines) == (0, []), "another file asks for it now"
+
+
+def test_of_equal_lines_those_are_new_that_were_added(door, git):
+    body = "        optimizer.step()\n        print(loss.item())\n"
+    git.commit(train=READS)
+    door.write("train.py", READS.replace(body, f"        print(loss.item())\n{body}"))
+    assert door("lint", "--since", "HEAD").lines == [("train.py", 10, "host-read")]
+    door("lint", "--since", "HEAD", "--add-allow")
+    assert "print(loss.item())  # syncscope: allow[host-read]\n" + body in (door.folder / "train.py").read_text()
+
+
+ODD = "        if loss.isnan():\n            raise ValueError\n"
+
+
+def test_a_function_that_is_renamed_and_edited_brings_its_own_along(door, git):
+    git.commit(train=READS)
+    edited = READS.replace("        loss.backward()\n", f"{ODD}        loss.backward()\n")
+    door.write("train.py", edited.replace("def train", "def train_model"))
+    assert door("lint", "--since", "HEAD").lines == [("train.py", 9, "tensor-in-condition")]
+    other = "import torch\n\n\ndef train_model(model):\n    print(model(torch.ones(3, device='cuda')).sum().item())\n"
+    door.write("train.py", other.replace("    print", "    while True:\n        print"))
+    assert door("lint", "--since", "HEAD", "--all").lines, "half of its lines have to be the same"
+
+
+def test_what_is_put_in_where_it_was_called_is_known(door, git):
+    git.commit(train=ASKS, ops=COUNTS)
+    door.write("train.py", ASKS.replace("from ops import count\n", "").replace("count(loss)", "loss.sum().item()"))
+    door.write("ops.py", "import torch\n")
+    assert door("lint", "--since", "HEAD").lines == []
+    door.write("ops.py", COUNTS)
+    assert door("lint", "--since", "HEAD").lines == [("train.py", 11, "host-read")], "there are two now"
+
+
 def test_what_git_ignores_is_there_on_both_sides(door, git):
     """A script of one's own that no commit holds calls what is hot, then as now."""
     door.write(".gitignore", "mine/\n")
@@ -184,7 +250,8 @@ def test_nothing_is_left_behind_and_the_second_run_reads_what_was_kept(door, git
     assert (git("status", "--porcelain"), sorted(path.name for path in tmp_path.iterdir())) == before
     assert door("lint", "--since", "HEAD").out == first.out
     (kept,) = (tmp_path / "cache" / "since").iterdir()
-    kept.write_text(json.dumps({key: [] for key in json.loads(kept.read_text())}))
+    was = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**was, "found": {key: [] for key in was["found"]}}))
     assert len(door("lint", "--since", "HEAD").lines) == 2, "nothing was known, as it says"
     kept.write_text("{")
     assert door("lint", "--since", "HEAD").out == first.out
