@@ -54,9 +54,13 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
             break
         body = inner
     if heat is None or heat.hot:
-        holds = not trained and any(loops.trains(each, function.name, source) for each in _loops(function))
-        return Reason.OUTSIDE(function.name) if holds else None
+        return Reason.OUTSIDE(function.name) if not trained and trains(function, source) else None
     return heat
+
+
+def trains(function: Function, source: bytes) -> bool:
+    """Whether a function holds a training loop: of its calls those are made in it of which `of_call` says nothing."""
+    return any(loops.trains(each, function.name, source) for each in _loops(function))
 
 
 @lru_cache(maxsize=32)  # asked for each call in a function

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from syncscope.heat import by_code
+from syncscope.heat import blocks, by_code
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, prepares_data
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
@@ -67,7 +67,7 @@ def of_function(function: ProjectFunction | None) -> Heat:
     role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
-    return _by_its_callers(function, 0) or role or said
+    return _by_its_callers(function, 0) or _for_constructors(function) or role or said
 
 
 _SELDOM = frozenset(
@@ -76,29 +76,44 @@ _SELDOM = frozenset(
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
-    """Cold, where only cold functions of its file call a private function, or one of a program, or only cold methods of its
-    own a public method, or others do so the first time, where something went wrong, or where a module is not trained.
+    """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method, or
+    others do so the first time, where something went wrong, or where a module is not trained.
     """
-    private, program = conventions.is_private(function.name), _is_program(function.module)
+    private = conventions.is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module
-    by_steps = (Role.SHARED, Role.CALLED, *([] if private or program or module.project.alone else [Role.STEP]))
+    by_steps = (Role.SHARED, Role.CALLED, *([] if private or module.project.alone else [Role.STEP]))
     if module.project.role(module.path, function.name, owner) in by_steps:
         return None  # `agent.get_action(...)` of a loop in another file, beside its own `test`
     if depth > _FARTHEST or not (
-        private or ((program or function.cls is not None) and by_itself(function).reason in conventions.PARTLY)
+        private or (function.cls is not None and by_itself(function).reason in conventions.PARTLY)
     ):
         return None
     said = None
-    for caller in callers(function.module, function.name, private or program):
+    for caller in callers(function.module, function.name, private):
         if caller is None:
             return None
         if caller.around is not None and caller.around.reason in _SELDOM:
             said = caller.around
+        elif caller.around is None and blocks.trains(caller.function.node, module.source):
+            return None  # whatever the function around that loop is called
         elif caller.function is not function:
             said = _by_its_callers(caller.function, depth + 1) or by_itself(caller.function)
             if said.hot or said.reason is Reason.OUTSIDE:
                 return None
     return Reason.CALLED_COLD(function.name, of=said) if said is not None else None
+
+
+def _for_constructors(function: ProjectFunction) -> Heat | None:
+    """Cold, where only constructors call what a program defines."""
+    owner, module = function.cls.name if function.cls is not None else "", function.module
+    if by_itself(function).reason not in conventions.PARTLY or not _is_program(module):
+        return None
+    if module.project.role(module.path, function.name, owner) in (Role.SHARED, Role.CALLED):
+        return None
+    makers = [caller and caller.function for caller in callers(module, function.name, True)]
+    if not makers or not all(maker is not None and maker.name == "__init__" for maker in makers):
+        return None
+    return Reason.CALLED_COLD(function.name, of=by_itself(makers[0]))
 
 
 @lru_cache(maxsize=16)
