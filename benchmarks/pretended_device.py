@@ -127,6 +127,8 @@ class Operators(TorchDispatchMode):
             blocking = not (kwargs.get("non_blocking") or (len(args) > 2 and args[2]))
             return "copy" if blocking and args[1].numel() and (args[0] in marks) != (args[1] in marks) else ""
         if word in INDICES:
+            if word == "index_put" and args[2].ndim == 0 and args[1][0] is not None and args[1][0].dtype in MASKS:
+                return ""  # autograd's zero lies where the number was: on the host
             return self.index(*args) if args[0] in marks else ""
         if word == "where" and overload == "self":
             return "copy" if any(each not in marks for each in args) else ""
