@@ -318,14 +318,14 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 
         shown, provenance = list(linted.shown), said["explain_finding"]
         told = linted.shown_also if linted.tells_also and not said["quiet"] else ()
-        also = concise.text(told, color=output.color)
+        also = concise.also(told, color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
             output.write(concise.text(shown, color=output.color) + also)
         else:
             output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance) + also)
     else:
         export = getattr(said["exporter"], "export_findings", said["exporter"].export)
-        output.write(export(linted.report()), commands=getattr(said["exporter"], "COMMANDS", False))
+        output.write(export(linted.report(quiet=said["quiet"])), commands=getattr(said["exporter"], "COMMANDS", False))
     if said["exporter"] is None and not said["quiet"]:
         for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
             echo(line, err=True)

@@ -48,9 +48,9 @@ class FixWords:
         fixes = [(finding.fix, "fix"), (finding.fix and finding.fix.also, "or")]
         said = [offer(fix, what, self._terms(fix, finding)) for fix, what in fixes if fix is not None]
         if finding.fix is None and finding.hot and finding.severity != "error":
-            page = f"`syncscope explain {finding.rule}`"
+            page = f"`syncscope explain {finding.rule}` shows what is written instead"
             again = self._again(page, finding)
-            said.append(f"no rewrite fits here: {page}{'' if again else ' shows what is written instead'}")
+            said.append(f"no rewrite fits here, {again}" if again else f"no rewrite fits here: {page}")
         return said
 
     def _terms(self, fix: Fix, finding: Finding) -> str:

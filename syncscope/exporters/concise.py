@@ -20,23 +20,31 @@ MARKS = {Safety.SAFE: "[fix]", Safety.UNSAFE: "[unsafe fix]", Safety.SUGGEST: "[
 
 def export(report: Report) -> str:
     """All findings, in order, and then what waits in a step, too."""
-    return text((*report.findings, *report.also))
+    return text(report.findings) + also(report.also)
 
 
 def text(findings: Iterable[Finding], *, color: bool = False) -> str:
     """All findings, in colours where a terminal shows them."""
-
-    def paint(style: str, words: str) -> str:
-        return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color else words
-
     lines = []
     for finding in findings:
-        where = f"{visible(finding.source_name)}:{finding.place.line}:{finding.column}"
-        if finding.short and finding.fix is None:
-            said = f"also waits in a step: {visible(finding.message)} ({finding.heat.words})"
-            lines.append(f"{paint('place', where)}: {said} [{paint('rule', finding.rule)}]\n")
-            continue
-        mended = f" {paint('fix', MARKS[finding.fix.safety])}" if finding.fix else ""
-        rule = paint(finding.severity, finding.rule)
-        lines.append(f"{paint('place', where)}: {rule}: {visible(finding.message)}{mended}\n")
+        mended = f" {_paint('fix', MARKS[finding.fix.safety], color)}" if finding.fix else ""
+        rule = _paint(finding.severity, finding.rule, color)
+        lines.append(f"{_where(finding, color)}: {rule}: {visible(finding.message)}{mended}\n")
     return "".join(lines)
+
+
+def also(waits: Iterable[Finding], *, color: bool = False) -> str:
+    """What waits in a step, too, and fails nothing: each with the reason for which it is no finding."""
+    lines = []
+    for each in waits:
+        said = f"also waits in a step: {visible(each.message)} ({each.heat.words})"
+        lines.append(f"{_where(each, color)}: {said} [{_paint('rule', each.rule, color)}]\n")
+    return "".join(lines)
+
+
+def _where(finding: Finding, color: bool) -> str:
+    return _paint("place", f"{visible(finding.source_name)}:{finding.place.line}:{finding.column}", color)
+
+
+def _paint(style: str, words: str, color: bool) -> str:
+    return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color else words

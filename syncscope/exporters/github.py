@@ -6,6 +6,7 @@ Format: https://docs.github.com/actions/reference/workflow-commands-for-github-a
 from __future__ import annotations
 
 from syncscope.exporters._alike import offer
+from syncscope.exporters._rooted import GITHUB, rooted
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
@@ -24,7 +25,7 @@ def export(report: Report) -> str:
 def command(finding: Finding) -> str:
     """A finding as a command. A column range must not reach over lines, so it is given for one line only."""
     first, last = finding.file_lines
-    place = {"file": finding.place.path, "line": first, "endLine": last}
+    place = {"file": rooted(finding.place.path, GITHUB), "line": first, "endLine": last}
     if finding.end_line == finding.place.line and not finding.cell:  # columns of a cell are none of its JSON
         place |= {"col": finding.column, "endColumn": finding.end_column}
     place["title"] = f"syncscope ({finding.rule})"

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from syncscope.exporters._fingerprints import fingerprints
+from syncscope.exporters._rooted import GITLAB, rooted
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
@@ -32,7 +33,7 @@ def issue(finding: Finding, fingerprint: str) -> dict[str, Any]:
         "fingerprint": fingerprint,
         "severity": SEVERITY[finding.severity],
         "location": {
-            "path": finding.place.path,
+            "path": rooted(finding.place.path, GITLAB),
             "positions": {
                 "begin": {"line": first} | ({} if finding.cell else {"column": finding.column}),
                 "end": {"line": last} | ({} if finding.cell else {"column": finding.end_column}),

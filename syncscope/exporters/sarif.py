@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from syncscope.exporters._fingerprints import fingerprints
+from syncscope.exporters._rooted import GITHUB, GITLAB, rooted
 from syncscope.model.finding import CONFIDENCE, Finding, Fix, Hazard
 from syncscope.model.report import Report
 from syncscope.model.source import Span
@@ -98,7 +99,7 @@ def location(finding: Finding) -> dict[str, Any]:
 
 def artifact(finding: Finding) -> dict[str, str]:
     """The file as a URI reference, relative where the path is."""
-    path = finding.place.path.replace("\\", "/")
+    path = rooted(finding.place.path, GITHUB, GITLAB).replace("\\", "/")
     return {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)}
 
 

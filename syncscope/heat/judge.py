@@ -53,9 +53,8 @@ def _of_file(module: Module) -> Heat | None:
     named = beside_training.TEST_FILE.search(path.stem) and not beside_training.SCRIPT.search(module.source)
     if named or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return Reason.TESTS()
-    if path.suffix == ".ipynb" and any(map(beside_training.teaches, (path.stem, *path.parts[-4:-1]))):
-        return Reason.TEACHES()
-    return None
+    names = (path.stem, *path.parts[-4:-1]) if path.suffix == ".ipynb" else ()
+    return next((Reason.TEACHES(name) for name in names if beside_training.teaches(name)), None)
 
 
 @lru_cache(maxsize=64)

@@ -244,7 +244,12 @@ def _read(path: str) -> BaselineFile:
 
 
 def _no_baseline(path: str, error: Exception) -> UserError:
-    return UserError(f"{path}: not a baseline ({type(error).__name__}: {error})", HINT)
+    why = f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyError):
+        why = f"it has no {error.args[0]!r}"
+    elif isinstance(error, (TypeError, AttributeError)):
+        why = "it is JSON of another shape"
+    return UserError(f"{path}: not a baseline ({why})", HINT)
 
 
 def missing(

@@ -15,6 +15,7 @@ class Hidden:
     unsure: int = 0  # less than medium
     allowed: int = 0
     medium: int = 0  # where only what is surer is asked for
+    by_file: int = 0  # of what is cold, for the name of its file or folder alone
 
     def __add__(self, other: Hidden) -> Hidden:
         return Hidden(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

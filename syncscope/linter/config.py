@@ -265,9 +265,13 @@ def said_at(name: str, config: Config) -> str:
 
 
 def nowhere(config: Config) -> list[str]:
-    """A line for each pattern of `per-file-ignores` and `exclude` that names a file or folder that is not there: misspelt, or
+    """A line for each folder of `src`, and each pattern of `per-file-ignores` and `exclude`, that is not there: misspelt, or
     moved since. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
     found = []
+    for folder in config.src:
+        if not os.path.isdir(folder):
+            name = os.path.relpath(folder, config.root or os.curdir)
+            found.append(f"{said_at(name, config)}src has {name!r}, and there is no such folder")
     given = [("per-file-ignores", pattern) for pattern, _ in config.per_file_ignores]
     for key, pattern in (*given, *(("exclude", pattern) for pattern in config.exclude)):
         plain = re.match(r"[^*?\[\\]*", pattern)

@@ -14,7 +14,7 @@ from syncscope.linter.config import BUILT_IN
 from syncscope.linter.identity import of_lines
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import SourceFile
-from syncscope.model.finding import Finding, Identity
+from syncscope.model.finding import Finding, Fix, Identity
 from syncscope.model.source import Place, Span
 
 _OF_3_12 = re.compile(rb"\s*(?:(?:(?:async\s+)?def|class)\s+\w+\[|type\s+\w)")  # `class Kept[T]:`, `type Rows = ...`
@@ -59,22 +59,9 @@ def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
 
 
 def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Collection[str] = ()) -> Finding:
-    """A suppression that silences nothing; `known` are the rules that it could name."""
+    """A suppression that silences nothing; `known` are the rules and families that it could name."""
     (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
-    named = ", ".join(sorted(comment.rules))
-    choices = [*known, *BUILT_IN]
-    strange = sorted(comment.rules - {*choices} - suppressions.NO_RULE)
-    meant = [did_you_mean(rule, choices) for rule in strange]
-    said = f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing"
-    if comment.rules == suppressions.NO_RULE:
-        said = "`allow[]` names no rule, so it silences none: name it, or leave out the brackets, which allows all"
-    fix = None  # by hand: somebody meant something by it
-    if not strange and comment.rules != suppressions.NO_RULE:
-        fix = suppressions.removal(source.code, comment)
-    elif len(strange) == 1 and (near := difflib.get_close_matches(strange[0], choices, 1)):
-        fix = suppressions.renaming(source.code, comment, strange[0], near[0])
-    if strange:
-        said += f": no rule is called {', '.join(strange)}; {'; '.join(meant)}"
+    said, fix = _unused(source, comment, known)
     return Finding(
         rule="unused-allow",
         place=Place(source.path, line),
@@ -89,6 +76,29 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
         fingerprint=(its := of_lines("unused-allow", source, line, line)),
         known_by=Identity(its),
     )
+
+
+def _unused(source: SourceFile, comment: suppressions.Comment, known: Collection[str]) -> tuple[str, Fix | None]:
+    """What is wrong with a suppression that silences nothing, and what mends that; None where somebody meant it."""
+    if comment.strange:
+        said = f"`syncscope: {comment.strange}` silences nothing: did you mean `allow`?"
+        return said, suppressions.allowing(source.code, comment)
+    if comment.rules == suppressions.NO_RULE:
+        return (
+            "`allow[]` names no rule, so it silences none: name it, or leave out the brackets, which allows all",
+            None,
+        )
+    named = ", ".join(sorted(comment.rules))
+    said = f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing"
+    choices = [*known, *BUILT_IN]
+    strange = sorted(comment.rules - {*choices})
+    if not strange:
+        return said, suppressions.removal(source.code, comment)
+    meant = "; ".join(did_you_mean(rule, choices, "`syncscope explain` lists them all") for rule in strange)
+    fix = None
+    if len(strange) == 1 and (near := difflib.get_close_matches(strange[0], choices, 1)):
+        fix = suppressions.renaming(source.code, comment, strange[0], near[0])
+    return f"{said}: no rule is called {', '.join(strange)}; {meant}", fix
 
 
 def deepest_line(source: SourceFile) -> int:

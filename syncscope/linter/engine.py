@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from syncscope.linter.meant import sparing
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.offered import freed, mended_or_idle
 from syncscope.linter.overlaps import Overlaps
-from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
+from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset, selectable
 from syncscope.linter.source import (
     C_SUFFIXES,
     OPENCL_SUFFIXES,
@@ -36,7 +36,7 @@ from syncscope.linter.source import (
 from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
-from syncscope.model.heat import Role
+from syncscope.model.heat import BY_FILE, Role
 from syncscope.model.source import Place, Span, speaks_of_torch
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
@@ -173,10 +173,11 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             comments = opencl.comments(source, programs)
         except RecursionError:
             said = [*said, too_deep(source)]
+    families = partial(family_slug, folders=config.rules)
     if not isinstance(source, CFile):
         comments = [*suppressions.comments(source, {f.rule for f in said}), *comments]
-    stand, silent, unused = suppressions.apply(said, comments)
-    on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
+    stand, silent, unused = suppressions.apply(said, comments, families)
+    on = [f for f in stand if config.wants(f.rule, families)]
     result = shown(source.path, on, config)
     findings, also = list(result.findings), list[Finding]()
     if view is not None:
@@ -205,7 +206,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         view.release()
     if not any(f.rule == "syntax-error" and f.severity == "error" for f in said) and config.wants("unused-allow"):
         findings += [
-            unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
+            unused_allow(source, comment, selectable(config.rules)) for comment in unused if judged(comment, config)
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
     hidden = result.hidden + Hidden(allowed=len(silent))
@@ -324,19 +325,23 @@ def dotted(every: Iterable[ast.AST]) -> dict[ast.AST, str]:
 
 def shown(path: str, found: Iterable[Finding], config: Config) -> Checked:
     """The findings sure and hot enough to be shown, and how many are not."""
-    keep, cold, unsure = [], 0, [0] * len(LEAST)
+    keep, cold, by_file, unsure = [], 0, 0, [0] * len(LEAST)
     for finding in found:
         if finding.confidence < LEAST[config.min_confidence]:
             unsure[finding.confidence] += 1
         elif not (finding.hot or config.all):
             cold += 1
+            by_file += finding.heat.reason in BY_FILE
         else:
             keep.append(finding)
-    return Checked(
-        path, tuple(keep), hidden=Hidden(cold, sum(unsure[: LEAST["medium"]]), medium=unsure[LEAST["medium"]])
-    )
+    less = sum(unsure[: LEAST["medium"]])
+    return Checked(path, tuple(keep), hidden=Hidden(cold, less, medium=unsure[LEAST["medium"]], by_file=by_file))
 
 
 def judged(comment: suppressions.Comment, config: Config) -> bool:
     """Whether every rule that the comment names was asked, so that it can be called unused."""
-    return all(config.wants(rule, lambda name: family_slug(name, config.rules)) for rule in comment.rules)
+    if comment.strange:
+        return True
+    if (config.select or config.ignore) and comment.rules & {*selectable(config.rules)} - pages(config.rules).keys():
+        return False  # of a family some are off
+    return all(config.wants(rule, partial(family_slug, folders=config.rules)) for rule in comment.rules)

@@ -19,9 +19,7 @@ def check_names(configs: Iterable[Config]) -> None:
     for config in configs:
         said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
         if said:
-            rules = rulesets.pages(config.rules)
-            families = {rulesets.family_slug(name, config.rules) for name in rules}
-            choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
+            choices = sorted({*rulesets.selectable(config.rules), *BUILT_IN})
             for name in said:
                 if name not in choices and not config.refused:  # it may be one of a rule that was not loaded
                     hint = discover.did_you_mean(name, choices, "`syncscope explain` lists them all")

@@ -31,7 +31,10 @@ from syncscope.opencl_c.statements import body_words, lines, words
 from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, unit
 from syncscope.project.folders import located, root_of
 
-ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
+ALLOW = re.compile(
+    rb"(?://|/\*)[ \t]*syncscope:[ \t]*(?P<word>[A-Za-z][\w-]*)[ \t]*(?:\[(?P<rules>[^\]\n]*)\])?"
+    rb"(?P<reason>(?:(?!\*/)[^\n])*)(?:\*/)?"
+)
 TESTS = re.compile(
     r"(^|/)(\w+_)?(tests?|testing)(_\w+)?/|(^|/)test_[^/]*$|_test\.\w+$"
 )  # there, the host waits to compare
@@ -177,7 +180,9 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
     around = [held.around] if isinstance(held.around, Unit) else []
     for each in (*held.units, *around):
         for match in ALLOW.finditer(each.original):
-            start = match.start()
+            start, word = match.start(), match["word"].decode()
+            if word != "allow" and match["rules"] is None and match["reason"].strip():
+                continue  # prose
             if each is held.around and node_at(each, start, start + 1).type != "comment":
                 continue  # in a string, which may be a program
             row = each.original.rfind(b"\n", 0, start) + 1
@@ -191,8 +196,9 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
             here = source.position(each.start + start)[0]
             shift = source.position(each.start)[0] - 1
             names = suppressions.named(None if match["rules"] is None else match["rules"].decode())
+            strange = "" if word == "allow" else word
             span = Span(each.start + start, each.start + start + len(match[0].rstrip()))
-            listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True))
+            listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True, strange))
     return listed
 
 

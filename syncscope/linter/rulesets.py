@@ -31,6 +31,13 @@ def pages(folders: tuple[str, ...]) -> dict[str, Paged]:
 
 
 @cache
+def selectable(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """What names rules: each by its own, those of a family by that, all by ALL."""
+    rules = pages(folders)
+    return tuple(sorted({*rules, *(family_slug(name, folders) for name in rules), "ALL"}))
+
+
+@cache
 def family_slug(name: str, folders: tuple[str, ...]) -> str:
     """The slug of a rule's family, as `select` takes it."""
     rule = ruleset(folders).get(name) or kernel_rules.builtin().get(name)

@@ -69,6 +69,14 @@ class Linted:
         more = f", and {plural(len(pairs) - 1, 'such pair')} of files" if len(pairs) > 1 else ""
         return f" ({len(every)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
 
+    def _by_file(self, number: int) -> str:
+        """How much of what is cold is so by what its file or folder is called; "" where nothing is."""
+        paths = [one.checked.path for one in self.done if one.checked.hidden.by_file]
+        if not paths:
+            return ""
+        more = f" and of {plural(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        return f", {number} of them for the name of {paths[0]} or its folder{more}"
+
     @property
     def shown(self) -> tuple[Finding, ...]:
         """The findings with every word of them `visible`; for text and JSON, as a `Report` does it for the other formats."""
@@ -92,8 +100,8 @@ class Linted:
         by_name = [source.texts() for source in dict.fromkeys(s for s, _ in self.found)]
         return {visible(name): text for texts in by_name for name, text in texts.items()}
 
-    def report(self) -> Report:
-        """All that an exporter gets."""
+    def report(self, quiet: bool = False) -> Report:
+        """All that an exporter gets; `quiet`, the findings alone."""
         from syncscope.model.report import Report
         from syncscope.rules import hazard
 
@@ -103,7 +111,7 @@ class Linted:
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(
             findings=self.shown,
-            also=self.shown_also if self.tells_also else (),
+            also=self.shown_also if self.tells_also and not quiet else (),
             sources=self.sources,
             notes=(*self.notices, *self.problems),
             hazards=hazards,
@@ -117,6 +125,16 @@ class Linted:
                 seen.setdefault((source.path, finding.fix), []).append((source, finding))
         for same in seen.values():
             yield *same[0], len(same) - 1
+
+    @property
+    def _may_be_more(self) -> bool:
+        """Whether a fix that can be made stands in a function with one to be made by hand: that may be made then, too."""
+        made: set[tuple[str, str]] = set()
+        by_hand: set[tuple[str, str]] = set()
+        for source, finding in self.found:
+            if finding.fix:
+                (by_hand if finding.fix.safety is Safety.SUGGEST else made).add((source.path, finding.function))
+        return not made.isdisjoint(by_hand)
 
     def patches(self) -> Iterator[tuple[str, bytes, bytes]]:
         """Name, text before and after of all that fixing changed."""
@@ -247,19 +265,20 @@ class Linted:
                 told += "; --trace RECORDING says what each costs"
             yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
+        least = "at least " if self._may_be_more else ""
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):
-            said.append(f"{offered[Safety.SAFE]} with --fix")
+            said.append(f"{least}{offered[Safety.SAFE]} with --fix")
         if offered[Safety.UNSAFE] and not (fixed and unsafe):
             how = "with --fix" if unsafe or dry else "hidden behind"
-            said.append(f"{offered[Safety.UNSAFE]} {how} --unsafe-fixes")
+            said.append(f"{least}{offered[Safety.UNSAFE]} {how} --unsafe-fixes")
         if offered[Safety.SUGGEST]:
             said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
         if said and self.in_files:
             yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
         hidden = sum((one.checked.hidden for one in self.done), Hidden())
         reasons = [
-            (hidden.cold, "in cold code (--all)"),
+            (hidden.cold, f"in cold code (--all){self._by_file(hidden.by_file)}"),
             (hidden.medium, "less sure (--min-confidence medium)"),
             (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),

@@ -12,14 +12,17 @@ import io
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from syncscope.linter.config import names_one
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.source import Span
 
-ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
+ALLOW = re.compile(r"#\s*syncscope:\s*allow\b(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
+STRANGE = re.compile(r"#\s*syncscope:\s*(?P<word>(?!allow\b)[A-Za-z][\w-]*)\s*(?:\[(?P<rules>[^\]#]*)\]|(?=#|$))")
+"""What is written as an `allow`, and says another word: prose goes on behind its first."""
 NOQA = re.compile(r"#\s*noqa(?P<rules>[ \t]*:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
 FOR_TOOLS = re.compile(  # what may stand before a bare `noqa` in its comment
     r"(#\s*(type:|noqa|pylint:|pragma:|pyright:|mypy:|ruff:|fmt:|isort:|nosec|syncscope:)[^#]*)*", re.IGNORECASE
@@ -43,6 +46,7 @@ class Comment:
     rules: frozenset[str]
     span: Span
     ours: bool  # an `allow`: we may call it unused
+    strange: str = ""  # the word that stands in place of `allow`: then it silences nothing
 
 
 def ours(code: bytes) -> bool:
@@ -62,7 +66,7 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
         row = source.starts[line - 1]
         stop = code.find(b"\n", row)
         comment = row + len(code[row : stop if stop >= 0 else len(code)].decode()[:column].encode())
-        for pattern, ours in ((ALLOW, True), (NOQA, False)):
+        for pattern, ours in ((ALLOW, True), (STRANGE, True), (NOQA, False)):
             start, before = comment, 0
             for match in pattern.finditer(text):
                 start += len(text[before : match.start()].encode())
@@ -71,7 +75,8 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
                     continue
                 end = start + len(match[0].rstrip().encode())
                 first, last = lines[number] if number < len(lines) else (line, line)
-                found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours))
+                word = match["word"] if pattern is STRANGE else ""
+                found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours, word))
     return found
 
 
@@ -133,20 +138,32 @@ def tokens(code: bytes) -> Iterable[tokenize.TokenInfo]:
         return
 
 
-def apply(findings: Iterable[Finding], found: Sequence[Comment]) -> tuple[list[Finding], list[Finding], list[Comment]]:
-    """The findings that stand, those that are silenced, and the `allow`s that silence nothing."""
+def apply(
+    findings: Iterable[Finding], found: Sequence[Comment], families: Callable[[str], str]
+) -> tuple[list[Finding], list[Finding], list[Comment]]:
+    """The findings that stand, those that are silenced, and the `allow`s that silence nothing. They may name rules, `families`
+    of them, and ALL."""
     stand: list[Finding] = []
     silent: list[Finding] = []
     used: set[Comment] = set()
     by_line: dict[int, list[Comment]] = defaultdict(list)
-    for comment in found:
+    for comment in (each for each in found if not each.strange):
         for line in range(comment.first, comment.last + 1):
             by_line[line].append(comment)
     for finding in findings:
-        by = [c for c in by_line.get(finding.place.line, ()) if not c.rules or finding.rule in c.rules]
+        here = by_line.get(finding.place.line, ())
+        by = [
+            c for c in here if not c.rules or finding.rule in c.rules or (c.ours and _of_family(c, finding, families))
+        ]
         used.update(by)
         (silent if by else stand).append(finding)
     return stand, silent, [c for c in found if c.ours and c not in used]
+
+
+def _of_family(comment: Comment, finding: Finding, families: Callable[[str], str]) -> bool:
+    """Whether it names the family of a finding, or ALL: one that is called as a rule is the rule, or more were silent than
+    somebody looked at."""
+    return names_one({name for name in comment.rules if not families(name)}, finding.rule, families)
 
 
 def removal(code: bytes, comment: Comment) -> Fix:
@@ -178,10 +195,17 @@ def renaming(code: bytes, comment: Comment, rule: str, meant: str) -> Fix:
     return Fix(f"name {meant}", (Edit(span, meant),), Safety.UNSAFE, "the findings of that rule are silent here")
 
 
+def allowing(code: bytes, comment: Comment) -> Fix:
+    """Say `allow` where another word stands."""
+    start = code.index(comment.strange.encode(), code.index(b":", comment.span.start))
+    edit = Edit(Span(start, start + len(comment.strange.encode())), "allow")
+    return Fix("say allow", (edit,), Safety.UNSAFE, "what it names is silent here")
+
+
 def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
     """An `allow` for each of these lines' rules: at the end of the logical line, or in the `allow` that speaks of it."""
     lines, _ = logical_lines(source.code)
-    there = [c for c in comments(source) if c.ours and c.rules]
+    there = [c for c in comments(source) if c.ours and c.rules and not c.strange]
     wanted: dict[int, set[str]] = {}
     for line, rules in by_line.items():
         last = next((end for first, end in lines if first <= line <= end), line)

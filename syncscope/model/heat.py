@@ -74,7 +74,7 @@ class Reason(Enum):
     # by the file
     SILENT = NOT, ""
     TESTS = NOT, "in a file of tests"
-    TEACHES = NOT, "in a notebook that shows how it is used"
+    TEACHES = NOT, "in a notebook that shows how something is used, as `{0}` says"
     TOP_LEVEL = NOT, "at the top level of the file, once"
     ASIDE = NOT, "in `{0}`: beside the training"
 
@@ -208,4 +208,6 @@ FOLLOWS = frozenset(
 """What waits beside another wait, at the line that the reason names, else in the same statement."""
 IN_TRAINING = frozenset((Reason.TRAINING, Reason.AROUND))
 """Known by the backward pass in the loop: outranks what the function is called."""
+BY_FILE = frozenset((Reason.TESTS, Reason.TEACHES))
+"""Cold by what a file or its folder is called, whatever is in it."""
 SURE, SILENT = Reason.SURE(), Reason.SILENT()

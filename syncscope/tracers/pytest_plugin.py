@@ -82,8 +82,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     mark = pyfuncitem.get_closest_marker("max_syncs")
     if mark is None:
         return (yield)
-    if len(mark.args) != 1 or not isinstance(mark.args[0], int):
-        pytest.fail(f"{pyfuncitem.nodeid}: max_syncs takes one number: @pytest.mark.max_syncs(2)", pytrace=False)
+    if mark.kwargs or len(mark.args) != 1 or type(mark.args[0]) is not int or mark.args[0] < 0:
+        wanted = "max_syncs takes one number, 0 or more: @pytest.mark.max_syncs(2)"
+        pytest.fail(f"{pyfuncitem.nodeid}: {wanted}", pytrace=False)
     from syncscope.tracers import dry_run, guard
     from syncscope.tracers.watch import watch
 

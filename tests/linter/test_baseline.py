@@ -75,7 +75,9 @@ def test_what_is_no_baseline_is_said_to_be_none(door):
     door.write("bad.json", "[]")
     door.write("new.json", '{"version": 99, "findings": {}}')
     assert "cannot read the baseline none.json" in door("lint", "--baseline", "none.json").err
-    assert "bad.json: not a baseline" in door("lint", "--baseline", "bad.json").err
+    for text, why in (("[]", "it is JSON of another shape"), ("{}", "it has no 'version'")):
+        door.write("bad.json", text)
+        assert f"bad.json: not a baseline ({why})" in door("lint", "--baseline", "bad.json").err
     assert "a baseline of version 99" in door("lint", "--baseline", "new.json").err
 
 

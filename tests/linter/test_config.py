@@ -170,3 +170,11 @@ def test_a_pattern_to_exclude_that_is_misspelt_is_named_and_one_of_what_may_come
     assert "note: pyproject.toml:5: exclude has 'tset': did you mean 'test'?\n" in ran.err
     assert "note: pyproject.toml:5: exclude has 'src/gone/', and there is no src/gone/\n" in ran.err
     assert ran.err.count("exclude has") == 2
+
+
+def test_a_folder_of_imports_that_is_not_there_is_named(door):
+    door.write("pyproject.toml", table('src = ["nope", "src"]'))
+    door.write("src/train.py", READS)
+    ran = door("lint")
+    assert "note: pyproject.toml:5: src has 'nope', and there is no such folder\n" in ran.err
+    assert ran.err.count("src has") == 1

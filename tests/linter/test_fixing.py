@@ -327,3 +327,24 @@ def test_lines_are_as_long_as_the_editorconfig_allows(door, settings, folded):
     door("lint", "--fix", "--unsafe-fixes")
     rest = "0, labels, torch.ones_like(labels)"
     assert (f"(\n        {rest}\n    )" if folded else f"({rest})") in path.read_text()
+
+
+MASKED = """\
+import torch
+import torch.nn.functional as F
+
+
+def masked_loss(scores: torch.Tensor, target: torch.Tensor):
+    keep = target != 255
+    if keep.sum() == 0:
+        return scores.sum() * 0
+    return F.cross_entropy(scores[keep], target[keep])
+"""
+
+
+def test_what_can_be_made_is_counted_as_least_where_a_first_fix_may_bring_a_second(door):
+    door.write("loss.py", MASKED)
+    assert "fixes: at least 1 hidden behind --unsafe-fixes, 1 to be made by hand" in door("lint").err
+    assert "made 2 fixes\n" in door("lint", "--fix", "--unsafe-fixes").err
+    door.write("loss.py", MASKS)
+    assert "fixes: 1 with --fix; " in door("lint").err

@@ -312,3 +312,23 @@ def test_a_long_run_says_in_a_log_how_far_it_is_every_ten_seconds(door, monkeypa
     assert "lint: " not in door(*lint, "x0.py", "x1.py").err, "done before"
     assert "lint: " not in door(*lint, "--format", "json", ".").err
     assert door(*lint, "--quiet", ".").err == ""
+
+
+@pytest.mark.parametrize(
+    ("form", "variable", "shown"),
+    [
+        ("github", "GITHUB_WORKSPACE", "file=src/my%20net/train.py,line=11"),
+        ("gitlab", "CI_PROJECT_DIR", '"path": "src/my net/train.py"'),
+        ("sarif", "GITHUB_WORKSPACE", '"uri": "src/my%20net/train.py"'),
+        ("sarif", "CI_PROJECT_DIR", '"uri": "src/my%20net/train.py"'),
+    ],
+)
+def test_a_server_is_told_paths_from_the_root_of_the_repository(door, monkeypatch, form, variable, shown):
+    shown = shown.replace("%20", " ") if form == "github" else shown
+    door.write("src/my net/train.py", READS)
+    monkeypatch.chdir(door.folder / "src")
+    monkeypatch.setenv(variable, str(door.folder))
+    assert shown in door("lint", "--format", form, "my net").out
+    assert shown in door("lint", "--format", form, str(door.folder)).out, "named from the root of the machine"
+    monkeypatch.setenv(variable, str(door.folder / "elsewhere"))
+    assert shown not in door("lint", "--format", form, "my net").out

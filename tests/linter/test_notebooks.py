@@ -191,3 +191,18 @@ def test_a_cell_that_is_no_python_takes_time_in_proportion(blank):
     assert why is not None
     assert len(code) == len(text)
     assert notebooks.MAGIC.pattern.startswith(rb"(?m)^([ \t]*+)")
+
+
+def test_a_notebook_that_is_cold_for_its_name_is_said_to_be(door):
+    trains = text(cell(READS))
+    door.write("notebooks/demo.ipynb", trains)
+    ran = door("lint")
+    assert (ran.code, ran.lines) == (0, [])
+    said = "not shown: 1 in cold code (--all), 1 of them for the name of notebooks/demo.ipynb or its folder\n"
+    assert said in ran.err
+    assert "cold (in a notebook that shows how something is used, as `demo` says)" in door("lint", "--all").out
+    door.write("examples/train.ipynb", trains)
+    door.write("mine.ipynb", trains)
+    ran = door("lint")
+    assert ran.lines == [("mine.ipynb:cell 1", 11, "host-read")]
+    assert "2 of them for the name of examples/train.ipynb or its folder and of 1 more file\n" in ran.err

@@ -237,3 +237,51 @@ def test_a_misspelt_rule_in_an_allow_has_the_fix_that_names_the_one_that_is_mean
     door("lint", "--fix")
     assert "host-raed" in path.read_text(), "it silences something: it is asked for"
     assert "+        print(loss.item())  # syncscope: allow[nonzero, host-read] logged\n" in door("lint", "--diff").out
+
+
+@pytest.mark.parametrize("named", ["ALL", "data-dependent-shape", "copy, data-dependent-shape"])
+def test_an_allow_may_name_what_select_takes(door, named):
+    door.write("loss.py", MASKS.replace("as_tuple=True)", f"as_tuple=True)  # syncscope: allow[{named}]"))
+    assert door("lint").lines == []
+    door.write("loss.py", f"import torch\n\nx = 1  # syncscope: allow[{named}]\n")
+    assert door("lint").lines == [("loss.py", 3, "unused-allow")]
+    assert door("lint", "--ignore", "unique").lines == [], "of these some were not asked"
+
+
+def test_a_rule_that_is_called_as_its_family_is_allowed_alone(door):
+    door.write("train.py", commented("# syncscope: allow[host-read]").replace("print(loss.item())", "print(f'{loss}')"))
+    assert [rule for _, _, rule in door("lint").lines] == ["formatted-tensor", "unused-allow"]
+
+
+@pytest.mark.parametrize(
+    "word", ["ignore[host-read]", "alow[host-read]", "Allow[host-read] logged", "disable", "skip # x"]
+)
+def test_another_word_than_allow_is_told_with_the_fix_that_says_it(door, word):
+    path = door.write("train.py", commented(f"# syncscope: {word}"))
+    ran = door("lint")
+    assert ran.lines == [("train.py", 11, "host-read"), ("train.py", 11, "unused-allow")]
+    assert f"`syncscope: {word.split('[')[0].split()[0]}` silences nothing: did you mean `allow`?" in ran.out
+    door("lint", "--fix", "--unsafe-fixes", "--select", "unused-allow")
+    assert "# syncscope: allow" in path.read_text()
+    assert door("lint").lines == []
+
+
+def test_prose_and_other_tools_speak_of_us_without_being_told_of(door):
+    for comment in ("# syncscope: see docs/lint.md", "# see syncscope: the docs", "# syncscope: none of it"):
+        door.write("train.py", commented(comment))
+        assert door("lint").lines == [("train.py", 11, "host-read")], comment
+
+
+def test_another_word_than_allow_is_told_in_opencl_c(door):
+    silent = "old != assumed);  // syncscope: {}[float-compare-and-swap]"
+    door.write("a.cl", LOOP.replace("old != assumed);", silent.format("ignore")))
+    ran = door("lint", "a.cl")
+    assert {rule for _, _, rule in ran.lines} >= {"float-compare-and-swap", "unused-allow"}
+    assert "`syncscope: ignore` silences nothing" in ran.out
+    door.write("a.cl", LOOP.replace("old != assumed);", "old != assumed);  // syncscope: see the docs"))
+    assert "unused-allow" not in door("lint", "a.cl").out
+
+
+def test_a_name_that_is_like_no_rule_is_not_answered_with_all_of_them(door):
+    door.write("train.py", commented("# syncscope: allow[nonsense]"))
+    assert "no rule is called nonsense; `syncscope explain` lists them all" in door("lint").out

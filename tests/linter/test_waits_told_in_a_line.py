@@ -45,6 +45,7 @@ def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door)
 def test_who_asks_for_less_is_not_told_of_them(door):
     door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
     assert door("lint", "-q", "net.py").out == ""
+    assert door("lint", "-q", "--format", "concise", "net.py").out == ""
 
 
 def test_a_new_one_fails_where_a_baseline_is_asked_and_an_old_one_does_not(door):
@@ -65,6 +66,7 @@ def test_a_new_one_fails_where_a_baseline_is_asked_and_an_old_one_does_not(door)
     for form in ("text", "concise", "github", "gitlab", "sarif", "junit", "json"):
         ran = door("lint", "--baseline", "known.json", "--format", form, "net.py")
         assert ran.code == 1, form
+        assert "also waits" not in ran.out, "it fails as any other does"
         assert "tensor-in-condition" in ran.out, form
     ran = door("lint", "-q", "--baseline", "known.json", "net.py")
     assert (ran.code, ran.lines) == (1, [("net.py", 13, "tensor-in-condition")])

@@ -123,7 +123,7 @@ def test_a_name_on_standard_input_counts_as_the_path(package, monkeypatch):
     code = (package.folder / "pkg/losses/margin.py").read_text()
     for folder, name in ((".", "pkg/losses/margin.py"), ("pkg/losses", "margin.py"), ("../link", "losses/margin.py")):
         monkeypatch.chdir(package.folder / folder)
-        ran = package("lint", "-", "--format", "concise", "-q", "--stdin-filename", name, stdin=code)
+        ran = package("lint", "-", "--format", "concise", "--stdin-filename", name, stdin=code)
         assert shown(ran) == [(name, "10"), (name, "12")]
 
 
