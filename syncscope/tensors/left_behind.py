@@ -12,11 +12,10 @@ from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import name_of, statements, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
 _REGISTERED = re.compile(rb"register_buffer\(\s*[\"'](\w+)[\"']")
-_SENT = re.compile(rb"self\.(\w+)\b(?=[^=\n]{0,80}=(?!=)[^\n]*(?:\.to\(|\.cuda\(|device|type_as))")
 _MOVING = frozenset(("_apply", "to", "cuda"))
 
 
@@ -47,16 +46,41 @@ def moves_along(cls: Class, name: str) -> bool:
     """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
     if not _MOVING.isdisjoint(cls.methods):
         return True
-    return name.encode() in _moved(cls.node, cls.module.source)
+    return name in _moved(cls.node, cls.module.source)
 
 
 @lru_cache(maxsize=64)
-def _moved(node: ast.ClassDef, source: bytes) -> frozenset[bytes]:
-    """The attributes that a class registers, or that are given what was moved, by its text."""
+def _moved(node: ast.ClassDef, source: bytes) -> frozenset[str]:
+    """The attributes that a class registers, or that its statements give what was moved."""
     starts = line_starts(source)
     end = node.end_lineno or node.lineno
     text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
-    return frozenset((*_REGISTERED.findall(text), *_SENT.findall(text)))
+    found = {name.decode() for name in _REGISTERED.findall(text)}
+    for each in statements(node):
+        if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            names = [name for at in targets for name in _of_self(at)]
+            if names and each.value is not None and _is_sent(each.value):
+                found.update(names)
+    return frozenset(found)
+
+
+def _of_self(target: ast.expr) -> list[str]:
+    """The attributes of itself that a target is, or is in: `self.w`, `self.w.data`, `self.w[i]`."""
+    return [each.attr for each in walk(target) if isinstance(each, ast.Attribute) and name_of(each.value) == "self"]
+
+
+def _is_sent(value: ast.expr) -> bool:
+    """Whether something in a value is moved, or a device is spoken of."""
+    for each in walk(value):
+        match each:
+            case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "type_as")):
+                return True
+            case ast.Name(id=str(word)) | ast.Attribute(attr=word) | ast.keyword(arg=str(word)) if "device" in word:
+                return True
+            case ast.Constant(value=str(word)) if "device" in word:
+                return True
+    return False
 
 
 def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:

@@ -79,6 +79,28 @@ CASES = {
             def forward(self, x: torch.Tensor):
                 return x * self.sizes.to(x.device)
     """,
+    "an argument that names a device beside it keeps nothing there": """
+        class Weighted(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.rand(3)
+                self.sent = torch.rand(3)
+                self.rows = torch.rand(3)
+
+            def times(self, x: torch.Tensor):
+                return self.w.to(x.device) * torch.ones(3, device=x.device)  # waits: to_device
+
+            def plus(self, x: torch.Tensor):
+                return x * self.w[0].to(x.device) + torch.zeros(3, device=x.device)  # waits: to_device
+
+            def joined(self, x: torch.Tensor):
+                both = torch.cat([self.w.to(dtype=x.dtype, device=x.device), x])  # waits: to_device
+                self.sent, self.rows.data = (
+                    self.sent.to(x.device),
+                    self.rows.to(x.device),
+                )
+                return both
+    """,
     "what a module leaves behind is read on the host, but for what it gets later or was given": """
         class Gated(torch.nn.Module):
             def __init__(self, n: int, given: torch.Tensor):
