@@ -16,6 +16,7 @@ from syncscope.project import conventions
 from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import children, last_word, name_of, parents, walk
 
+_MEDIUM = 2  # the least confidence that is told
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
 _POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
@@ -55,7 +56,7 @@ def _asked_after_another(case: Waiting) -> bool:
         return False
 
     def waits(test: ast.expr) -> bool:
-        return any((id(each), Op.CONDITION) in function.sites for each in walk(test))
+        return any(_waits(each, function, Op.CONDITION) for each in walk(test))
 
     inner = node
     for outer in _above(function.node, node):
@@ -69,6 +70,12 @@ def _asked_after_another(case: Waiting) -> bool:
             return False
         inner = outer
     return False
+
+
+def _waits(node: ast.AST, function: ProjectFunction, *ops: Op) -> bool:
+    """Whether this waits, and is told: what is too unsure for that says nothing of another."""
+    found = (function.sites.get((id(node), op)) for op in ops)
+    return any(wait is not None and wait.confidence >= _MEDIUM for wait in found)
 
 
 @lru_cache(maxsize=64)
@@ -127,7 +134,7 @@ def _just_waited(wait: Emitted, function: ProjectFunction, statement: ast.stmt) 
     calls = _calls(statement)
     at = bisect_right(calls, begin, key=_end)
     last = calls[at - 1] if at else None
-    if last is None or not _is_there(last) or not any((id(last), op) in function.sites for op in _NUMBERS):
+    if last is None or not _is_there(last) or not _waits(last, function, *_NUMBERS):
         return False
     return all(isinstance(each, _AT_ONCE) for each in _above(statement, last))
 
@@ -290,7 +297,7 @@ def _beside_a_copy(case: Waiting) -> bool:
     if not isinstance(statement, _SIMPLE):
         return False
     begin = case.wait.node.lineno, case.wait.node.col_offset  # type: ignore[attr-defined]
-    copies = (n for n in _calls(statement) if isinstance(n.func, ast.Attribute) and n.func.attr == "cpu")
+    copies = (n for n in _calls(statement) if _waits(n, case.function, Op.CPU))
     first = next(copies, None)  # `x.detach().cpu()`: another tensor than the one that is read
     return first is not None and _end(first) <= begin
 

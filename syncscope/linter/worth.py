@@ -134,7 +134,7 @@ def _wherever(part: ast.expr) -> str:
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
     """Whether a finding gains nothing for what has waited before it: that stays, or goes away with this one."""
     first = states.get(id(before))
-    if (first or before).confidence < LEAST["medium"] or (is_safe(finding) and apart(view, before, site)):
+    if not counts(first or before) or (is_safe(finding) and apart(view, before, site)):
         return False
     if first is None:
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
@@ -142,6 +142,11 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
         return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
     gone = (edit for edit in first.fix.edits if not written_again(edit, site, view.code))
     return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in gone)
+
+
+def counts(wait: Finding | Site) -> bool:
+    """Whether a wait can be told in place of another: it is sure enough, and runs in every step, as far as is known."""
+    return wait.heat.hot and wait.confidence >= LEAST["medium"]
 
 
 def written_again(edit: Edit, site: Site, code: bytes) -> bool:
@@ -164,9 +169,11 @@ def stays(
 ) -> bool:
     """Whether what waits after a finding does so whether that is mended or not."""
     other = states.get(id(after))
+    if not counts(other or after):
+        return False
     if elsewhere(after, site):
-        return after.confidence >= LEAST["medium"] and finding.fix is not None
-    if other is None or other.confidence < LEAST["medium"] or after.heat.reason in DRAINED:
+        return finding.fix is not None
+    if other is None or after.heat.reason in DRAINED:
         return False
     if finding.fix is None:
         return other.fix is None and other.heat.whole and id(after) not in before  # one of both is told

@@ -283,6 +283,29 @@ def test_the_line_that_has_waited_is_named() -> None:
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
 
 
+HIDDEN = """
+import torch
+
+class Trainer:
+    def train_step(self, x: torch.Tensor, y: torch.Tensor):
+        loss = self.model(x).sub(y).sum()
+        loss.backward()
+        self.norms.append(self.last_norm(None))
+        return loss.item()  # told
+
+    def last_norm(self, dataset):
+        return sum(p.grad.norm() for p in self.model.parameters()).item()
+
+    def training_step(self, x: torch.Tensor, log: list):
+        log.append((torch.zeros(3).cpu(), x.item()))  # told
+"""
+
+
+def test_what_is_not_told_hides_no_other() -> None:
+    told = {f.place.line for f in check("x.py", HIDDEN.encode(), Config()).findings}
+    assert told == {n for n, row in enumerate(HIDDEN.splitlines(), 1) if "# told" in row}
+
+
 ELSEWHERE = """
 import torch
 import torch.distributed as dist
