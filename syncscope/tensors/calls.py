@@ -334,7 +334,7 @@ def _batch_method(call: Call) -> Fact:
         if owner.device is not DEVICE and not call.flag("non_blocking"):
             moved = Fact(BATCH, device=SOMEWHERE, confidence=max(owner.confidence, 2), why=owner.provenance)
             call.emit(Op.TO_DEVICE, call.at, moved, 2)
-        return Fact(BATCH, device=DEVICE, confidence=owner.confidence, why=call.node, source=owner)
+        return Fact(BATCH, device=DEVICE, confidence=max(owner.confidence, 2), why=call.node, source=owner)
     if word == "items":
         return items(sequence(STRING, each))
     if word in ("values", "get", "pop"):

@@ -59,7 +59,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 device,
                 a.shape if a.shape is b.shape else (DYNAMIC if DYNAMIC in (a.shape, b.shape) else ANY_SHAPE),
                 a.ndim if a.ndim == b.ndim else None,
-                surer.confidence,
+                _confidence(a, b),
                 (),
                 ref=PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
                 source=surer,
@@ -103,6 +103,12 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
+
+
+def _confidence(a: Fact, b: Fact) -> int:
+    """How sure it is that either is a tensor; what one arm has done with it says so of what the other leaves as it is."""
+    less, more = (a, b) if a.confidence <= b.confidence else (b, a)
+    return more.confidence if more.source is less else less.confidence
 
 
 def _made_on_host(a: Fact, b: Fact) -> bool:

@@ -125,6 +125,42 @@ CASES = {
                 other = next(self.names)
                 return x, y, kept.to(self.device), other.to(self.device)  # waits: to_device
     """,
+    "what a loop over a loader sends to a device": """
+        def train(model, loader, device, names):
+            for x, y in loader:
+                x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+                if y[0] > 3 or any(y > 3) or int(y[0]):  # waits: condition # waits: builtin # waits: int
+                    return y.unique()  # waits: unique
+                for label in y:
+                    float(label)  # waits: float
+                y.to("cpu")  # waits: cpu
+                sorted(y)  # waits: builtin
+                x.repeat_interleave(y)  # waits: repeat_interleave
+            for name, value in names:
+                value = value.to(device, non_blocking=True)
+                int(value[0]), sorted(value)
+
+        def perhaps(loader, device, cuda):
+            for batch in loader:
+                x, y = batch
+                if cuda:
+                    y = y.cuda(non_blocking=True)
+                y.unique()  # waits: unique
+                float(x[0])
+
+        def one(loader, device):
+            rest = iter(loader)
+            x, y = next(rest)
+            y = y.to(device=device, non_blocking=True).long()
+            return int(y[0])  # waits: int
+
+        def graphs(loader, device):
+            for batch in loader:
+                batch = batch.to(device, non_blocking=True)
+                batch.y.unique()  # waits: unique
+                if batch.num_graphs > 3:
+                    return batch
+    """,
     "buffers and parameters that another method registers": """
         class Neuron(nn.Module):
             def __init__(self, mode):

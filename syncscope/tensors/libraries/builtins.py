@@ -126,9 +126,11 @@ def _over(fact: Fact) -> Fact | None:
 def _sorted(call: Call) -> Fact:
     if not call.args:
         return UNKNOWN
-    sure = call.first.kind is not TENSOR or call.first.confidence == 3  # a dict is sorted more often than a tensor
-    _compares_elements(call, call.first, 3 if sure else 1)
-    return call.first if call.first.kind is SEQUENCE else items(element(call.first))
+    fact, made = call.first, call.first.provenance
+    sure = fact.kind is not TENSOR or fact.confidence == 3  # a dict is sorted more often than a tensor
+    sure = sure or (isinstance(made, ast.Call) and name_of(made.func) in ("to", "cuda"))
+    _compares_elements(call, fact, 3 if sure else 1)
+    return fact if fact.kind is SEQUENCE else items(element(fact))
 
 
 def _range(call: Call) -> Fact:
@@ -145,7 +147,10 @@ def _same_elements(call: Call) -> Fact:
         return listed(element(fact))
     if fact.kind is SEQUENCE or fact.ref == LOADER:
         return fact
-    return items(element(fact)) if fact.kind in (TENSOR, BATCH) else UNKNOWN
+    if fact.kind in (TENSOR, BATCH):
+        return items(element(fact))
+    each = _batch_of(name_of(call.nodes[0])) if fact.kind is NOTHING_KNOWN else None
+    return items(each) if each is not None else UNKNOWN
 
 
 def _enumerate(call: Call) -> Fact:

@@ -62,7 +62,12 @@ def to(call: Call) -> Fact:
     second = call.nodes[1] if len(call.nodes) > 1 else None
     if not call.flag("non_blocking") and not (isinstance(second, ast.Constant) and second.value is True):
         _copied(call, target, beside)
-    return call.result(dtype=dtype, device=owner.device if target is None else target)
+    sent = target is not None and target is not HOST and owner.confidence == 1 and _of_a_batch(owner)
+    return call.result(
+        dtype=dtype,
+        device=owner.device if target is None else target,
+        confidence=2 if sent else None,  # of what a loader gives only tensors are sent to a device
+    )
 
 
 def asked_for(call: Call) -> tuple[Device | None, Dtype]:
