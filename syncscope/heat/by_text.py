@@ -44,6 +44,9 @@ def goes_on(function: FunctionText) -> bool:
     """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
     if function.name == "__init__" and "log_abs_det_jacobian" in function.methods:
         return True  # of a transform of distributions, which is made anew in each step
-    if conventions.STATISTICS.match(function.name) and not _GIVES.search(function.text()):
-        return False
-    return said_by_name(function).hot
+    return said_by_name(function).hot and not is_for_the_log(function)
+
+
+def is_for_the_log(function: FunctionText) -> bool:
+    """Whether it says much at once to a log, and gives nothing."""
+    return conventions.STATISTICS.match(function.name) is not None and _GIVES.search(function.text()) is None

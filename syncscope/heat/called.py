@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from syncscope.heat import blocks
-from syncscope.heat.by_text import is_frozen, said_by_name
+from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
+from syncscope.heat.certain import Certain
 from syncscope.heat.makers import Makers
-from syncscope.project import conventions
+from syncscope.project import beside_training, conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
 from syncscope.project.syntax import name_of, walk
 
@@ -59,8 +60,10 @@ class Calls:
         sources: Mapping[str, bytes],
         spoken: Spoken,
         makers: Makers,
+        steps: Iterable[FunctionText],
     ) -> None:
         self.makers = makers
+        self.certain = Certain(steps, classes, defined, spoken, self._kin, self._names_in)
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         seldom = list(seldom)
         for each in seldom:
@@ -103,12 +106,20 @@ class Calls:
         new: list[FunctionText] = []
         for node, meant in self._uses(tree, caller, wanted):
             if meant and blocks.of_call(tree, node, code) is None:
+                if any(beside_training.beside(each.name, each.cls) for each in meant):
+                    meant = meant if self._is_sure(tree, code, caller) else _without_beside(meant)
                 for each in meant:
                     self.found[each.key] = each
+                    if beside_training.beside(each.name, each.cls):
+                        self.certain.add(each)
                     if same := self.seldom.get(each.name):
                         self.seldom[each.name] = [other for other in same if other is not each]
                 new += meant
         return new
+
+    def _is_sure(self, tree: blocks.Function, code: bytes, caller: FunctionText) -> bool:
+        """Whether a call that is in no cold block is surely part of a step: in a training loop, or in what runs in steps."""
+        return blocks.trains(tree, code) or caller in self.certain
 
     def _uses(
         self, tree: ast.AST, caller: FunctionText, wanted: Collection[str]
@@ -203,6 +214,8 @@ class Calls:
         `owner` is the last word before the point, None where there is no point. Those that are known to be called are left out.
         """
         same = self.seldom.get(name, ())
+        if not is_called:
+            same = _without_beside(same)
         if not same:
             return []
         if owner is None:
@@ -213,6 +226,7 @@ class Calls:
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
         if not is_called:
             return []
+        same = _without_beside(same)  # it may be any object's
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         methods = [each for each in same if each.cls and owner not in _LIBRARIES]
@@ -269,6 +283,11 @@ class Calls:
         return self._above[cls]
 
 
+def _without_beside(functions: Iterable[FunctionText]) -> list[FunctionText]:
+    """Those of which any call says that they are part of a step."""
+    return [each for each in functions if not beside_training.beside(each.name, each.cls)]
+
+
 def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, bytes]:
     """A function's tree, and the text that its lines count in; None where it is no Python by itself."""
     text = function.source[function.start + 1 : function.end]
@@ -316,7 +335,8 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
         return False
     heat = said_by_name(function)
     if heat.hot:
-        return heat.reason in conventions.OPEN and (beside or is_frozen(function))
+        aside = beside or is_frozen(function) or is_for_the_log(function)
+        return heat.reason in conventions.OPEN and aside
     return heat.reason in conventions.SOFT
 
 

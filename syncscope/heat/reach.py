@@ -176,7 +176,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
     by_steps = _dispatched(by_steps, kinds, defined, said)
     reached = _dispatched(_closed(by_steps, [], spoken, defined, said), kinds, defined, said)
-    calls = Calls(seldom, classes, defined, sources, said, Makers(classes))
+    calls = Calls(seldom, classes, defined, sources, said, Makers(classes), steps)
     apart = {each.key for each in seldom}
 
     def running(words: Iterable[bytes]) -> list[FunctionText]:
@@ -244,13 +244,13 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     for each in written:
         defined[each.word].append(each)
     said = Spoken(defined)
-    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}))
     apart = {each.key for each in seldom}
+    steps = [each for each in written if each.key not in apart and is_step(each)]
+    steps += entrances((each for each in written if each.key not in apart and is_of_loss(each)), classes)
+    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}), steps)
     top = loops.at_top(tree)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []
-    steps = [each for each in written if each.key not in apart and is_step(each)]
-    steps += entrances((each for each in written if each.key not in apart and is_of_loss(each)), classes)
     reached: set[bytes] = set()
     new = [*first, *steps]
     while new:

@@ -251,21 +251,11 @@ COLD = re.compile(
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
 )
-NEVER = re.compile(
-    r"^(__\w+__|__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
-    r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
-    r"_?(eval|evaluate|evaluation|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|"
-    r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
-)
-"""Functions that are no part of a step even where something that runs in steps calls them."""
 
 
 def never(name: str, owner: str) -> bool:
-    """Whether a function, or a method, is no part of a step whoever calls it; a metric's function may compute in each."""
-    if hooks.around_steps(name) or _DECODERS.search(owner):
-        return True
-    return NEVER.match(name) is not None and (owner != "" or not name.endswith("_compute"))
+    """Whether no call says that a function, or a method, is part of a step: Python calls it, or whoever runs all steps."""
+    return name[:2] == name[-2:] == "__" or hooks.around_steps(name) or _DECODERS.search(owner) is not None
 
 
 _DECODERS = re.compile(r"Viterbi\w*Decoder|BeamSearch")
@@ -285,6 +275,7 @@ SOFT = frozenset(
         Reason.SAMPLES,
         Reason.NO_GRAD,
         Reason.ASIDE,
+        Reason.LOG,
     )
 )
 """What a name, a folder or `no_grad` says, until something that runs in steps is seen to call it."""
@@ -340,6 +331,11 @@ def is_inference(owner: str, name: str) -> bool:
     """Whether it is of a pipeline that uses a model, and does not train it, or of the keys and values of tokens before."""
     uses = owner.endswith(("Pipeline", "PipelineLike")) or "kvcache" in f"{owner}_{name}".lower().replace("_", "")
     return uses and not re.search("train|loss", name)
+
+
+def makes_distribution(name: str) -> bool:
+    """Whether people call so a class, which makes one where a distribution is asked for: `cls`, `distribution_class`."""
+    return name[:1].isupper() or name.endswith(("cls", "_class", "_type")) or is_distribution(name)
 
 
 def of_pairs(name: str) -> bool:

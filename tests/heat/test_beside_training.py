@@ -59,7 +59,7 @@ FILES = {
 
     class Net(torch.nn.Module):
         def forward(self, x: torch.Tensor, cache, pipe):
-            return self.scaled(x) * loaded(pipe) + cache.place(x) + weighted(pipe, x) + self.targets(x)
+            return self.scaled(x) + cache.place(x) + weighted(pipe, x) + self.targets(x)
 
         def scaled(self, x: torch.Tensor):
             return x / x.sum().item()  # hot

@@ -40,7 +40,7 @@ class Net(torch.nn.Module):
         return x.sum().item()  # hot
 
     def _validate_all(self, x: torch.Tensor):
-        return x.sum().item()  # cold
+        return x.sum().item()  # hot
 
     @torch.inference_mode()
     def kept_latents(self, x: torch.Tensor):
@@ -77,9 +77,18 @@ class Net(torch.nn.Module):
             self.check_sizes(x)
             raise ValueError(x)
         self.load_more(x)
+        if self.rank == 0 and self.steps % 100 == 0:
+            self.load_seldom(x)
+        x.report_each()
 
     def load_more(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def load_seldom(self, x: torch.Tensor):
         return x.sum().item()  # cold
+
+    def report_each(self):
+        return self.total.sum().item()  # cold
 """
 PARTS = """
 import torch
@@ -411,3 +420,39 @@ def test_what_a_class_calls_to_be_tested_and_a_loop_elsewhere_in_each_step_is_ho
     path = package / "agent.py"
     path.write_text(AGENT.format(said))
     assert heat(path) == marked(path.read_text())
+
+
+NAMES = "report_norm print_stats save_sample plot_batch predict_labels export_stats load_state setup_batch test_norm".split()
+NAMES += "evaluate_batch show summarize visualize log_gradients".split()
+TRAINER = """
+import torch
+
+class Trainer:
+    def train_step(self, x: torch.Tensor):
+        loss = self.model(x)
+        loss.backward()
+        {call}
+
+    def noted(self, loss: torch.Tensor):
+        self.{name}(loss)
+
+    def train(self, trainer, loader):
+        {once}
+        trainer.run(self, loader)
+
+    def {name}(self, loss: torch.Tensor):
+        self.norms.append(loss.sqrt().item())
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_is_cold_that_a_step_surely_calls(name: str) -> None:
+    for call, once, told in (
+        (f"self.{name}(loss)", "pass", True),
+        ("self.noted(loss)", "pass", True),
+        (f"if self.rank == 0 and self.step % 100 == 0:\n            self.{name}(loss)", "pass", False),
+        (f"self.logger.{name}(loss)", "pass", False),
+        ("self.model.train()", f"self.{name}(trainer.loss)", False),
+    ):
+        found = sites(TRAINER.format(call=call, once=once, name=name).encode(), "trainer.py", Project())
+        assert [site.hot for site in found if site.op == "item"] == [told], (call, once)

@@ -1,0 +1,57 @@
+"""What surely runs in steps: the steps themselves, and what these speak of as part of their own object, or by a plain name.
+
+A word stands for all functions that have it, so that more is reached than runs. Where it is a method of the class that the
+step is in, or of one that this is derived from, or a function of its file or one that is imported there, nothing else is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from syncscope.project import beside_training, conventions
+from syncscope.project.outline import ClassText, FunctionText, Spoken
+
+_BACKWARD = b"backward("
+
+
+class Certain:
+    """The functions that surely run in steps, gone through when one is first asked for."""
+
+    def __init__(
+        self,
+        steps: Iterable[FunctionText],
+        classes: Mapping[str, Sequence[ClassText]],
+        defined: Mapping[bytes, Sequence[FunctionText]],
+        said: Spoken,
+        kin: Callable[[str], Collection[str]],
+        imported: Callable[[str], Collection[str]],
+    ) -> None:
+        self._todo = [each for each in steps if each.name not in conventions.LOOPS or _BACKWARD in each.text()]
+        self._classes, self._defined, self._said = classes, defined, said
+        self._kin, self._imported = kin, imported
+        self._found: set[str] = set()
+
+    def add(self, function: FunctionText) -> None:
+        """Have one more, with what it speaks of."""
+        self._todo.append(function)
+
+    def __contains__(self, function: FunctionText) -> bool:
+        while self._todo:
+            each = self._todo.pop()
+            if each.key not in self._found:
+                self._found.add(each.key)
+                self._todo += self._parts(each)
+        return function.key in self._found
+
+    def _parts(self, step: FunctionText) -> Iterator[FunctionText]:
+        """What a function speaks of that can mean nothing else, but for what seldom is a part of a step by its name."""
+        above = [cls for name in self._kin(step.cls) for cls in self._classes.get(name, ())] if step.cls else []
+        for word in self._said.by(step):
+            name = word.decode().removeprefix(".")
+            if beside_training.beside(name, step.cls):
+                continue  # a call says so, or nothing does
+            if word[:1] == b".":
+                yield from (cls.methods[name] for cls in above if name in cls.methods)
+            else:
+                known = name in self._imported(step.path)
+                yield from (each for each in self._defined.get(word, ()) if known or each.path == step.path)
