@@ -24,6 +24,8 @@ CLOSED = (
     "Binomial",
 )  # a 0 is a probability
 
+OVER_OTHERS = ("torch.distributions.Independent", "torch.distributions.independent.Independent")
+
 CLEARS = True
 EXAMPLES = (
     Example(
@@ -121,6 +123,7 @@ class CheckedCall(NamedTuple):
     valid: bool  # whether its parameters surely are
     closed: bool  # whether a 0 among them is
     unasked: bool  # whether no value is looked into
+    spread: str  # what is given as `**parameters`, "" where nothing is
 
 
 def checked(site: Site, function: Function) -> CheckedCall | None:
@@ -131,18 +134,36 @@ def checked(site: Site, function: Function) -> CheckedCall | None:
             call = function.maker(kept) or call  # dist.log_prob(x): what made dist
         case ast.Call(func=ast.Attribute(value=ast.Call() as made_there)):
             call = made_there  # Normal(0, s).log_prob(x)
-    if (
-        not isinstance(call, ast.Call)
-        or not (function.dotted(call.func) or "").startswith("torch.distributions.")
-        or any(k.arg in ("validate_args", None) for k in call.keywords)
-    ):
+    call = made_inside(call, function)
+    if call is None or any(k.arg == "validate_args" for k in call.keywords):
         return None
-    made = function.parent(call)
+    made: ast.AST | None = function.parent(call)
+    while made is not None and is_over_others(made, function):
+        made = function.parent(made)
     uses = function.seen_by(made) if isinstance(made, ast.Assign) else []
     if any(caught(function, each) for each in (call, *uses)):
         return None
     closed = any(k.arg == "logits" for k in call.keywords) or (function.dotted(call.func) or "").endswith(CLOSED)
-    return CheckedCall(call, valid_by_construction(function, call), closed, surely_unasked(function, call, uses))
+    spread = next((ast.unparse(k.value) for k in call.keywords if k.arg is None), "")
+    valid, unasked = valid_by_construction(function, call), surely_unasked(function, call, uses)
+    return CheckedCall(call, valid, closed, unasked, spread)
+
+
+def made_inside(made: ast.AST | None, function: Function) -> ast.Call | None:
+    """The call that makes a distribution of torch, or what one is made of: `Normal(m, s)` of `Independent(Normal(m, s), 1)`."""
+    if not isinstance(made, ast.Call):
+        return None
+    if is_over_others(made, function):
+        given = [*made.args, *(k.value for k in made.keywords if k.arg == "base_distribution")][:1]
+        inner = next((function.maker(each) if isinstance(each, ast.Name) else each for each in given), None)
+        return made_inside(inner, function)
+    own = (function.dotted(made.func) or "").startswith("torch.distributions.")
+    return made if own or is_over_others(function.parent(made), function) else None
+
+
+def is_over_others(node: ast.AST | None, function: Function) -> bool:
+    """Whether a call makes what asks the distribution that it is made of, and checks nothing itself."""
+    return isinstance(node, ast.Call) and function.dotted(node.func) in OVER_OTHERS
 
 
 def alike(site: Site, own: CheckedCall, function: Function) -> list[CheckedCall]:
@@ -167,7 +188,10 @@ def fix_of(function: Function, every: Sequence[CheckedCall]) -> Fix:
         draft.replace(each.call, "{call}", call=draft.call(each.call, {}, validate_args="False"))
     if not all(each.valid for each in every):
         unseen = "parameters and values that are not valid no longer raise an error"
-        return draft.fix("leave the checks out", Safety.SUGGEST, unseen)
+        named = "".join(
+            f"; `{s}` may not name validate_args itself" for s in dict.fromkeys(e.spread for e in every) if s
+        )
+        return draft.fix("leave the checks out", Safety.SUGGEST, unseen + named)
     zero = "" if all(each.closed for each in every) else ", or a 0,"
     beside = "" if all(each.unasked for each in every) else "; nor does a value given to log_prob that it cannot take"
     its = "its" if len(every) == 1 else "their"

@@ -45,3 +45,19 @@ def test_a_zero_is_named_where_it_is_not_valid() -> None:
     assert "a 0" not in said("    return Categorical(logits=x).sample()\n")
     assert "a 0" not in said("    return Categorical(x.softmax(-1)).sample()\n")
     assert "a 0" in said("    return Normal(x, x.exp()).sample()\n")
+
+
+@pytest.mark.parametrize(
+    ("made", "mended"),
+    [
+        ("Independent(Normal(**x), 1)", "Normal(**x, validate_args=False)"),
+        ("Independent(cls(**x), 1)", "cls(**x, validate_args=False)"),
+        ("Independent(Independent(cls(**x), 1), 1)", "cls(**x, validate_args=False)"),
+    ],
+)
+def test_what_is_inside_of_another_is_what_checks(made: str, mended: str) -> None:
+    code = HEAD.replace("Normal", "Independent, Normal")
+    code += f"def f(x: dict[str, torch.Tensor], cls, a: torch.Tensor):\n    d = {made}\n    return d.log_prob(a)\n"
+    fixes = [f.fix for f in findings(code)]
+    assert [edit.text for fix in fixes for edit in fix.edits] == [mended] * 2
+    assert all(fix.changes.endswith("`x` may not name validate_args itself") for fix in fixes)

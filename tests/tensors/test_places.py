@@ -126,6 +126,25 @@ CASES = {
                 rows = torch.tensor(heads[:-1], dtype=torch.long)
                 return made, x[rows, :]  # waits: index_host
     """,
+    "what a distribution that is made of another asks": """
+        from torch.distributions import Independent, Normal, TransformedDistribution
+
+        def over(cls, out: dict[str, torch.Tensor], x: torch.Tensor, given):
+            Independent(Normal(**out), 1)  # waits: distribution_validate
+            Independent(cls(**out), 1)  # waits: distribution_validate
+            TransformedDistribution(Normal(x, x), [])  # waits: distribution_validate
+            Independent(given, 1), Independent(given.expand(3), 1)
+            Independent(cls(**out, validate_args=False), 1)
+
+        def asked(x: torch.Tensor):
+            base = Normal(x, x, validate_args=False)
+            open_ = Normal(x, x)  # waits: distribution_validate
+            Independent(base, 1).log_prob(x)
+            Independent(open_, 1, validate_args=False).log_prob(x)  # waits: distribution_validate
+            TransformedDistribution(base, []).log_prob(x)  # waits: distribution_validate
+            TransformedDistribution(open_, [], validate_args=False).log_prob(x)  # waits: distribution_validate
+            TransformedDistribution(base, [], validate_args=False).log_prob(x)
+    """,
     "what a distribution that holds another draws lives where its parameters do": """
         from torch.distributions import Independent, Normal
 

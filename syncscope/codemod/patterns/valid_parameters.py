@@ -45,6 +45,8 @@ def valid_by_construction(function: Function, made: ast.Call) -> bool:
     domains = DOMAINS.get((function.dotted(made.func) or "").rpartition(".")[2])
     if domains is None or len(made.args) > len(domains) or any(isinstance(a, ast.Starred) for a in made.args):
         return False
+    if any(keyword.arg is None for keyword in made.keywords):  # `**parameters`
+        return False
     given = dict(zip(domains, made.args, strict=False)) | {k.arg: k.value for k in made.keywords if k.arg is not None}
     if not given.keys() <= domains.keys() or any(n not in given for n in domains if n not in OPTIONAL):
         return False

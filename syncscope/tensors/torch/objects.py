@@ -10,6 +10,7 @@ from functools import lru_cache
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
+from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
 from syncscope.project.parsed import Parsed
@@ -55,8 +56,12 @@ _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "ac
 _READS_IN = {"LBFGS": "step", "ASGD": "step", "Adafactor": "step", "AveragedModel": "update_parameters"}
 _SCALERS = ("torch.amp.GradScaler", "torch.amp.DisabledScaler")
 _READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
-# Their parameters are those of the distributions that they are made of.
-_UNCONSTRAINED = frozenset(("Independent", "MixtureSameFamily", "TransformedDistribution"))
+# They check no parameters: those are of the distribution that they are made of, which is the argument of this place and name.
+_MADE_OF_OTHERS = {
+    "Independent": (0, "base_distribution"),
+    "MixtureSameFamily": (1, "component_distribution"),
+    "TransformedDistribution": (0, "base_distribution"),
+}
 _SORTS = b"enforce_sorted"
 _FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
@@ -146,17 +151,18 @@ def _distribution(call: Call) -> Fact:
     if word not in table().distributions:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
-    held = next((f for f in given if f.kind is TENSOR), None)
+    inside = (holds_tensor(call.keywords.get(None, UNKNOWN)),)  # of `**parameters`
+    held = next((f for f in (*given, *inside) if f is not None and f.kind is TENSOR), None)
     open_ = any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given)
-    made = word not in _UNCONSTRAINED or isinstance(call.first_node, ast.Call)  # else the one inside was made elsewhere
-    if held is None and open_ and word[:1].isupper() and made:
-        held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
     unchecked = _unchecked(call)
-    if held is not None and not unchecked and not word.endswith("Transform"):
-        held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
-        call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
-    if word == "Independent" and "validate_args" not in call.keywords:
-        unchecked = unchecked or call.first.dtype is BOOL  # it asks the distribution in it
+    if word in _MADE_OF_OTHERS:
+        unchecked = _made_of_unchecked(call, unchecked)
+    else:
+        if held is None and open_ and word[:1].isupper():
+            held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
+        if held is not None and not unchecked and not word.endswith("Transform"):
+            held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
+            call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
         call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
@@ -172,6 +178,20 @@ def _distribution(call: Call) -> Fact:
         confidence=3 if held is not None else 2,
         ref=f"torch.distributions.{word}()",
     )
+
+
+def _made_of_unchecked(call: Call, itself: bool) -> bool:
+    """Whether a distribution over another asks nothing of a value: that has no checks, and it has none itself.
+
+    Of one that is made right here of a class that is not known it is said that it checks its parameters.
+    """
+    place = _MADE_OF_OTHERS[call.word]
+    of, at = call.given(*place), call.node_of(*place)
+    if of.kind is NOTHING_KNOWN and isinstance(at, ast.Call) and not checks_are_off(call):
+        says = (keyword.arg for keyword in at.keywords)
+        if "validate_args" not in says and conventions.makes_distribution(name_of(at.func)):
+            call.frame.emit(Op.DISTRIBUTION_VALIDATE, at, at.func, tensor(confidence=2, why=at), 2)
+    return of.dtype is BOOL and (itself or call.word == "Independent")
 
 
 def _anomaly(call: Call) -> Fact:
@@ -346,7 +366,7 @@ def _constrains(cls: Class, base: str) -> bool:
                     return not (isinstance(value, ast.Dict) and not value.keys)
                 case ast.FunctionDef(name="arg_constraints"):
                     return True
-    return base not in _UNCONSTRAINED and base not in ("Distribution", "ExponentialFamily")
+    return base not in _MADE_OF_OTHERS and base not in ("Distribution", "ExponentialFamily")
 
 
 def _unchecked(call: Call) -> bool:
