@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
+from syncscope.project.syntax import each_of
 from syncscope.tensors.facts import Tag
 from syncscope.tensors.torch.indexing import mask_like
 from syncscope.tensors.torch.signatures import LOSSES
@@ -71,6 +72,40 @@ def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str
         return None
     roots = {shape_of(function, part, depth - 1) for part in parts if not is_number(function, part)}
     return roots.pop() if len(roots) == 1 else None
+
+
+def unlike_ranks(function: Function, a: ast.expr, b: ast.expr) -> bool:
+    """Whether two tensors surely differ in how many dimensions they have: they are known, or one gets some beside the other."""
+    one, other = function.fact(a).ndim, function.fact(b).ndim
+    if one is not None and other is not None:
+        return one != other
+    (root, more), (same, beside) = _dimensions_added(function, a), _dimensions_added(function, b)
+    return root is not None and root == same and more != beside
+
+
+def _dimensions_added(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[tuple[str, int] | None, int]:
+    """What a tensor got its shape from, and how many dimensions it has beside those: `x[None]` and `x.unsqueeze(0)` one."""
+    if depth == 0:
+        return None, 0
+    inner, more, op = None, 0, function.op(tensor)
+    match tensor:
+        case ast.Name() if (defined := function.reaching_definition(tensor)) is not None:
+            inner = defined.value
+        case ast.Subscript(value=value, slice=index) if all(map(_only_adds, each_of(index))):
+            inner, more = value, sum(isinstance(i, ast.Constant) and i.value is None for i in each_of(index))
+        case ast.Call() if op is not None and op.name in ("unsqueeze", "one_hot"):
+            inner, more = op.base, 1
+        case ast.Call() if op is not None and op.name == "stack" and isinstance(op.base, (ast.List, ast.Tuple)):
+            inner, more = next((each for each in op.base.elts if not isinstance(each, ast.Starred)), None), 1
+        case ast.Call() if op is not None and ((op.name in ELEMENTWISE and not op.args) or cast(function, op)):
+            inner = op.base
+    root, beside = _dimensions_added(function, inner, depth - 1) if inner is not None else (None, 0)
+    return (root, beside + more) if root is not None else (shape_of(function, tensor), 0)
+
+
+def _only_adds(part: ast.expr) -> bool:
+    """Whether a part of an index takes no dimension away: `None`, `:`, `...`."""
+    return isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...))
 
 
 def of_each_element(function: Function, call: ast.expr, op: TorchCall) -> list[ast.expr] | None:

@@ -85,3 +85,21 @@ def test_what_no_test_has_said_stays_open_to_fixes(code: str) -> None:
     new = fixed(HEAD + dedent(code), allowed=EVERY)
     assert "torch.full" not in new
     assert "torch.where" not in new
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "chosen"),
+    [
+        ("torch.stack([1 - x, x], dim=1)", "x", False),
+        ("x.exp().unsqueeze(1)", "x", False),
+        ("x", "x[:, None].exp()", False),
+        ("torch.nn.functional.one_hot(x, 3)", "x", False),
+        ("column.exp()", "x", False),
+        ("column.exp()", "x.unsqueeze(-1)", True),
+        ("x.exp()", "y", True),
+    ],
+)
+def test_ways_of_other_dimensions_are_not_mixed(yes: str, no: str, chosen: bool) -> None:
+    code = "def f(x: torch.Tensor, y: torch.Tensor):\n    column = x[:, None]\n"
+    code += f"    if (x > 1).any():\n        z = {yes}\n    else:\n        z = {no}\n    return z, column\n"
+    assert ("torch.where" in fixed(HEAD + code, allowed=EVERY)) is chosen

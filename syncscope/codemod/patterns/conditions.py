@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.proofs import no_dimensions, same_shape
+from syncscope.codemod.proofs import no_dimensions, same_shape, unlike_ranks
 from syncscope.codemod.templates import Part
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -86,6 +86,8 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
         if function.constant(number) is not None and tensor.is_tensor:
             return Safety.UNSAFE if tensor.dtype is Dtype.FLOAT else None
     if not one.is_tensor or not other.is_tensor or min(one.confidence, other.confidence) < 2:
+        return None
+    if unlike_ranks(function, a, b):
         return None
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return None
