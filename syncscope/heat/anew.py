@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from syncscope.heat.reach import Reach
 
@@ -10,11 +11,24 @@ _DEFINED = re.compile(rb"^[ \t]*(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 _LAST = re.compile(r"\w+$")
 
 
-def reached_anew(now: Reach | None, then: Reach | None) -> frozenset[bytes]:
-    """The names of the functions and classes that may run in steps, and did not; the files of both are relative to the
-    project. None where one of both knows no step: nothing is said of what runs in those, or all that may be hot was so."""
-    if now is None or then is None or now.alone or then.alone:
-        return frozenset()
+@dataclass(frozen=True)
+class Anew:
+    """What may run in steps, and did not: functions and classes by name, in any file or with the file that is meant."""
+
+    names: frozenset[bytes]
+    in_files: frozenset[tuple[str, bytes]]
+
+    def is_in(self, path: str, source: bytes) -> bool:
+        """Whether a file, by its path in the project, has one of them."""
+        defined = _DEFINED.findall(source)
+        return not self.names.isdisjoint(defined) or not self.in_files.isdisjoint((path, name) for name in defined)
+
+
+def reached_anew(now: Reach, then: Reach) -> Anew | None:
+    """What may run in steps, and did not; the files of both are relative to the project. None where nothing may, and where
+    one of both knows no step: then all that may be hot is."""
+    if now.alone or then.alone:
+        return None
     keys = {
         *(now.names - then.names),
         *(now.shared - then.shared),
@@ -22,9 +36,9 @@ def reached_anew(now: Reach | None, then: Reach | None) -> frozenset[bytes]:
         *(then.offered - now.offered),
         *(key for key, role in then.roles.items() if now.roles.get(key) is not role),
     }
-    return frozenset(found[0].encode() for key in keys if (found := _LAST.search(key)))
-
-
-def defines(source: bytes, names: frozenset[bytes]) -> bool:
-    """Whether a file has a function or a class of one of these names."""
-    return not names.isdisjoint(_DEFINED.findall(source))
+    names, in_files = set[bytes](), set[tuple[str, bytes]]()
+    for path, colon, own in (key.rpartition(":") for key in keys):
+        if word := _LAST.search(own):
+            name = word[0].encode()
+            in_files.add((path, name)) if colon else names.add(name)
+    return Anew(frozenset(names), frozenset(in_files)) if keys else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscope.files import regular
-from syncscope.heat.anew import defines, reached_anew
+from syncscope.heat.anew import reached_anew
 from syncscope.heat.reach import Reach
 from syncscope.linter import engine
 from syncscope.linter.baseline import Baseline
@@ -66,20 +66,21 @@ def brought_since(
 def _reached(then: Then, changed: Iterable[str]) -> list[str]:
     """The files that did not change, named or not, and that hold what the steps of their project reach only since: by their
     absolute paths."""
-    top, paths = then.revision.top, set(map(located, changed))
-    paths |= {os.path.join(top, name) for name in then.revision.changed}
+    revision, paths = then.revision, set(map(located, changed))
+    paths |= {os.path.join(revision.top, name) for name in revision.changed}
     folders = {os.path.dirname(path) for path in paths if path.endswith(".py")}
     found: list[str] = []
     seen: list[Reach] = []
-    for root in sorted({root for folder in folders for root in roots(Path(folder))}):
+    for root in sorted({root for folder in folders for root in roots(Path(folder)) if revision.holds(str(root))}):
         now = engine.project_of(then.given.config(str(root))).steps.around(str(root))
         if now is None or any(now is each for each in seen):
             continue
         seen.append(now)
-        if names := reached_anew(now.below(top), then.reach(str(root))):
-            stayed = (path for path in python_files(root) if path not in paths)
-            texts = ((path, _text(path)) for path in stayed if then.revision.relative(path) in then.revision.listed)
-            found += [path for path, text in texts if speaks_of_torch(text) and defines(text, names)]
+        before = then.reach(str(root))
+        if before is not None and (anew := reached_anew(now.below(revision.top), before)) is not None:
+            others = ((path, revision.relative(path)) for path in python_files(root) if path not in paths)
+            stayed = ((path, name, _text(path)) for path, name in others if name in revision.listed)
+            found += [path for path, name, text in stayed if speaks_of_torch(text) and anew.is_in(name, text)]
     return found
 
 

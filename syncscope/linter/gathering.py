@@ -46,9 +46,7 @@ def gather(
         if its.unnamed:
             first, more = os.path.relpath(its.unnamed[0]), len(its.unnamed) - 1
             who = f"{first} and {more} more" if more else first
-            apart += (
-                f"{who}: steps reach what is there only since {revision.name}, and it was not named to be linted",
-            )
+            apart += (f"{who}: steps may reach more there since {revision.name}, and it was not named to be linted",)
     linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
     linted.notices += tuple(dict.fromkeys(line for config in configs for line in nowhere(config))) + apart
     if files.strange:

@@ -236,7 +236,7 @@ class Linted:
         findings = [finding for _, finding in self.presented]
         where = f" that changed since {self.revision.name}" if self.revision else ""
         if self.reached:
-            where += f" and {self.reached} more that steps reach only since"
+            where += f" and {self.reached} more that steps may reach more of"
         if not findings:
             yield (
                 f"no findings in {plural(linted, 'file')}{where}"
