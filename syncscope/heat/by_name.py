@@ -113,8 +113,6 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
 def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     """Why all of a file is cold, and whether it is one of metrics."""
     aside = beside_training.ASIDE.intersection((*package, stem.strip("_")))
-    if beside_training.TRAINER.search(stem):
-        aside -= beside_training.TRAINED
     if aside := aside or beside_training.TRANSFORMING.intersection(package):
         return Reason.ASIDE(min(aside)), False
     if beside_training.ASIDE_WORD.search(stem):
@@ -122,11 +120,23 @@ def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     return None, any(map(beside_training.is_metric, (*package, stem)))
 
 
-def prepares_data(package: Sequence[str], source: bytes) -> tuple[str, ...]:
-    """The folders around a file, but for the transforms of a file of normalizing flows, which prepare none."""
-    if not beside_training.TRANSFORMING.isdisjoint(package) and beside_training.FLOWS.search(source):
-        return tuple(each for each in package if each not in beside_training.TRANSFORMING)
-    return tuple(package)
+def place(package: Sequence[str], stem: str, source: bytes) -> tuple[tuple[str, ...], str]:
+    """The folders around a file, and its name, without the words that do not say what it is for.
+
+    The transforms of normalizing flows prepare no data, and what infers or is evaluated is not beside the training where it is
+    what is trained: among it stand trainers, or the file itself trains.
+    """
+    folders, words = tuple(package), beside_training.TRAINED
+    if not beside_training.TRANSFORMING.isdisjoint(folders) and beside_training.FLOWS.search(source):
+        folders = tuple(each for each in folders if each not in beside_training.TRANSFORMING)
+    if words.isdisjoint(folders):
+        return folders, stem
+    trainers = [at for at, each in enumerate((*folders, stem)) if beside_training.TRAINER.search(each)]
+    end = len(folders) if beside_training.TRAINS.search(source) else max(trainers, default=0)
+    trained = words.intersection(folders[:end]) - set(folders[end:])
+    return tuple(each for each in folders if each not in trained), "_".join(
+        each for each in stem.split("_") if each not in trained
+    )
 
 
 def picks_rows(cls: str, methods: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.heat import blocks, by_code
-from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, prepares_data
+from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
 from syncscope.heat.loops import NO_GRAD, at_top
@@ -166,7 +166,7 @@ class Judged(NamedTuple):
     def place(self) -> tuple[tuple[str, ...], str]:
         """The folders that are packages around its file, and the file's name without its suffix."""
         module = self.function.module
-        return prepares_data(module.package[1:], module.source), Path(module.path).stem
+        return place(module.package[1:], Path(module.path).stem, module.source)
 
 
 def _by_what_it_is(function: ProjectFunction) -> Heat:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.heat import loops
-from syncscope.heat.by_name import by_place, changes_batch, prepares_data
+from syncscope.heat.by_name import by_place, changes_batch, place
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
 from syncscope.heat.compiled_models import compiles_its_model
@@ -140,7 +140,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         folder, file = os.path.split(path)
         if folder not in packages:
             packages[folder] = [*Path(folder).relative_to(root.parent).parts]
-        stem, around = file.removesuffix(".py"), prepares_data(packages[folder], source)
+        around, stem = place(packages[folder], file.removesuffix(".py"), source)
         beside = bool(by_place([each for each in around if each not in _ENTRANCES], stem, "forward"))
         if beside:
             idle.add(path)

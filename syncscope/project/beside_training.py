@@ -14,9 +14,14 @@ ASIDE = frozenset(
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
-TRAINED = frozenset(("tokenization", "tokenizers", "detect", "predictor"))
-"""Those of them that are models, too, where a trainer stands among them."""
-TRAINER = re.compile(r"(^|_)train(er|ing)?$")
+TRAINED = frozenset(
+    """tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val
+    scoring""".split()
+)
+"""Those of them that people train, too: a tokenizer, what infers. Where what trains stands among them, they are not beside it."""
+TRAINER = re.compile(r"(^|_)train(ers?|ing)?$")
+TRAINS = re.compile(rb"\.backward\((?s:.*)\.step\(")
+"""What a file holds that trains: a backward pass, and behind it an optimizer's step."""
 TRANSFORMING = frozenset(("transform", "transforms"))
 """Folders of what prepares data; a file that is called `transform.py` may be of a network."""
 ASIDE_WORD = re.compile(

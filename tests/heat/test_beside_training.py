@@ -256,23 +256,35 @@ def test_what_is_asked_for_inference_or_calibrated_afterwards_is_no_part_of_a_st
     assert heat(FLAGS.encode(), "parts.py") == {n: line.rpartition("# ")[2] for n, line in lines if "# " in line}
 
 
-LEARNT = """
-import torch
-
-def update(model, batch, optimizer):
-    loss = model(batch).mean()
-    loss.backward()
-    optimizer.step()
-    return loss.item()
-"""
+USED = "import torch\n\ndef scaled(x: torch.Tensor):\n    return x / x.sum().item()\n"
+LEARNT = f"{USED}\ndef update(x, optimizer):\n    scaled(x).backward()\n    optimizer.step()\n"
 
 
-@pytest.mark.parametrize(("file", "said"), [("trainer.py", "hot"), ("text.py", "cold")])
-def test_a_trainer_among_tokenizers_trains_one(file: str, said: str, tmp_path: Path) -> None:
-    folder = tmp_path / "tokenization"
-    folder.mkdir()
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("inference/trainers/flows.py", USED, "hot"),  # what infers is what is trained
+        ("inference/trainers/flow_inference.py", USED, "hot"),
+        ("inference/trainers/eval/scores.py", USED, "cold"),
+        ("inference/flows.py", USED, "cold"),
+        ("inference/flows.py", LEARNT, "hot"),
+        ("eval/train.py", USED, "hot"),
+        ("eval/probe.py", LEARNT, "hot"),
+        ("predict/training/flows.py", USED, "hot"),
+        ("tokenization/trainer.py", USED, "hot"),
+        ("tokenization/text.py", USED, "cold"),
+        ("tests/train/flows.py", USED, "cold"),
+        ("benchmarks/flows.py", LEARNT, "cold"),
+    ],
+)
+def test_what_stands_among_trainers_or_trains_is_part_of_a_step(
+    file: str, text: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "pyproject.toml").touch()
-    (folder / "__init__.py").touch()
-    (folder / file).write_text(LEARNT)
-    found = sites(LEARNT.encode(), str(folder / file), Project())
+    path = tmp_path / "net" / file
+    path.parent.mkdir(parents=True)
+    for folder in path.relative_to(tmp_path).parents[:-1]:
+        (tmp_path / folder / "__init__.py").touch()
+    path.write_text(text)
+    found = sites(text.encode(), str(path), Project())
     assert [("hot" if s.hot else "cold") for s in found if s.op == "item"] == [said]
