@@ -236,9 +236,12 @@ class Calls:
         return functions or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:
-        """Whether few methods have a name, but for those of modules that override one another."""
+        """Whether few methods have a name, but for those of modules that override one another, and those that hand on what
+        they are asked for."""
         if name not in self._few:
             same = self.defined.get(b"." + name.encode(), ())
+            if len(same) > _FEW:
+                same = [each for each in same if not (each.is_abstract() or _hands_on(each))]
             few = len(same) <= _FEW
             if not few and all(self._has("forward", each.cls) for each in same):
                 few = len({self._first_with(name, each.cls) for each in same}) <= _FEW
@@ -338,6 +341,11 @@ def is_seldom(function: FunctionText, beside: bool) -> bool:
         aside = beside or is_frozen(function) or is_for_the_log(function)
         return heat.reason in conventions.OPEN and aside
     return heat.reason in conventions.SOFT
+
+
+def _hands_on(function: FunctionText) -> bool:
+    """Whether a method asks another object for its own method of this name: `self.policy.set_weights(weights)`."""
+    return re.search(rb"\w\.%b\(" % function.name.encode(), function.text()) is not None
 
 
 def _before(text: bytes, point: int) -> str:

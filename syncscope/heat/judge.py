@@ -131,7 +131,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     owner, module = function.cls.name if function.cls is not None else "", function.module
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
     never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
-    never = never or _takes_data_set(function) or "inference_mode" in function.decorators()
+    never = never or _goes_through_data_set(function) or "inference_mode" in function.decorators()
     soft = said.reason in conventions.SOFT and function.closure is None and not never
     if not soft:
         return said
@@ -240,10 +240,23 @@ def _within(case: Judged) -> Heat | None:
     return outer if outer is not None and not outer.hot and outer.reason is not Reason.OUTSIDE else None
 
 
+def _goes_through_data_set(function: ProjectFunction) -> bool:
+    """Whether it is given all of a data set, or shows how far it has come; what a step is given and hands on is part of it."""
+    return _takes_data_set(function) and not any(
+        caller is not None and caller.around is None and _takes_in_steps(caller.function)
+        for caller in callers(function.module, function.name, conventions.is_private(function.name))
+    )
+
+
 def _takes_data_set(function: ProjectFunction) -> bool:
-    """Whether it is given all of a data set, or shows how far it has come."""
     arguments = function.node.args
     return not conventions.DATA_SETS.isdisjoint(each.arg for each in (*arguments.args, *arguments.kwonlyargs))
+
+
+def _takes_in_steps(function: ProjectFunction) -> bool:
+    """Whether a function whose name says that it runs in every step is given a data set: the last rollout."""
+    methods = function.cls.methods if function.cls is not None else ()
+    return _takes_data_set(function) and known_by_name(function.name, methods) and by_itself(function).hot
 
 
 def _by_code(case: Judged) -> Heat | None:
@@ -255,7 +268,7 @@ def _by_code(case: Judged) -> Heat | None:
         return Reason.OUTSIDE(name)
     if conventions.STATISTICS.match(name) and not by_code.gives(function):
         return Reason.LOG(name)
-    if _takes_data_set(function):
+    if _goes_through_data_set(function):
         return Reason.DATA_SET(name)
     if by_code.makes_weights(function):
         return Reason.NEW_WEIGHTS(name)

@@ -160,8 +160,12 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
                 steps.append(each)
             elif not beside and is_of_loss(each):
                 parts.append(each)
-            elif not beside and each.name.startswith("__") and goes_on(each):
-                todo.append(each)  # Python itself calls it
+            elif (
+                not beside
+                and (each.name.startswith("__") or (each.cls and each.name in conventions.HOOKS))
+                and goes_on(each)
+            ):
+                todo.append(each)  # Python itself calls it, or the loop around an environment
         if b".register" in source:
             for function, kind in _REGISTERED.findall(source):
                 kinds[function].add(kind)

@@ -18,7 +18,7 @@ TRAINED = frozenset(
     """tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val
     scoring""".split()
 )
-"""Those of them that people train, too: a tokenizer, what infers. Where what trains stands among them, they are not beside it."""
+"""Those of them that people train, too: a tokenizer, what infers. Where what trains stands among them, they are not aside."""
 TRAINER = re.compile(r"(^|_)train(ers?|ing)?$")
 TRAINS = re.compile(rb"\.backward\((?s:.*)\.step\(")
 """What a file holds that trains: a backward pass, and behind it an optimizer's step."""
@@ -64,9 +64,9 @@ DATA = re.compile(
 
 _BESIDE = re.compile(
     r"^(__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
+    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
     r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
-    r"_?(eval|evaluate|evaluation|validation|test|predict|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|"
+    r"_?(eval|evaluate|evaluation|validation|test|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|_?predict_\w+|"
     r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
 )
 """Functions that are seldom meant as part of a step: only a call that can mean nothing else says that they are."""

@@ -195,8 +195,7 @@ PREPARING_CLASSES = (
 
 # -- functions
 
-# Decorators, of Numba and Triton: it is no Python that runs.
-KERNELS = frozenset("jit njit vectorize guvectorize".split())
+KERNELS = frozenset("jit njit vectorize guvectorize".split())  # decorators: it is no Python that runs
 
 # Methods of an nn.Module whose arguments are tensors.
 FORWARD = frozenset(
@@ -222,7 +221,8 @@ HOT = {
     "backward": Reason.NAMED("backward"),
 }
 LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
-HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
+# What the base class of an environment calls, and the loop around it of an agent, in each of its steps.
+HOOKS = frozenset("_reset _step draw_action draw_actions".split())
 DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time
@@ -247,7 +247,7 @@ COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
     r"setups?|init|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?initiali[sz]e\w*|"
-    r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
+    r"state_dict|load_state_dict|plot\w*|draw(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
 )
