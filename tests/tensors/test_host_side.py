@@ -8,6 +8,32 @@ from tensors.marked import marks, waits
 from syncscope.tensors.interpret import sites
 
 CASES = {
+    "a range as an index, wherever it was made": """
+        class Net(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.diagonal = range(n)
+
+            def forward(self, x, h: torch.Tensor):
+                rows = range(3)
+                x[..., self.diagonal, self.diagonal] = h  # waits: index_list
+                return h[rows] + h[self.diagonal[0]]  # waits: index_list
+    """,
+    "what `as_tensor` is given that is sent on: a tensor would have been sent itself": """
+        def loss(net, batch, kept, x: torch.Tensor):
+            weights = torch.as_tensor(batch[-1]).type(torch.float)
+            weights = weights.cuda()  # waits: to_device
+            given = [torch.as_tensor(each).cuda() for each in batch]  # waits: created_on_host
+            same = torch.as_tensor(x).cuda()
+            near = torch.as_tensor(kept).to(x.device)
+            return net(*given) * weights * same * near
+    """,
+    "where lies what a method chooses": """
+        def lengths_of(lengths: torch.Tensor, mask, host):
+            kept = lengths.where(lengths > 0, torch.ones_like(lengths))
+            made = torch.zeros(3).where(torch.ones(3) > 0, torch.zeros(3))
+            return kept.cpu(), made.sum().item()  # waits: cpu
+    """,
     "what a matcher found": """
         def loss(self, logits: torch.Tensor, masks: torch.Tensor, indices):
             found = self._get_source_permutation_idx(indices)

@@ -136,7 +136,7 @@ def _sorted(call: Call) -> Fact:
 def _range(call: Call) -> Fact:
     for at, fact in call.tensors():
         call.emit(Op.INDEX, at, fact)
-    return items(INTEGER)
+    return listed(INTEGER)
 
 
 def _same_elements(call: Call) -> Fact:

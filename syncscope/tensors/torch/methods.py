@@ -83,8 +83,6 @@ def by_schema(call: Call, signature: Signature) -> Fact:
         read_inside(call, owner, 1)
     elif word == "copy_" and args and not call.flag("non_blocking"):
         copied_in(call.frame, call.node, call.nodes[0], owner, args[0])
-    elif word == "where" and len(args) == 2:
-        chosen_from_host(call, args[0], (call.nodes[1], args[1]), (call.nodes[1], owner))
     if word in LINALG_CHECKED_METHODS:
         # Operators of other libraries have methods of these names, too.
         sure = owner.confidence == 3 or word in ("inverse", "pinverse")
@@ -294,7 +292,19 @@ def _new(call: Call) -> Fact:
     return call.result(device=call.where_made(call.receiver.device), shape=ANY_SHAPE, ndim=None)
 
 
+def _where(call: Call) -> Fact:
+    """`x.where(c, y)` is `torch.where(c, x, y)`."""
+    owner, args = call.receiver, call.args
+    if len(args) == 2:
+        chosen_from_host(call, args[0], (call.nodes[1], args[1]), (call.nodes[1], owner))
+    held = [each for each in args if each.kind is TENSOR]
+    ranks = {each.ndim for each in (owner, *held)}
+    device = device_of(owner, *args) if owner.device is HOST else owner.device
+    return call.result(device=device, ndim=None if None in ranks else max(filter(None, ranks), default=0))
+
+
 SPECIAL: dict[str, Method] = {
+    "where": _where,
     **dict.fromkeys(_READS, _item),
     "tolist": _tolist,
     **dict.fromkeys(("numpy", "__array__"), _numpy),
