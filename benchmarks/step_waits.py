@@ -49,10 +49,10 @@ MOST = 60  # seconds of a processor for one step
 ROOT = Path(__file__).parents[1]
 SCORE = Path(os.environ.get("SYNCSCOPE_SHARED", ROOT.parent / "shared")) / "step-truth" / "score.py"
 ASIDE = (
-    str(Path(torch.__file__).parent),
-    str(Path(__file__).parent),
+    str(Path(torch.__file__).parent) + os.sep,
+    str(Path(__file__).parent) + os.sep,
     "<",
-)  # frames of these do not say whose wait it is
+)  # frames of these do not say whose wait it is; those of torchvision and torchmetrics do
 
 
 ANSWERS: dict[str, Any] = {
@@ -67,8 +67,9 @@ ANSWERS: dict[str, Any] = {
     "get_device_capability": (8, 0),
     "mem_get_info": (1 << 34, 1 << 34),
     "device": contextlib.nullcontext(),
+    **dict.fromkeys("stream current_stream default_stream".split(), mock.MagicMock()),
 }
-"""What torch.cuda answers on a machine with one GPU."""
+"""What torch.cuda answers on a machine with one GPU. Streams and events stand for nothing: who waits for one is not heard."""
 
 
 @contextlib.contextmanager
@@ -85,9 +86,23 @@ def pretended(heard: Callable[[str], None]) -> Iterator[None]:
         groups = lists(held, *rest).items()
         return {(next((x.device for x in tensors(each[0])), at), dtype): each for (at, dtype), each in groups}
 
+    init, enabled = torch.autocast.__init__, torch.is_autocast_enabled
+
+    def autocast(self: Any, device_type: str, dtype: Any = None, *rest: Any, **more: Any) -> None:
+        dtype = dtype or torch.get_autocast_dtype(device_type)
+        init(self, "cpu" if device_type == "cuda" else device_type, dtype, *rest, **more)
+
+    def is_autocast_enabled(*_: Any) -> bool:
+        return bool(enabled("cpu"))
+
     with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(torch.autocast, "__init__", autocast))
+        stack.enter_context(mock.patch.object(torch, "is_autocast_enabled", is_autocast_enabled))
+        stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", return_value=None))
         for name, answer in ANSWERS.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
+        for name in ("Stream", "Event"):
+            stack.enter_context(mock.patch.object(torch.cuda, name, mock.MagicMock))
         stack.enter_context(mock.patch.object(BackwardCFunction, "apply", backward))
         stack.enter_context(mock.patch.object(torch._C, "_group_tensors_by_device_and_dtype", grouped))
         stack.enter_context(below)
@@ -213,6 +228,8 @@ def main() -> None:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         print(f"{name}: {done[name]}", file=sys.stderr, flush=True)
+        if asked.out:  # after each, for whoever ends a run that takes too long
+            asked.out.write_text(json.dumps({"steps": done, "files": recorder.truth()}))
     truth = {"steps": done, "files": recorder.truth()}
     if asked.against:
         compare(truth, json.loads(asked.against.read_text()))
