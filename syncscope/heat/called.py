@@ -236,11 +236,11 @@ class Calls:
         return functions or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:
-        """Whether few methods have a name, but for those of modules that override one another, and those that hand on what
-        they are asked for."""
+        """Whether few methods have a name, but for those of modules that override one another and, where the name alone says
+        that they run seldom, those that hand on what they are asked for."""
         if name not in self._few:
             same = self.defined.get(b"." + name.encode(), ())
-            if len(same) > _FEW:
+            if len(same) > _FEW and not any(said_by_name(each).hot for each in same):
                 same = [each for each in same if not (each.is_abstract() or _hands_on(each))]
             few = len(same) <= _FEW
             if not few and all(self._has("forward", each.cls) for each in same):
