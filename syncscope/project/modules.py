@@ -13,6 +13,7 @@ from syncscope.files import regular
 from syncscope.model.fact import Emitted, Fact
 from syncscope.model.heat import Role
 from syncscope.model.ops import Op
+from syncscope.model.source import line_starts
 from syncscope.project.bindings import Bound, FunctionNode, Scopes, collect
 from syncscope.project.folders import located
 from syncscope.project.imports import Imports
@@ -171,6 +172,13 @@ class Class:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name) and len(statement.targets) == 1:
                     self.named.setdefault(target.id, statement.value)
+
+    @property
+    def text(self) -> bytes:
+        """Its lines, from the one that names it."""
+        source = self.module.source
+        starts, end = line_starts(source), self.node.end_lineno or self.node.lineno
+        return source[starts[self.node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
 
     def release(self) -> None:
         """Break the circles that it is part of."""

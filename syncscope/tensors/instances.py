@@ -29,8 +29,11 @@ class Bound:
         self.owner = owner
 
 
+_REGISTERS = (b"self.register_buffer(", b"self.register_parameter(")
+
+
 def is_module(cls: Class) -> bool:
-    """Whether it is an nn.Module: by its bases, else by the looks of a base that cannot be seen."""
+    """Whether it is an nn.Module: by its bases, else by the looks of a base that cannot be seen, or by what it registers."""
     for dotted in outside(cls):
         word = dotted.rpartition(".")[2]
         if dotted.startswith("torch.nn.") or word in table().modules or word in conventions.MODULES:
@@ -38,6 +41,8 @@ def is_module(cls: Class) -> bool:
         elsewhere = not dotted.startswith(("torch.", "builtins.", "typing.", "abc."))
         if elsewhere and word.endswith(conventions.MODULE_ENDINGS):
             return find_method(cls, "forward") is not None
+        if elsewhere and any(each in cls.module.source for each in _REGISTERS):
+            return any(each in cls.text for each in _REGISTERS)
     return False
 
 

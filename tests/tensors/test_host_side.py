@@ -390,6 +390,48 @@ def test_that_a_list_which_was_filled_is_copied_is_no_guess() -> None:
     assert waits(code, confidence=2) == marks(code)
 
 
+def test_what_an_object_is_given_that_sends_to_a_device_of_its_own_lies_there() -> None:
+    code = """
+        class Trainer:
+            def losses(self, batch):
+                return self.loss(batch[0].to(self._device))
+
+        class Contrasting(Trainer):
+            def loss(self, rows: torch.Tensor):
+                others = torch.multinomial(torch.ones(3, 3), 2)
+                return rows[others]  # waits: index_host
+
+        class Plain:
+            def loss(self, rows: torch.Tensor):
+                others = torch.multinomial(torch.ones(3, 3), 2)
+                return rows[others]
+    """
+    assert waits(code, confidence=2) == marks(code)
+
+
+def test_what_registers_a_buffer_is_a_module_and_leaves_what_is_none_behind() -> None:
+    code = """
+        from flows import Masked, Plain
+
+        class Categories(Masked):
+            def __init__(self, counts: torch.Tensor):
+                super().__init__()
+                self.counts = counts.clone()
+                self.register_buffer("mask", torch.ones(3))
+
+            def forward(self, x: torch.Tensor):
+                return x, int(self.counts[0]), int(self.mask[0])  # waits: int
+
+        class Counted(Plain):
+            def __init__(self, counts: torch.Tensor):
+                self.counts = counts.clone()
+
+            def tell(self):
+                return int(self.counts[0])  # waits: int
+    """
+    assert waits(code, confidence=2) == marks(code)
+
+
 def test_that_a_setting_is_a_number() -> None:
     code = """
         class Positions(nn.Module):

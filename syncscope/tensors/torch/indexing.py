@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions, devices, vectors
+from syncscope.project.names import ancestry
 from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
 from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
@@ -178,7 +180,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
-                met = _in_a_module(frame) or _meets_another(frame, parts, part)
+                met = _in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
                 known = max(known, 2) if fact.ndim and fact.confidence == 3 and met else known
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
                 of_host = True
@@ -296,6 +298,14 @@ def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
 def _in_a_module(frame: Frame) -> bool:
     """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
     return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
+
+
+_SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
+
+
+def _knows_device(frame: Frame) -> bool:
+    """Whether an object sends to a device of its own what it is given, in any method: others are given what lies there."""
+    return frame.cls is not None and not frame.on_host and any(_SENDS.search(each.text) for each in ancestry(frame.cls))
 
 
 def _meets_another(frame: Frame, parts: list[ast.expr], part: ast.expr) -> bool:
