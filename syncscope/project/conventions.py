@@ -53,8 +53,8 @@ _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(r
 
 BARS = frozenset(("tqdm", "trange"))  # of progress, which go over what they are given
 _LOADER = re.compile(
-    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?(_?iter(ator)?)?$|_loader$|_dataloader$|^loader_|"
-    r"^_?iter_(train|loader|data|replay|batch)|(^|_)(data|batch|replay|buffer|train|dataset)_iter(ator)?$",
+    r"(^|_)(((data|train)_?)?loader|(train_)?dl)s?(_?iter(ator)?)?(_(un)?lab\w*)?$|_(data)?loader$|^loader_|"
+    r"^_?iter_(train|loader|data|replay|batch)|(^|_)(data|batch|replay|buffer|train|dataset)_?iter(ator)?(_(un)?lab\w*)?$",
     re.IGNORECASE,
 )
 

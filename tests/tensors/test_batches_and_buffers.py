@@ -209,6 +209,56 @@ CASES = {
             fabric.clip_gradients(model, optimizer, max_norm=1.0, error_if_nonfinite=False)
             model.clip_gradients(optimizer, max_norm=1.0)
     """,
+    "what an update is handed, made tensors of the device": """
+        class Learner:
+            def update(self, weights, **samples):
+                seen = torch.as_tensor(samples["obs"], device=self.device)  # waits: tensor_literal
+                done = torch.as_tensor(samples["done"].reshape(-1, 1), device=self.device)  # waits: tensor_literal
+                kept = torch.as_tensor(samples["obs"].exp(), device=self.device)
+                size = torch.eye(samples["batch_size"]).to(self.device)  # waits: created_on_host
+                ends = torch.as_tensor(self.buffer.ends(3), device=self.device)
+                return seen, done, kept, size, ends, torch.as_tensor(weights, device=self.device)
+
+        class Policy(nn.Module):
+            def forward(self, seen, **more):
+                return torch.as_tensor(more["obs"], device=self.device)
+    """,
+    "the batch size of a dict that is called a batch": """
+        def places(self, sample):
+            rows = sample["batch_size"] * self.count
+            return torch.eye(self.count).reshape(rows, -1).to(self.device)  # waits: created_on_host
+    """,
+    "what torch.Tensor makes, whatever it is given": """
+        def moved(x: torch.Tensor, other, device):
+            old = torch.Tensor(x).to(x.device)  # waits: created_on_host
+            return old, torch.cuda.FloatTensor(x).to(device)
+    """,
+    "a batch of an iterator that is kept, converted by a method": """
+        class Agent:
+            def fit(self):
+                try:
+                    data = next(self.trainIter)
+                except StopIteration:
+                    self.trainIter = iter(self.train_loader)
+                    data = next(self.trainIter)
+                rest = next(self.trainIter_unlab)
+                x, y = self.converted(data["image"]), rest["image"].float()
+                x = x.to(self.device)  # waits: to_device
+                return x, y.to(self.device), x.float().to(self.device)  # waits: to_device
+
+            def converted(self, x):
+                return x.float() if self.single else x.double()
+
+        class Other:
+            def start(self):
+                self.rows = iter(self.test_loader)
+
+            def fit(self):
+                return next(self.rows)["image"].to(self.device)  # waits: to_device
+
+            def fit_once(self):
+                return next(self.columns)["image"].to(self.device)
+    """,
     "made on the host and handed on as it is": """
         def times(x, device="cpu"):
             return x * torch.arange(0, 4).detach().to(device)  # waits: created_on_host

@@ -40,6 +40,7 @@ NOTHING_KNOWN = UNKNOWN.kind
 _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
 _OF_FLOATS = ("zeros", "ones", "empty", "eye")
 _SIZED = ("zeros", "ones", "empty", "rand", "randn")  # their sizes may be given one by one
+_SHAPING = frozenset("reshape astype copy flatten squeeze transpose".split())  # of an array, as of a tensor
 _OTHER_KINDS = frozenset("mlu xpu hpu npu mps sdaa musa xla".split())
 
 
@@ -55,11 +56,8 @@ def factory(call: Call) -> Fact:
     if call.name.startswith(TYPES_ON_DEVICE):
         device = DEVICE
         _filled_with(call)
-    elif word.endswith("Tensor"):
-        if first.kind is TENSOR:
-            device = first.device
-        elif args and "device" not in call.keywords:
-            device = HOST
+    elif word.endswith("Tensor") and args and "device" not in call.keywords:
+        device = HOST  # whatever it is given: of a tensor of the device it makes none
     sized = scalar_slots(call, f"torch.{word}", 0)
     if word == "arange" and len(args) > 1 and args[1].kind is TENSOR:  # where it ends: alone it comes first
         call.emit(Op.SIZE, call.nodes[1], args[1])
@@ -124,9 +122,9 @@ def _of_values(call: Call) -> Fact:
             first.kind in (SCALAR, SEQUENCE)
             or (first.kind is ARRAY and word == "tensor")
             or _written(call.first_node)
-            or (first.kind is NOTHING_KNOWN and _is_setting(call.first_node))
+            or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
         )
-        asked = word == "tensor" or first.ref is Tag.NO_TENSOR
+        asked = word == "tensor" or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
         confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
         confidence = min(confidence, _there(call, device))
         if not _empty(call.first_node) and not _of_another_kind(call):
@@ -143,6 +141,18 @@ def _of_values(call: Call) -> Fact:
     made = tensor(dtype, device, 3, call.node, held, shape, ndim)
     made.ref = Tag.EMPTY if _empty(call.first_node) else None
     return made
+
+
+def _is_handed_over(call: Call) -> bool:
+    """Whether a value is an entry of something of which nothing is known, `samples["obs"]`: who has a tensor there sends that.
+
+    A network is given tensors, and their entries are some, too.
+    """
+    at, function = call.first_node, call.frame.function
+    while isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr in _SHAPING:
+        at = at.func.value
+    given = function is not None and function.name in conventions.FORWARD
+    return not given and isinstance(at, ast.Subscript) and call.first.kind is NOTHING_KNOWN
 
 
 def _is_part_of_list(node: ast.expr | None) -> bool:
@@ -186,10 +196,10 @@ def _written(node: ast.expr | None) -> bool:
     return isinstance(node, (ast.List, ast.ListComp)) or last_word(node).endswith("list")
 
 
-def _is_setting(node: ast.expr | None) -> bool:
+def is_setting(node: ast.expr | None) -> bool:
     """Whether a value is read from a configuration, and perhaps computed with: `self.config.max_length - 1`."""
     if isinstance(node, ast.BinOp):
-        return all(isinstance(each, ast.Constant) or _is_setting(each) for each in (node.left, node.right))
+        return all(isinstance(each, ast.Constant) or is_setting(each) for each in (node.left, node.right))
     return isinstance(node, ast.Attribute) and not devices.SETTINGS.isdisjoint(dotted(node.value).split("."))
 
 

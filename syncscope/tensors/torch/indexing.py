@@ -82,8 +82,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
 def _of_batch(frame: Frame, node: ast.Subscript) -> Fact | None:
     """`batch["image"]` of an argument that people call a batch: no tensor has items by name."""
     match node:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str())) if name in devices.BATCHES:
-            if frame.function is not None and name in frame.function.names:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name in devices.BATCHES:
+            if key != "batch_size" and frame.function is not None and name in frame.function.names:
                 return element(Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's"))
     return None
 

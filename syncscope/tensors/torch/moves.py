@@ -266,8 +266,13 @@ def _made_there(node: ast.Call, fact: Fact | None) -> bool:
 
 
 def _of_a_batch(fact: Fact) -> bool:
-    """Whether it is part of what people call a loader's: batches are made on the host."""
-    source = fact.source
-    while source is not None and source.kind is TENSOR and fact.provenance == () and source.provenance == ():  # joined
-        source = source.source
-    return source is not None and source.kind is BATCH and fact.provenance == ()
+    """Whether it is part of what people call a loader's, perhaps converted: batches are made on the host."""
+    part: Fact | None = fact
+    while part is not None and part.kind is TENSOR and (part.provenance == () or _converts(part.provenance)):
+        part = part.source
+    return part is not None and part.kind is BATCH
+
+
+def _converts(said: object) -> bool:
+    """Whether this gives another dtype, and nothing else."""
+    return isinstance(said, ast.Call) and name_of(said.func) in CONVERTING and name_of(said.func) != "to"
