@@ -4,7 +4,7 @@ import re
 
 from syncscope.project.conventions import LAUNCHERS, MODELS
 
-SETTINGS = frozenset("cfg config conf opt opts options hparams".split())
+SETTINGS = frozenset("cfg config conf model_config opt opts options hparams".split())
 """What holds numbers, texts and flags, and no tensors."""
 _KNOW_DEVICE = SETTINGS | frozenset(
     "self cls args model net network module trainer engine runner learner agent policy".split()

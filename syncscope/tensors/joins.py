@@ -41,6 +41,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.torch.signatures import table
 
 _OF = {ANY_DTYPE: NUMBER, BOOL: TRUTH, INT: INTEGER, FLOAT: FLOATING, Dtype.COMPLEX: NUMBER}  # a number of each dtype
 
@@ -83,7 +84,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
             if Tag.DEVICE in (a.ref, b.ref) and Tag.TEXT in (a.ref, b.ref):  # `x.device if is_tensor(x) else "cpu"`
                 return a.but(device=unlike) if a.ref is Tag.DEVICE else b.but(device=unlike)
-            return _type_of_tensors(a, b) or _either_distribution(a, b) or (THING if a.ref is Tag.TEXT else UNKNOWN)
+            known = _type_of_tensors(a, b) or _either_distribution(a, b) or _either_kind_of_distribution(a, b)
+            return known or (THING if a.ref is Tag.TEXT else UNKNOWN)
         if a.kind is MODULE:
             return _join_modules(a, b)
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
@@ -152,6 +154,15 @@ def _either_distribution(a: Fact, b: Fact) -> Fact | None:
         confidence=min(a.confidence, b.confidence),
         ref=f"{DISTRIBUTIONS}Distribution()",
     )
+
+
+def _either_kind_of_distribution(a: Fact, b: Fact) -> Fact | None:
+    """`Normal if gaussian else Laplace`: whichever it is, calling it makes a distribution."""
+    for fact in (a, b):
+        word = fact.ref.removeprefix(DISTRIBUTIONS) if isinstance(fact.ref, str) else ""
+        if word == fact.ref or word not in table().distributions:
+            return None
+    return Fact(OTHER, confidence=3, ref=f"{DISTRIBUTIONS}Distribution")
 
 
 def _weaker(fact: Fact, confidence: int) -> Fact:

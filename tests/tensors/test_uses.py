@@ -219,6 +219,29 @@ CASES = {
                 made = self.distribution(loc=x[..., 0], scale=x[..., 1])  # waits: distribution_validate
                 return -made.icdf(y).sum()
     """,
+    "a class of distributions that `__init__` chooses": """
+        from torch.distributions import Laplace, Normal
+
+        class Autoencoder(nn.Module):
+            def __init__(self, kind, config):
+                super().__init__()
+                if kind == "laplace":
+                    self.posterior, self.config, self.either = Laplace, config, Laplace
+                else:
+                    self.posterior, self.config, self.either = Normal, config, None if kind else dict
+
+            def forward(self, x, given):
+                mean, scale = self.encoder(x)
+                q = self.posterior(mean, scale)  # waits: distribution_validate
+                z = q.rsample()
+                for each in given:
+                    z = z + q.log_prob(given[each])  # waits: distribution_validate
+                return z, self.either(mean, scale)
+
+            def dropped(self, rows: list[torch.Tensor]):
+                chance = torch.distributions.Bernoulli(self.config.rate)
+                return [row for row in rows if chance.sample().item() == 1]
+    """,
     "logits of what is not in sight": """
         import numpy as np
 

@@ -46,6 +46,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import of_host
 from syncscope.tensors.joins import element
 from syncscope.tensors.torch import modules
+from syncscope.tensors.torch.factories import is_setting
 from syncscope.tensors.torch.host_values import numbers_broadcast
 from syncscope.tensors.torch.results import operand_of, subject
 from syncscope.tensors.torch.signatures import table
@@ -151,9 +152,11 @@ def _distribution(call: Call) -> Fact:
     if word not in table().distributions:
         return UNKNOWN
     given = (*call.args, *call.keywords.values())
+    nodes = (*call.nodes, *(each.value for each in node.keywords))
     inside = (holds_tensor(call.keywords.get(None, UNKNOWN)),)  # of `**parameters`
     held = next((f for f in (*given, *inside) if f is not None and f.kind is TENSOR), None)
-    open_ = any(f.kind is NOTHING_KNOWN for f in given) and not any(f.kind is ARRAY for f in given)
+    unknown = any(f.kind is NOTHING_KNOWN and not is_setting(at) for f, at in zip(given, nodes, strict=False))
+    open_ = unknown and not any(f.kind is ARRAY for f in given)
     unchecked = _unchecked(call)
     if word in _MADE_OF_OTHERS:
         unchecked = _made_of_unchecked(call, unchecked)
@@ -170,7 +173,7 @@ def _distribution(call: Call) -> Fact:
     if lives is not None:
         device = lives.device
     else:
-        device = SOMEWHERE if any(f.kind is NOTHING_KNOWN for f in given) else HOST
+        device = SOMEWHERE if unknown else HOST
     return Fact(
         OTHER,
         BOOL if unchecked else ANY_DTYPE,
@@ -329,7 +332,8 @@ def _of_distribution(call: Call, made_by: str) -> Fact:
         where = owner.device if owner.device is not HOST or not call.args else device_of(*call.args)
         unchecked = owner.dtype is BOOL
         if not unchecked and where is not HOST and not checks_are_off(call):
-            waits = held or tensor(device=where, confidence=2, why=node)
+            waits = held.but(confidence=max(held.confidence, 2)) if held is not None else None  # it takes nothing else
+            waits = waits or tensor(device=where, confidence=2, why=node)
             inherited = isinstance(call.at, ast.Call) and name_of(call.at.func) == "super"
             call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 1 if inherited else 2)
         return tensor(FLOAT, where if held is None else device_of(held), 3, node)
