@@ -7,7 +7,9 @@ import re
 from functools import lru_cache
 
 from syncscope.heat.backward import speaks_of_backward
+from syncscope.heat.by_name import by_name
 from syncscope.heat.loops import LOOPS, trains
+from syncscope.model.heat import Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
@@ -95,6 +97,20 @@ def reads_weights(function: ProjectFunction) -> bool:
 def gives(function: ProjectFunction) -> bool:
     """Whether it gives anything back."""
     return any(isinstance(each, ast.Return) and each.value is not None for each in walk(function.node))
+
+
+def is_made_by_set_up(function: ProjectFunction) -> bool:
+    """Whether set-up gives it back, or keeps it in an attribute: it is called later, under another name."""
+    around = getattr(function.closure, "function", None)
+    if around is None or by_name(around.name, "", ()).reason is not Reason.SET_UP:
+        return False
+    for each in walk(around.node):
+        match each:
+            case (
+                ast.Return(value=ast.Name(id=name)) | ast.Assign(targets=[ast.Attribute()], value=ast.Name(id=name))
+            ) if name == function.name:
+                return True
+    return False
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from syncscope.heat.by_code import is_made_by_set_up
 from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.source import line_starts
 from syncscope.project import in_training
@@ -28,7 +29,7 @@ def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
         return Reason.PREPARES(owner)
     if role is Role.OVERRIDDEN:
         return Reason.OVERRIDDEN(owner, outermost.name)
-    if role is Role.UNREACHED and maybe:
+    if role is Role.UNREACHED and maybe and not is_made_by_set_up(function):
         return Reason.UNREACHED(function.name)
     if role is Role.PUBLIC and maybe:
         return for_others(function)

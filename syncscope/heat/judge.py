@@ -234,10 +234,12 @@ def _frozen(case: Judged) -> Heat | None:
 
 
 def _within(case: Judged) -> Heat | None:
-    """Cold in a cold function; what is made before a training loop may be what runs in it."""
+    """Cold in a cold function; what is made before a training loop may be what runs in it, and what set-up hands on, too."""
     around = getattr(case.function.closure, "function", None)
     outer = by_itself(around) if around is not None else None
-    return outer if outer is not None and not outer.hot and outer.reason is not Reason.OUTSIDE else None
+    if outer is None or outer.hot or outer.reason is Reason.OUTSIDE:
+        return None
+    return None if by_code.is_made_by_set_up(case.function) else outer
 
 
 def _goes_through_data_set(function: ProjectFunction) -> bool:

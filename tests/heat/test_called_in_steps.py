@@ -456,3 +456,58 @@ def test_no_name_is_cold_that_a_step_surely_calls(name: str) -> None:
     ):
         found = sites(TRAINER.format(call=call, once=once, name=name).encode(), "trainer.py", Project())
         assert [site.hot for site in found if site.op == "item"] == [told], (call, once)
+
+
+INFERRED = """
+import torch
+from torch import nn
+
+class Autoencoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.distance = set_distance("l1")
+
+    def forward(self, x: torch.Tensor):
+        return self.inference(x)
+
+    def inference(self, x: torch.Tensor):
+        self.only_known(x)
+        return self.fused(x) + x.sum().item()  # hot
+
+    def fused(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def only_known(self, x: torch.Tensor):
+        return x[x.sum().item() :]  # hot
+
+class Apart(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + 1
+
+    def inference(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+class Server:
+    def inference(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+def set_distance(name):
+    if name == "l1":
+        def distance(x: torch.Tensor, y: torch.Tensor):
+            return (x - y).abs().sum().item()  # hot
+    else:
+        def other(x: torch.Tensor, y: torch.Tensor):
+            return (x - y).sum().item()  # cold
+        other(torch.ones(2).cuda(), torch.zeros(2).cuda())
+        raise ValueError(name)
+    return distance
+
+def training_step(model: Autoencoder, server: Server, x: torch.Tensor):
+    model(x).backward()
+"""
+
+
+def test_what_a_network_infers_in_its_forward_is_hot_and_what_set_up_gives_back_is_no_set_up(package: Path) -> None:
+    path = package / "inferred.py"
+    path.write_text(INFERRED)
+    assert heat(path) == marked(INFERRED)
