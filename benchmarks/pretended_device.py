@@ -188,6 +188,9 @@ class Functions(TorchFunctionMode):
             torch.histc: self.histc,
             Tensor.histc: self.histc,
             torch._C._nn._parse_to: torch._C._nn._parse_to,
+            torch.device: lambda of, *rest, **more: torch.device(
+                *(["cuda"] if type(of) is int else []), of, *rest, **more
+            ),
         }
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -230,7 +233,7 @@ class Functions(TorchFunctionMode):
         data = (args[1:2] if method else args[:1]) or (kwargs.get("data"),)
         on_device = isinstance(data[0], Tensor) and data[0] in self.marks
         to = device.type == "cuda" if device is not None else args[0] in self.marks if method else on_device
-        sized = func is Tensor.new and all(isinstance(each, int) for each in args[1:])
+        sized = func is Tensor.new and all(isinstance(each, (int, torch.Size)) for each in args[1:])
         inside = not isinstance(data[0], Tensor) and any(each in self.marks for each in tensors(data[0]))
         return self.moved(result, data[0], on_device, to, blocking=not sized or inside, inside=inside)
 

@@ -1,0 +1,52 @@
+"""The device that `benchmarks/step_waits.py` pretends: what the host would wait for, and what asks for nothing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """What is heard while a function runs beside the pretended device."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from pretended_device import Operators
+
+    def of(run):
+        found = []
+        below = Operators(found.append)
+        with below, below.functions:
+            result = run()
+        return found, result
+
+    yield of
+    sys.modules.pop("pretended_device", None)
+
+
+def test_a_size_makes_an_empty_tensor_and_copies_nothing(heard):
+    def run():
+        x = torch.zeros(2, device="cuda")
+        return x.new(torch.Size([3])).shape, x.new(3).shape
+
+    assert heard(run) == ([], (torch.Size([3]), torch.Size([3])))
+
+
+def test_values_of_the_host_are_copied(heard):
+    found, _ = heard(lambda: torch.zeros(2, device="cuda").new([1.0, 2.0]))
+    assert found == ["copy"]
+
+
+def test_an_index_alone_is_a_device(heard):
+    def run():
+        return (
+            torch.device(0),
+            torch.zeros(2, device=torch.device(0)).is_cuda,
+            torch.device("cpu"),
+            torch.device("cuda:0"),
+        )
+
+    cuda = torch.device("cuda", 0)
+    assert heard(run) == ([], (cuda, True, torch.device("cpu"), cuda))
