@@ -226,6 +226,7 @@ def _schemas(arrow: Any) -> dict[str, Any]:
                 *spent,
                 ("work", text),
                 ("elements", number),
+                ("busy", time),
             ]
         ),
         "reads": arrow.schema([("rank", whole), *places, *times, ("step", number), ("fallback", arrow.bool_())]),

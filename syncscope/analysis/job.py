@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.joint_replay import JointReplay, LateBy, Meet, RankLine
+from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine, owed_by
 from syncscope.analysis.one_job import refuse_strangers
+from syncscope.analysis.owed import LateBy
 from syncscope.analysis.price import TimedPart, plan_of, shapley, unpriced
 from syncscope.analysis.rank import Rank, common_steps
 from syncscope.analysis.steps import COUNTED
@@ -49,7 +50,8 @@ class JobReport:
     `saving_range` is the least and the most that a step saves without any read, by the spread of the steps and the error of the
     joint replay; None where too few steps were recorded. What takes the place of the reads is not in it. `unmatched` is how
     many collectives were not found on all ranks that take part, and `untold` how long their kernels lasted on all ranks, in the
-    steps that all have and in all: nobody knows how much of that were waits.
+    steps that all have and in all: nobody knows how much of that were waits. Where no step is `marked`, the whole recording
+    stands in place of a step.
     """
 
     ranks: tuple[RankLine, ...]
@@ -64,6 +66,7 @@ class JobReport:
     saving_range: tuple[float, float] | None = None
     unmatched: int = 0
     untold: float = 0.0
+    marked: bool = True
 
 
 def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
@@ -110,7 +113,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
-    rows = joint.rows(meets, single_rank)
+    rows = joint.rows(meets, single_rank, value.on_time(meets) if value.error <= GATE else {})
     return JobReport(
         ranks=rows,
         meets=meets,
@@ -121,12 +124,15 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan=tuple(position[i] for i in plan),
         verdict=_alone(ranks[0], others)
         if others > 0
-        else _verdict(value.step, saving, between, _why_none(value.error, doubtful, cut), rows, meets)
+        else _verdict(
+            value.step, saving, between, _why_none(value.error, doubtful, cut), rows, meets, bool(joint.steps)
+        )
         + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
         unmatched=len(joint.matched.alone) + len(joint.matched.partial),
         untold=joint.untold(),
+        marked=bool(joint.steps),
     )
 
 
@@ -187,6 +193,19 @@ class _JobValue:
             freed[r][r] = reads.any(axis=0)
         gains: list[float] = (self.step - self._window.length(*self._joint.replay(freed))).tolist()
         return list(gains)
+
+    def on_time(self, meets: Sequence[Meet]) -> dict[int, float]:
+        """What the others gain if they never wait for a rank but where its recording begins later, by its position: of at most
+        `ALONE` ranks, those that hold others up most."""
+        owed = {rank: causes.total() for rank, causes in owed_by(meets).items()}
+        slow = sorted(owed, key=lambda rank: -owed[rank])[:ALONE]
+        starts = {meet.key for meet in meets if meet.cause is LateBy.START}
+        found = {}
+        for r, rank in enumerate(self._joint.ranks):
+            if rank.number in slow:
+                usual, shorter = self._window.length(*self._joint.unwaited(r, starts)).tolist()
+                found[r] = usual - shorter
+        return found
 
 
 def _window(joint: JointReplay) -> TimedPart:
@@ -251,6 +270,7 @@ def _verdict(
     why_none: str,
     rows: tuple[RankLine, ...],
     meets: tuple[Meet, ...],
+    marked: bool,
 ) -> str:
     slow = max(rows, key=lambda row: row.imposed)
     told = ""
@@ -259,8 +279,9 @@ def _verdict(
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
             f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
-        if slow.on_time >= WORTH * step:
-            told += f" Had it come with the one before it, a step would be up to {in_ms(slow.on_time)} shorter."
+        if slow.on_time is not None and slow.on_time >= WORTH * step:
+            whole = "a step" if marked else "the job"
+            told += f" Had it come with the one before it, {whole} would be up to {in_ms(slow.on_time)} shorter."
         told += _of_operators(slow)
     if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
@@ -278,7 +299,8 @@ def _why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
     if doubtful:
         worst = max(doubtful, key=lambda rank: rank.error or 0.0)
         others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
-        return f"{worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason"
+        whole = "a step" if worst.graph.steps else "the recording"
+        return f"{worst.error:.0%} of {whole} of rank {worst.number}{others} is for no recorded reason"
     return f"the joint replay ends {error:.1%} away from the recording"
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.matched import UNLIKE, matched
+from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
 from syncscope.analysis.rank import Rank, common_steps
 from syncscope.analysis.replay import Meeting, Times, walk
 from syncscope.model.durations import about_ms
@@ -27,22 +27,12 @@ NAMED = 4  # ranks in a note
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
-class LateBy(StrEnum):
-    """What a rank that comes last to a collective spent its extra time on, as its value in words."""
-
-    SYNCS = "waits in syncs"
-    LAUNCHES = "launches"
-    HOST = "host work"
-    DEVICE = "device work"
-    START = "a late start"  # its recording begins later
-
-
 @dataclass(frozen=True, slots=True)
 class Meet:
     """One collective of the job, ns of the job's clock: who came last, how long after the first, and why.
 
-    `imposed` is the sum of what the others waited for it, `behind` how long it came after the one before it. `cause` is what
-    the last one spent most of its extra time on.
+    `imposed` is the sum of what the others waited for it, as measured. `cause` is what the last one spent most of its extra
+    time on. `owed` is by whom the others were held up, each delay once.
     """
 
     key: str
@@ -51,7 +41,7 @@ class Meet:
     imposed: float
     cause: LateBy
     transfer: float
-    behind: float = 0.0
+    owed: tuple[Owed, ...] = ()
 
     @property
     def together(self) -> bool:
@@ -62,6 +52,14 @@ class Meet:
     def step(self) -> int:
         """The index of its step, -1 outside of any."""
         return int(self.key.partition("/")[0])
+
+
+def owed_by(meets: Iterable[Meet]) -> dict[int, Counter[LateBy]]:
+    """How long each rank held others up in these collectives, ns in sum over these, by what made it late."""
+    found: dict[int, Counter[LateBy]] = defaultdict(Counter)
+    for owed in (owed for meet in meets for owed in meet.owed if not meet.together):
+        found[owed.rank][owed.cause] += round(owed.time)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,8 @@ class LongerIn:
 @dataclass(frozen=True, slots=True)
 class RankLine:
     """A rank's part in the job. Times are ns: a step's are `blocked` and `symptom`, what its reads waited because other ranks
-    were late, and `on_time`, by how much the job's would be shorter if it had come to collectives with the one before it. Of
-    the whole recording are how often it was `late`, and what others waited for it then (`imposed`)."""
+    were late, and `on_time`, by how much that of the others would be shorter if they had not waited for it: None where that was
+    not replayed. Of the whole recording are how often it was `late`, and by how much it held others up (`imposed`)."""
 
     number: int
     name: str
@@ -90,7 +88,7 @@ class RankLine:
     cause: LateBy | None  # None where it is never late
     saved_alone: float | None  # what the job gains if only this rank made no read
     offset: float  # of its clock
-    on_time: float = 0.0
+    on_time: float | None = None
     operators: tuple[LongerIn, ...] = ()  # what its host does longer, most first
 
 
@@ -169,7 +167,7 @@ class JointReplay:
     def _uneven(self) -> list[str]:
         """Which ranks lack steps that others have."""
         if not self.steps:
-            return []
+            return ["no step is marked: all figures are of the whole recording"]
         if not common_steps(self.ranks):
             return ["the ranks have no step in common: figures of a step are of all that was recorded"]
         lacking = [rank for rank in self.ranks if len(rank.graph.steps) < len(self.steps)]
@@ -182,6 +180,31 @@ class JointReplay:
 
     def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
         """The job's end in each scenario, and the ends of its `steps`; `freed[r][s, i]` takes read i of rank r out."""
+        return self._last(self._courses(freed, self._released))
+
+    def unwaited(self, r: int, for_it: Collection[str]) -> tuple[Times, Times]:
+        """The same of all ranks but this one, in two scenarios: as it was, and where none of them waits for it but in the
+        collectives of the keys `for_it`."""
+
+        def released(key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
+            ends = self._released(key, there)
+            others = [pair for pair in there if pair[0] != r]
+            if not others or len(others) == len(there) or key in for_it:
+                return ends
+            without = dict(self._released(key, others))
+            return [(q, np.array([end[0], without[q][1] if q in without else end[1]])) for q, end in ends]
+
+        nothing = [np.zeros((2, len(rank.graph.reads)), bool) for rank in self.ranks]
+        over = self._courses(nothing, released)
+        del over[r]
+        return self._last(over)
+
+    def _courses(
+        self,
+        freed: Sequence[NDArray[np.bool_]],
+        released: Callable[[str, list[tuple[int, Meeting]]], list[tuple[int, Times]]],
+    ) -> dict[int, tuple[Times, Times]]:
+        """The end of each rank in each scenario, and those of its steps; `released` says when a collective of a key ends."""
         runs = [walk(rank.graph, out, begin) for rank, out, begin in zip(self.ranks, freed, self.begins, strict=True)]
         ready: list[tuple[int, Times | None]] = [(r, None) for r in range(len(runs))]
         here: dict[str, list[tuple[int, Meeting]]] = defaultdict(list)
@@ -189,7 +212,7 @@ class JointReplay:
         while ready or here:
             if not ready:  # ranks that come in different orders: those who are there go on
                 key = min(here, key=lambda k: float(here[k][0][1].arrival[0]))
-                ready += self._released(key, here.pop(key))
+                ready += released(key, here.pop(key))
                 continue
             r, end = ready.pop()
             try:
@@ -200,7 +223,11 @@ class JointReplay:
             key = self._key[r][meeting.collective]
             here[key].append((r, meeting))
             if len(here[key]) == len(self._who[key]):
-                ready += self._released(key, here.pop(key))
+                ready += released(key, here.pop(key))
+        return over
+
+    def _last(self, over: Mapping[int, tuple[Times, Times]]) -> tuple[Times, Times]:
+        """When the last of these ranks ended, and each of the job's `steps` on the last of them."""
         last: Times = np.stack([end for end, _ in over.values()]).max(axis=0)
         ends = np.full((len(last), len(self.steps)), NEVER)
         for r, (_, own) in over.items():
@@ -219,19 +246,31 @@ class JointReplay:
 
     def meets(self) -> tuple[Meet, ...]:
         """The collectives of more than one rank in the order of their ends."""
-        found = []
+        come = []
         for key, who in self._who.items():
-            if len(who) < 2 or key in self.matched.partial:
-                continue
-            arrivals = [self.begins[r] + self.ranks[r].collectives[c].start for r, c in who]
-            last = int(np.argmax(arrivals))
-            lasted = [self.ranks[r].collectives[c].end - self.ranks[r].collectives[c].start for r, c in who]
-            imposed = sum(min(arrivals[last] - a, most) for a, most in zip(arrivals, lasted, strict=True))
-            late = self.ranks[who[last][0]].number
-            skew, behind = arrivals[last] - min(arrivals), arrivals[last] - sorted(arrivals)[-2]
-            meet = Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key], behind)
-            found.append((arrivals[last], meet))
-        return tuple(meet for _, meet in sorted(found, key=lambda pair: pair[0]))
+            if len(who) > 1 and key not in self.matched.partial:
+                arrivals = [self._arrival(r, c) for r, c in who]
+                come.append((max(one.at for one in arrivals), key, arrivals))
+        found, waits = [], Waits()
+        for latest, key, arrivals in sorted(come, key=lambda one: one[0]):
+            last = max(range(len(arrivals)), key=lambda n: arrivals[n].at)
+            cause = LateBy.OTHERS if waits.passed_on(arrivals) else self._cause(self._who[key], last)
+            found.append(
+                Meet(
+                    key=key,
+                    late=arrivals[last].rank,
+                    skew=latest - min(one.at for one in arrivals),
+                    imposed=sum(min(latest - one.at, one.lasted) for one in arrivals),
+                    cause=cause,
+                    transfer=self._transfer[key],
+                    owed=waits.owed(arrivals, cause),
+                )
+            )
+        return tuple(found)
+
+    def _arrival(self, r: int, c: int) -> Arrival:
+        one = self.ranks[r].collectives[c]
+        return Arrival(self.ranks[r].number, self.begins[r] + one.start, one.end - one.start, one.busy)
 
     def _cause(self, who: list[tuple[int, int]], last: int) -> LateBy:
         """What the last rank spent more time on than the middle one, since the collective before."""
@@ -245,13 +284,15 @@ class JointReplay:
         causes: list[LateBy] = list(LateBy)
         return causes[int(np.argmax(extra))]
 
-    def rows(self, meets: tuple[Meet, ...], alone: Sequence[float | None]) -> tuple[RankLine, ...]:
-        """What each rank did to the others, and what they did to it."""
+    def rows(
+        self, meets: tuple[Meet, ...], alone: Sequence[float | None], on_time: Mapping[int, float]
+    ) -> tuple[RankLine, ...]:
+        """What each rank did to the others, and what they did to it; `on_time` is by position."""
         late: dict[int, list[Meet]] = defaultdict(list)
         for meet in meets:
             if not meet.together:
                 late[meet.late].append(meet)
-        shared = common_steps(self.ranks)
+        owed = owed_by(meets)
         arrivals = {
             key: max(self.begins[r] + self.ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()
@@ -260,9 +301,7 @@ class JointReplay:
         for r, rank in enumerate(self.ranks):
             own = late[rank.number]
             reads, steps = rank.counted()
-            causes: Counter[LateBy] = Counter()
-            for meet in own:
-                causes[meet.cause] += int(meet.imposed)
+            causes = owed.get(rank.number) or Counter(meet.cause for meet in own)
             found.append(
                 RankLine(
                     number=rank.number,
@@ -271,12 +310,11 @@ class JointReplay:
                     blocked=sum(rank.graph.reads[n].held for n in reads) / steps,
                     symptom=self._symptom(r, arrivals, reads) / steps,
                     late=len(own),
-                    imposed=sum(meet.imposed for meet in own),
+                    imposed=sum(owed.get(rank.number, {}).values()),
                     cause=causes.most_common(1)[0][0] if causes else None,
                     saved_alone=alone[r],
                     offset=float(self.offsets[r]),
-                    on_time=sum(m.behind for m in own if m.step in shared and m.cause is not LateBy.START)
-                    / max(1, len(shared)),
+                    on_time=on_time.get(r),
                     operators=self._longer_in(r, [meet for meet in own if meet.cause is LateBy.HOST]),
                 )
             )
@@ -299,8 +337,8 @@ class JointReplay:
         """How long these reads of a rank were blocked while one of its collectives waited for another rank."""
         rank, begin = self.ranks[r], self.begins[r]
         waits = [
-            (c.start, max(c.start, arrivals[key] - begin))
-            for c, key in zip(rank.collectives, self._key[r], strict=True)
+            (arrivals[key] - begin - exposed(arrivals[key], self._arrival(r, n)), arrivals[key] - begin)
+            for n, key in enumerate(self._key[r])
         ]
         zero = rank.graph.origin
         total = 0.0

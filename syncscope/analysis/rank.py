@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.host_operators import Spent, spent
+from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
@@ -23,7 +25,8 @@ from syncscope.model.trace import Kind, Trace
 @dataclass(frozen=True, slots=True)
 class Collective:
     """One collective on one rank; ns of the graph. `key` is step/group/kind/ordinal, the last of this rank's own counting:
-    `matched` says which is which. `elements` is how many it sends, -1 where that is not known.
+    `matched` says which is which. `elements` is how many it sends, -1 where that is not known, `busy` for how long its device
+    computes meanwhile.
 
     Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
     otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
@@ -39,6 +42,7 @@ class Collective:
     queued: float = 0.0
     work: Spent = ()
     elements: int = -1
+    busy: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,7 @@ def device_names(trace: Trace) -> tuple[str, ...]:
 
 def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> tuple[list[int], list[str]]:
     """Rows of the collectives in the order of their launch, and a key for each: step, process group, kind, ordinal."""
-    is_one = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)
-    kernels = (trace.kind[launched.row] == Kind.KERNEL) & is_one[trace.name[launched.row]]
+    kernels = (trace.kind[launched.row] == Kind.KERNEL) & _is_collective(trace, launched)
     rows, calls = launched.row[kernels], launched.call[kernels]
     since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
     order = np.argsort(since, kind="stable")
@@ -127,15 +130,29 @@ def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> t
     return rows[order].tolist(), keys
 
 
+def _is_collective(trace: Trace, launched: Launches) -> NDArray[np.bool_]:
+    """Which of the launched work is called like a collective."""
+    is_one = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)
+    return is_one[trace.name[launched.row]]
+
+
+def _computing(trace: Trace, launched: Launches) -> Intervals:
+    """When the device computes."""
+    rows = launched.row[(trace.kind[launched.row] == Kind.KERNEL) & ~_is_collective(trace, launched)]
+    return union(trace.start[rows], trace.end[rows])
+
+
 def _spans(
     trace: Trace, launched: Launches, reads: tuple[Read, ...], rows: list[int], keys: list[str], origin: int
 ) -> tuple[Collective, ...]:
     call_of = dict(zip(launched.row.tolist(), launched.call.tolist(), strict=True))
     calls = np.unique(launched.call[launched.call >= 0])
     begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(trace.duration[calls])))
+    computing = _computing(trace, launched)
+    busy = covered(computing, trace.start[rows], trace.start[rows] + trace.duration[rows]).tolist()
     since, found = origin, []
     spans: list[tuple[int, int, int]] = []
-    for row, key in zip(rows, keys, strict=True):
+    for row, key, meanwhile in zip(rows, keys, busy, strict=True):
         start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
         launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
         first, last = np.searchsorted(begins, [since, launch])
@@ -145,7 +162,8 @@ def _spans(
         times = (blocked, launching, hosting, float(start - launch))
         elements = trace.known(row).elements
         sent = -1 if elements is None else int(elements)
-        found.append(Collective(key, float(start - origin), float(end - origin), *times, elements=sent))
+        one = Collective(key, float(start - origin), float(end - origin), *times, elements=sent, busy=float(meanwhile))
+        found.append(one)
         spans.append((int(trace.lane[call_of[row]]) if call_of[row] >= 0 else -1, since, max(since, launch)))
         since = max(since, launch)
     return tuple(replace(one, work=work) for one, work in zip(found, spent(trace, spans), strict=True))

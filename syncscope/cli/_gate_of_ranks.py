@@ -107,7 +107,8 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
 
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
     """As measured. A recording that only begins later makes nobody wait."""
-    from syncscope.analysis.joint_replay import LateBy
+    from syncscope.analysis.joint_replay import owed_by
+    from syncscope.analysis.owed import LateBy
     from syncscope.analysis.rank import common_steps
 
     _refuse_without_steps(ranks)
@@ -115,11 +116,10 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
     if len(ranks) < 2 or not counted or not found.meets:
         why = "; ".join(found.notes) or "the ranks have no step in common"
         raise UserError(why, "name the traces of all ranks, of the same steps")
-    waited, causes = Counter[int](), dict[int, Counter[LateBy]]()
-    for meet in found.meets:
-        if meet.step in counted and meet.cause is not LateBy.START:
-            waited[meet.late] += round(meet.imposed)
-            causes.setdefault(meet.late, Counter())[meet.cause] += round(meet.imposed)
+    causes = owed_by(meet for meet in found.meets if meet.step in counted)
+    for of_rank in causes.values():
+        del of_rank[LateBy.START]
+    waited = Counter({number: of_rank.total() for number, of_rank in causes.items()})
     of_a_step = len(counted) * (len(ranks) - 1) * found.step
     longest = max(waited.values(), default=0)
     if longest <= most * of_a_step < longest + found.untold:
@@ -137,14 +137,13 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
 
 def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:
     """That the ranks wait for one whose recording only begins later, which no limit counts; "" where they hardly do."""
-    from syncscope.analysis.joint_replay import LateBy
+    from syncscope.analysis.joint_replay import owed_by
+    from syncscope.analysis.owed import LateBy
     from syncscope.analysis.rank import common_steps
 
     counted = common_steps(ranks)
-    waited = Counter[int]()
-    for meet in found.meets:
-        if meet.step in counted and meet.cause is LateBy.START:
-            waited[meet.late] += round(meet.imposed)
+    causes = owed_by(meet for meet in found.meets if meet.step in counted)
+    waited = {number: of_rank[LateBy.START] for number, of_rank in causes.items()}
     of_a_step = len(counted) * (len(ranks) - 1) * found.step
     if not of_a_step or not waited or (ns := max(waited.values())) < HARDLY * of_a_step:
         return ""

@@ -67,7 +67,7 @@ def newest(name: str) -> str:
     """The file, and in place of a folder the newest of the traces in it, which is said where there are several.
 
     Raises:
-        UserError: there is none in it, or they are the ranks of one job.
+        UserError: there is none in it, or they are of several ranks, once or more often: the newest is any of these.
     """
     if not os.path.isdir(name):
         refuse_program(name)
@@ -75,8 +75,13 @@ def newest(name: str) -> str:
     found, _ = below(name)
     if not found:
         raise no_trace(name)
-    if job := ranks(found):
-        raise UserError(f"{visible(name)} holds {job} ranks of one job", f"name one of them, as {visible(found[0])}")
+    if len(several := _told(found)) > 1:
+        raise UserError(
+            f"{visible(name)} holds {len(several)} ranks of one job"
+            if ranks(found)
+            else f"{visible(name)} holds {len(found)} traces, of {len(several)} ranks",
+            f"name one of them, as {visible(found[0])}",
+        )
     last = max(found, key=lambda path: (os.path.getmtime(path), path))
     if len(found) > 1:
         echo(f"the newest of {len(found)} traces in {visible(name)}: {visible(os.path.relpath(last, name))}", err=True)
@@ -114,6 +119,13 @@ def jobs(paths: Sequence[str]) -> dict[str, int]:
     for path in paths:
         folders.setdefault(os.path.dirname(path) or ".", []).append(path)
     return {where: count for where, own in folders.items() if (count := ranks(own))}
+
+
+def _told(paths: Sequence[str]) -> set[tuple[int, int]]:
+    """Which ranks these files are of, and of how many; nothing of those that do not say so."""
+    from syncscope.kineto import header
+
+    return {one for one in map(header.rank, paths) if one is not None}
 
 
 def ranks(paths: Sequence[str]) -> int:

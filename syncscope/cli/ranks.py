@@ -190,7 +190,7 @@ def show(found: JobReport) -> None:
         f"{len(told)} {word if len(told) == 1 else word + 's'}"
         for told, word in ((found.ranks, "rank"), (found.meets, "collective"))
     )
-    console.print(f"{counted}, a step of {in_ms(found.step)}")
+    console.print(f"{counted}, {'a step' if found.marked else 'the whole recording'} of {in_ms(found.step)}")
     console.print(f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured\n")
     slow = sorted(found.ranks, key=lambda rank: -rank.imposed)[:SHOWN]
     columns = (
@@ -251,11 +251,12 @@ def show(found: JobReport) -> None:
     console.print(f"\n{found.verdict}")
     for note in found.notes:
         console.print(f"note  {note}", style="dim")
-    console.print(
-        "\nms per step, but how often a rank comes last, what others wait for it then, its operators, and each collective: of "
-        "the whole recording; lines: on the mean rank, and what the whole job gains",
-        style="dim",
+    of_steps = (
+        "ms per step, but how often a rank comes last, what others wait for it then, its operators, and each collective: of "
+        "the whole recording; lines: on the mean rank, and what the whole job gains"
     )
+    of_all = "ms of the whole recording; lines: on the mean rank, and what the whole job gains"
+    console.print(f"\n{of_steps if found.marked else of_all}", style="dim")
 
 
 def _named(key: str) -> tuple[str, str]:
@@ -264,7 +265,7 @@ def _named(key: str) -> tuple[str, str]:
     step, _, rest = head.partition("/")
     group, _, kernel = rest.rpartition("/")
     name = re.split(r"[(<]", kernel, maxsplit=1)[0].removeprefix("ncclKernel_").removeprefix("ncclDevKernel_")
-    return step, " ".join(filter(None, (group, name, ordinal)))
+    return step if int(step) >= 0 else "", " ".join(filter(None, (group, name, ordinal)))
 
 
 class Words(str):

@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,8 @@ def command(
     FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
     .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
     never run. Of a FOLDER every trace below it is reported; one with the ranks of one job alone as the job, as `syncscope
-    ranks` does, at the terminal and as a page. Of more than three recordings there is a table, a row for each.
+    ranks` does, at the terminal and as a page, and limits are of the job. Of more than three recordings there is a table, a
+    row for each.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -139,10 +141,18 @@ def command(
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
-    each = source or steps or pinned or no_price or verified or max_reads_per_step is not None or max_price is not None
-    if (job := _traces.ranks(paths)) and _as_job(name, output):
-        if len(files) == 1 and not each and (code := _job(paths, job, most, output)) is not None:
-            return code
+    each = source or steps or pinned or no_price or verified
+    job, limited = _traces.ranks(paths), max_reads_per_step is not None or max_price is not None
+    if job and len(files) == 1 and limited and (each or not _as_job(name, output)):
+        raise UserError(
+            f"{visible(files[0])} holds {job} ranks of one job, which its limits are of; this is a report of each alone",
+            f"`syncscope ranks {files[0]}` takes the limits, and a report of one trace does",
+        )
+    if job and _as_job(name, output):
+        if len(files) == 1 and not each:
+            most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
+            if (code := _job(paths, job, most, output, most_of)) is not None:
+                return code
         if output is None and (len(files) > 1 or each):
             folders = {os.path.dirname(path) or "." for path in paths}
             where = folders.pop() if len(folders) == 1 else "with all of them"
@@ -214,14 +224,17 @@ def _as_job(name: str, output: str | None) -> bool:
     )
 
 
-def _job(paths: list[str], ranks: int, most: int, output: str | None) -> int | None:
-    """The report of these ranks as a job, and its exit code; None where they turn out to be none, which is said."""
+def _job(
+    paths: list[str], ranks: int, most: int, output: str | None, most_of: Mapping[str, float | None]
+) -> int | None:
+    """The report of these ranks as a job, held to limits, and its exit code; None where they are none, which is said."""
     from syncscope.analysis.one_job import NotOneJobError
     from syncscope.cli.ranks import show_job
 
     heading = f"{ranks} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n"
     try:
-        return show_job(paths, most, format_="html" if output else "terminal", output=output, heading=heading)
+        format_ = "html" if output else "terminal"
+        return show_job(paths, most, format_=format_, output=output, heading=heading, most_of=most_of)
     except NotOneJobError as error:
         echo(f"each alone, for {error.message}\n", err=True)
         return None

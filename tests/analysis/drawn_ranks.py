@@ -53,6 +53,40 @@ def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
     ]
 
 
+def buckets_of(*late_by, count=4, steps=4):
+    """Ranks that compute `count` times for 1 ms in every step (and `late_by[r]` longer on rank r), each time with an all-reduce
+    on another queue, and wait for all of it at the end of the step."""
+    events = [[] for _ in late_by]
+    now, number = 0, 0
+    for step in range(steps):
+        free, device = [now] * len(late_by), [now + 100_000] * len(late_by)
+        for bucket in range(count):
+            number += 2
+            arrivals = []
+            for r, late in enumerate(late_by):
+                at = now + 20_000 * bucket
+                events[r] += [launch(at, number), launch(at + 10_000, number + 1)]
+                events[r].append(work("gemm", device[r], MS + late, number))
+                device[r] += MS + late
+                waits = Event(Kind.CALL, "cudaStreamWaitEvent", Lane(1, 1), at + 9_500, 400)
+                events[r].append(waits)
+                arrivals.append(max(device[r] + 1_000, free[r]))
+            end = max(arrivals) + 100_000
+            for r, arrival in enumerate(arrivals):
+                events[r].append(exchange("ncclKernel_AllReduce(x)", arrival, end - arrival, number + 1))
+                free[r] = end
+        over = end + 10_000
+        for each in events:
+            call = Event(Kind.CALL, "cudaDeviceSynchronize", Lane(1, 1), now + 200_000, over - now - 200_000)
+            each += [call, Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), now, over + 10_000 - now)]
+        now = over + 20_000
+    return [rank_of(Trace.of(e, origin_ns=10**18), number=r, name=f"rank {r}") for r, e in enumerate(events)]
+
+
+def exchange(name, start, duration, number):
+    return Event(Kind.KERNEL, name, Lane(0, 20, 0), start, duration, correlation=number)
+
+
 def launch(start, number):
     return Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), start, 10_000, correlation=number)
 

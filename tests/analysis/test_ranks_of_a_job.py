@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from drawn_ranks import MS, dlrm, launch, ranks_of, work
+from drawn_ranks import MS, buckets_of, dlrm, launch, ranks_of, work
 
 from syncscope import kineto
 from syncscope.analysis import fleet
 from syncscope.analysis.host_operators import spent
 from syncscope.analysis.job import job
+from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits
 from syncscope.analysis.rank import rank_of
 from syncscope.errors import UserError
 from syncscope.model.source import Place
@@ -26,6 +27,39 @@ def test_ranks_meet_and_the_late_one_is_named():
     assert slow.late == 3
     assert slow.imposed == pytest.approx(3 * 3 * 3 * MS, rel=0.1)  # three others, three steps, 3 ms
     assert "Rank 2 comes last to 3 of 3" in found.verdict
+
+
+def test_the_gain_of_a_rank_on_time_is_as_if_it_came_with_the_one_before_it():
+    found = job(ranks_of(0, MS, 3 * MS, reads=[0, 1, 2], steps=8))
+    assert [rank.on_time for rank in found.ranks] == [None, None, pytest.approx(2 * MS, rel=0.01)]
+    assert "a step would be up to 2.00 ms shorter" in found.verdict
+    two = job(ranks_of(0, 3 * MS, 3 * MS, reads=[0, 1, 2], steps=8))
+    assert max(rank.on_time or 0 for rank in two.ranks) < 10_000, "the other one is as late"
+
+
+def test_one_delay_of_several_collectives_counts_once():
+    """Each all-reduce shows the delay of those before it again, while the others compute."""
+    found = job(buckets_of(0, 0, 0, MS // 5))
+    assert found.fidelity < 1e-3
+    slow = found.ranks[3]
+    assert sum(meet.skew for meet in found.meets) > 1.8 * 4 * 4 * MS // 5
+    assert slow.on_time == pytest.approx(4 * MS // 5, rel=0.02)
+    assert slow.imposed == pytest.approx(4 * 3 * 4 * MS // 5, rel=0.02)
+    for other in found.ranks[:3]:
+        assert other.symptom == pytest.approx(4 * MS // 5, rel=0.02)
+
+
+def test_who_is_late_only_for_what_it_waited_in_another_group_passes_that_on():
+    """Ranks 0 and 1 meet, and 2 and 3; then 0 and 2, and 1 and 3. Rank 3 is late to the first of these."""
+    waits = Waits()
+    first = [Arrival(2, 1.0, 5.0, 0.0), Arrival(3, 5.0, 1.0, 0.0)]
+    assert not waits.passed_on(first)
+    assert waits.owed(first, LateBy.DEVICE) == (Owed(3, 4.0, LateBy.DEVICE),)
+    second = [Arrival(0, 2.0, 6.0, 0.0), Arrival(2, 7.0, 1.0, 0.0)]  # 1 of these 5 is its own
+    assert waits.passed_on(second)
+    assert set(waits.owed(second, LateBy.OTHERS)) == {Owed(2, 1.0, LateBy.OTHERS), Owed(3, 4.0, LateBy.DEVICE)}
+    again = [Arrival(2, 10.0, 3.0, 0.0), Arrival(3, 12.0, 1.0, 0.0)]
+    assert not waits.passed_on(again), "what it waited before has been waited for"
 
 
 STEPPING = (Kind.ANNOTATION, "Optimizer.step#SGD.step")

@@ -27,6 +27,21 @@ def test_diff_tells_what_went_and_whether_it_was_foreseen(tmp_path):
     assert "the prediction is off by" in done.output
 
 
+def test_diff_takes_no_folder_with_traces_of_several_ranks(tmp_path):
+    """Neither a job that was recorded once, nor one with several traces of each rank: the newest is any of these."""
+    one, _ = recorded(tmp_path)
+    trace = kineto.read(one)
+    for cycle in range(2):
+        for rank in range(2):
+            path = tmp_path / "job" / f"{rank}-{cycle}.json"
+            kineto.save(replace(trace, meta=trace.meta | {"rank": rank, "world_size": 2}), path)
+        done = CliRunner().invoke(command, [one, str(tmp_path / "job")], standalone_mode=False)
+        assert isinstance(done.exception, UserError)
+        said = ("holds 2 ranks of one job", "holds 4 traces, of 2 ranks")[cycle]
+        assert said in done.exception.message
+        assert "name one of them" in (done.exception.hint or "")
+
+
 def test_diff_as_json_has_the_lines_that_went_and_how_far_the_prediction_is_off(tmp_path):
     done = CliRunner().invoke(command, [*recorded(tmp_path), "--format", "json"], standalone_mode=False)
     found = json.loads(done.output)

@@ -18,9 +18,9 @@ def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
     assert out.count("train.py:7") == 1
 
 
-def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folder):
+def test_ranks_that_are_named_or_asked_for_more_are_reported_each_alone(folder):
     ranks(folder / "job")
-    for args in (("job/worker0.pt.trace.json", "job/worker1.pt.trace.json"), ("job", "--max-reads-per-step", "3")):
+    for args in (("job/worker0.pt.trace.json", "job/worker1.pt.trace.json"), ("job", "--no-savings")):
         code, out, _ = outcome(*args)
         assert code == 0
         assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
@@ -28,15 +28,24 @@ def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folde
     assert len(json.loads(report("job", "--format", "json").stdout)) == 2
 
 
-def test_a_job_is_one_page_and_its_limits_name_each_rank(folder):
+def test_a_job_is_one_page_and_its_limits_are_those_of_the_job(folder):
     ranks(folder / "job")
     code, _, err = outcome("job", "-o", "job.html")
     assert (code, err) == (0, "wrote job.html\n")
     assert '"ranks":' in (folder / "job.html").read_text()
     code, _, err = outcome("job", "--max-syncs-per-step", "0.5")
+    assert (code, err) == (
+        1,
+        "rank 0: 1 sync per step is more than the 0.5 allowed:\n  train.py:7: item: 1 per step of the mean rank, on 2 ranks\n",
+    )
+    code, _, err = outcome("job", "--max-saving", "1%")
     assert code == 1
-    for rank in range(2):
-        assert f"job/worker{rank}.pt.trace.json: 1 sync per step is more than the 0.5 allowed:" in err
+    assert "the syncs cost the job" in err
+    for args in (("--format", "json"), ("--no-savings",)):  # which are of each rank alone
+        code, _, err = outcome("job", "--max-syncs-per-step", "5", *args)
+        assert code == 2
+        assert "job holds 2 ranks of one job, which its limits are of" in err
+    assert outcome("job", "--max-syncs-per-step", "5")[0] == 0
 
 
 def test_a_job_beside_other_traces_is_pointed_to(folder):
