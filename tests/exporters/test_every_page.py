@@ -90,7 +90,8 @@ COMPARISON = {
     "same": [],
 }
 RANK = {"symptom": 1e6, "late": 2, "imposed": 3e6, "cause": "host work", "saved_alone": 5e5}
-MEET = {"key": "0//all_reduce", "late": 1, "imposed": 3e6, "skew": 3e6, "cause": "host work", "transfer": 1e5}
+OWED = [{"rank": 1, "time": 3e6, "cause": "host work"}]
+MEET = {"key": "0//all_reduce", "late": 1, "owed": OWED, "skew": 3e6, "cause": "host work", "transfer": 1e5}
 CELL = '<!doctype html><html lang="en"><meta charset="utf-8"><title>cell</title>'  # in UTF-8, as notebooks are
 JOB = {
     "step": 9e6,

@@ -11,8 +11,11 @@ export function ranks(model) {
   box.append(heat("How long each step took on each rank", "ms", job.steps.map(([rank, list]) => [rank, new Map(list)]), steps, ms => msTime(ms)));
   const late = new Map(job.ranks.map(rank => [rank.number, new Map()]));
   for (const meet of job.meets) {
-    const step = Number(meet.key.split("/")[0]), row = late.get(meet.late);
-    if (row) row.set(step, (row.get(step) || 0) + meet.imposed / 1e6);
+    const step = Number(meet.key.split("/")[0]);
+    for (const owed of meet.owed) {
+      const row = late.get(owed.rank);
+      if (row) row.set(step, (row.get(step) || 0) + owed.time / 1e6);
+    }
   }
   const met = [...new Set(job.meets.map(meet => Number(meet.key.split("/")[0])))].sort((a, b) => a - b);
   if (met.length) box.append(heat("How long the others waited for a rank, in sum", "late", [...late], met, msTime));
