@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -170,14 +170,30 @@ class Draft(Templates):
         """Put a statement before another.
 
         Raises:
-            CannotRewrite: there is no line between them.
+            CannotRewrite: there is no line between them, or it reads what is bound only afterwards.
         """
         self._begins_its_line(statement)
         start = self.file.starts[statement.lineno - 1]
         if self.file.code[:start].rstrip(b"\r\n").endswith(b"\\"):
             raise CannotRewrite("the line before goes on here: nothing can be put between")
         code = self.code(template, **parts).rstrip("\n")
+        if early := next((name for name in self._read_in(parts) if self._bound_later(name, start)), None):
+            raise CannotRewrite(f"{early} is not there yet")
         self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
+
+    @staticmethod
+    def _read_in(parts: dict[str, Part]) -> Iterator[str]:
+        """The names that the parts of a template read, not those that they bind themselves."""
+        for part in parts.values():
+            if isinstance(part, ast.expr):
+                names = [n for n in ast.walk(part) if isinstance(n, ast.Name)]
+                own = {n.id for n in names if not isinstance(n.ctx, ast.Load)}
+                yield from (n.id for n in names if n.id not in own)
+
+    def _bound_later(self, name: str, start: int) -> bool:
+        """Whether a name of the function is bound nowhere before a place of its text."""
+        binds = self.function.binds(name)
+        return bool(binds) and name not in self.function.parameters and self.file.span(binds[0]).start >= start
 
     def named(self, expr: ast.expr, wish: str) -> Part:
         """A name for an expression that new code has several times, bound before its statement.

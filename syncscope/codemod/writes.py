@@ -317,3 +317,9 @@ def _nested(function: Function, use: ast.Name) -> bool:
 def _located(node: ast.AST) -> ast.expr | ast.stmt:
     assert isinstance(node, (ast.expr, ast.stmt))
     return node
+
+
+def bound_between(function: Function, name: str, first: ast.stmt, use: ast.expr) -> bool:
+    """Whether a name is given a value after a statement begins and before a use of it: what it means there is not there yet."""
+    begin, end = function.file.span(first).start, function.file.span(use).start
+    return any(begin <= function.file.span(bind).start < end for bind in function.binds(name))

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.masks import before_all, bound_by, index_of
-from syncscope.codemod.writes import disturbed, exposed
+from syncscope.codemod.writes import bound_between, disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
@@ -60,6 +60,34 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def trained(model, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray):
+            y, total = y.cuda(), 0.0
+            idx = np.where(rows > 0)[0]
+            for _ in range(3):
+                out = model(x.cuda()).cuda()
+                total = total + (out[idx] - y[idx])  # !
+            return total
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def trained(model, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray):
+            y, total = y.cuda(), 0.0
+            idx = np.where(rows > 0)[0]
+            idx_tensor = torch.as_tensor(idx, device=y.device)
+            for _ in range(3):
+                out = model(x.cuda()).cuda()
+                total = total + (out[idx_tensor] - y[idx_tensor])
+            return total
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -81,15 +109,17 @@ def of_index(function: Function, site: Site, index: ast.Name) -> Fix | None:
         and function.same_name(s.node.slice, index)
         and function.reaching_definition(s.node.slice) is definition
     ]
-    base = next((u.value for u in uses if isinstance(u.value, ast.Name) and function.fact(u.value).is_tensor), None)
     home = function.block(definition) if definition is not None else bound_by(function, index)
     first = before_all(function, home, uses) if home is not None and len(uses) > 1 else None
     if (
         first is None
-        or base is None
         or disturbed(function, index.id, definition or first, uses[-1], within=definition is None)
         or exposed(function, index.id, first, uses[-1])
     ):
+        return None
+    tensors = (use.value for use in uses if isinstance(use.value, ast.Name) and function.fact(use.value).is_tensor)
+    base = next((each for each in tensors if not bound_between(function, each.id, first, each)), None)
+    if base is None:
         return None
     draft = Draft(function)
     name = index_of(function, index.id)

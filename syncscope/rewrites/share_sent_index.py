@@ -9,7 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.masks import before_all, bound_by, index_of
 from syncscope.codemod.patterns.listed import TAKEN_OVER, shaped
-from syncscope.codemod.writes import disturbed, exposed
+from syncscope.codemod.writes import bound_between, disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -169,7 +169,6 @@ def goes_to(function: Function, call: ast.Call) -> ast.expr | None:
 
 def moves(function: Function, call: ast.Call, first: ast.stmt) -> bool:
     """Whether what names the device of a call's tensor is bound anew between a statement and the call."""
-    begin, end = function.file.span(first).start, function.file.span(call).start
     device = goes_to(function, call)
     names = {n.id for n in ast.walk(device) if isinstance(n, ast.Name)} if device is not None else set()
-    return any(begin <= function.file.span(bind).start < end for name in names for bind in function.binds(name))
+    return any(bound_between(function, name, first, call) for name in names)
