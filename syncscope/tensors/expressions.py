@@ -63,9 +63,7 @@ from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
-_DEVICES = {
-    word: Fact(OTHER, device=place, confidence=3, ref=Tag.DEVICE) for word, place in (("cuda", DEVICE), ("cpu", HOST))
-}
+_CUDA = Fact(OTHER, device=DEVICE, confidence=3, ref=Tag.DEVICE)
 _TENSOR_ATTRIBUTES = frozenset("T mT H mH data grad real imag".split())
 _NUMBER_ATTRIBUTES = frozenset(
     """ndim is_cuda requires_grad is_leaf is_sparse itemsize nbytes is_meta is_mps is_quantized is_nested is_xpu""".split()
@@ -75,8 +73,8 @@ _NUMBER_ATTRIBUTES = frozenset(
 def constant(frame: Frame, node: ast.Constant) -> Fact:
     """A literal; `"cuda:0"` is a device wherever it stands."""
     value = node.value
-    if value.__class__ is str and value[:4] in ("cuda", "cpu"):
-        return _DEVICES.get(value.partition(":")[0], STRING)
+    if value.__class__ is str and value[:4] == "cuda" and value[4:5] in ("", ":"):
+        return _CUDA  # "cpu" is none: so an object begins that is sent elsewhere afterwards
     return _TYPES.get(value.__class__, THING)
 
 

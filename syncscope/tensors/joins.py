@@ -83,7 +83,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                     return a if a.device is DEVICE else b
                 return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
             if Tag.DEVICE in (a.ref, b.ref) and Tag.TEXT in (a.ref, b.ref):  # `x.device if is_tensor(x) else "cpu"`
-                return a.but(device=unlike) if a.ref is Tag.DEVICE else b.but(device=unlike)
+                place = a if a.ref is Tag.DEVICE else b
+                return place if place.device is DEVICE else place.but(device=unlike)  # `"cuda" if there else "cpu"`
             known = _type_of_tensors(a, b) or _either_distribution(a, b) or _either_kind_of_distribution(a, b)
             return known or (THING if a.ref is Tag.TEXT else UNKNOWN)
         if a.kind is MODULE:

@@ -42,12 +42,29 @@ CASES = {
     """,
     "a device that has a name": """
         device = "cuda:1" if torch.cuda.is_available() else "cpu"
-        kept = "cpu"
 
-        def batch(at: torch.Tensor):
-            x = torch.stack([torch.zeros(3) for _ in range(9)])
-            x.to(kept)
-            return x.to(device), at.to(kept)  # waits: cpu  # waits: to_device
+        class Sends:
+            def __init__(self):
+                self.device = "cpu"
+
+            def to(self, device):
+                self.device = device
+
+            def batch(self, given):
+                x = torch.stack([torch.zeros(3) for _ in range(9)])
+                x.to("cpu")
+                return x.to(device), given["x"].to(self.device)  # waits: to_device
+    """,
+    "what is sent where its object goes, which begins on the host": """
+        class Sends:
+            def __init__(self):
+                self.device = "cpu"
+
+            def to(self, device):
+                self.device = device
+
+            def preprocess(self, batch):
+                return batch["x"].to(self.device)  # waits: to_device
     """,
     "into a tensor on the host": """
         def count(found: torch.Tensor, rows: int, scale):
