@@ -356,10 +356,16 @@ def starred(frame: Frame, node: ast.Starred) -> Fact:
     return SPREAD
 
 
-def inner_value(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Fact:
-    """`await`, `yield`."""
-    if node.value is not None:
-        evaluate(frame, node.value)
+def awaited(frame: Frame, node: ast.Await) -> Fact:
+    """`await`."""
+    evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def yielded(frame: Frame, node: ast.Yield | ast.YieldFrom) -> Fact:
+    """`yield`: whoever calls the function gets something to loop over that gives this."""
+    given = evaluate(frame, node.value) if node.value is not None else NONE
+    frame.returns.append(given if node.__class__ is ast.YieldFrom else items(given))
     return UNKNOWN
 
 
@@ -393,9 +399,9 @@ EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {
     ast.Lambda: anonymous,
     ast.NamedExpr: walrus,
     ast.Starred: starred,
-    ast.Await: inner_value,
-    ast.Yield: inner_value,
-    ast.YieldFrom: inner_value,
+    ast.Await: awaited,
+    ast.Yield: yielded,
+    ast.YieldFrom: yielded,
     ast.Slice: slice_value,
     ast.Call: call,
     ast.FormattedValue: lambda frame, node: evaluate(frame, node.value),

@@ -45,6 +45,7 @@ TEXT, NOTHING, PERHAPS_OF_HOST = Tag.TEXT, Tag.NONE, Tag.PERHAPS_OF_HOST
 TYPES_ON_DEVICE = "torch.cuda."  # before FloatTensor and its kin
 
 LOADER = "torch.utils.data.DataLoader()"
+TENSORS_HELD = "torch.utils.data.TensorDataset()"
 DISTRIBUTIONS = "torch.distributions."
 
 NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, confidence=3)

@@ -15,6 +15,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BOOL,
     DEFAULT,
+    DEVICE,
     HOST,
     INT,
     MODULE,
@@ -261,7 +262,9 @@ def call_function(
         return sequence(*(tensor(INT, HOST, 2, why, ndim=1) for _ in result.elements))
     if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
         return result.but(device=DEFAULT)
-    return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result
+    there = owner is not None and owner.device is DEVICE  # a module computes where its parameters lie
+    settled = result.kind in (TENSOR, SEQUENCE) and not there and all_on_host(given)
+    return on_host(result) if settled else result
 
 
 def _places(function: ProjectFunction, missing: dict[str, Fact], result: Fact) -> bool:

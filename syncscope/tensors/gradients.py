@@ -20,7 +20,7 @@ from syncscope.project.modules import ProjectFunction
 from syncscope.project.names import find_method
 from syncscope.project.syntax import dotted, last_word, name_of, walk
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import BOOL, INT, MODULE, tensor
+from syncscope.tensors.facts import BOOL, HOST, INT, MODULE, SOMEWHERE, TENSOR, tensor
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import run_apart
 from syncscope.tensors.instances import Bound, Instance
@@ -50,11 +50,22 @@ class _Found(NamedTuple):
 def passed_back(call: Call, loss: ast.expr | None) -> None:
     """`loss.backward()` and its kin: the host waits in it where a selection that waits passes a gradient back."""
     frame = call.frame
+    if loss is not None:
+        _lies_anywhere(frame, loss)
     if frame.waits is None or loss is None or frame.function is None:
         return
     found = _behind(frame, loss, call.node)
     if found is not None:
         call.emit(Op.BACKWARD, loss, tensor(confidence=2, why=_words(found, frame)))
+
+
+def _lies_anywhere(frame: Frame, loss: ast.expr) -> None:
+    """What is trained lies where its parameters do: that a loss is on the host is a guess at best, made of its batch."""
+    for each in walk(loss):
+        path = dotted(each) if isinstance(each, (ast.Name, ast.Attribute)) else ""
+        known = frame.env.get(path)
+        if known is not None and known.kind is TENSOR and known.device is HOST:
+            frame.env[path] = known.but(device=SOMEWHERE, confidence=1)
 
 
 def _words(found: _Found, frame: Frame) -> str:

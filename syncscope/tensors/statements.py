@@ -11,7 +11,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
-from syncscope.project.names import imported, lookup
+from syncscope.project.names import find_method, imported, lookup
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
@@ -19,6 +19,7 @@ from syncscope.tensors.branches import branch, merge, unlike
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     BATCH,
+    DEVICE,
     HOST,
     INTEGER,
     LOADER,
@@ -29,6 +30,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, heat_of
+from syncscope.tensors.functions import call_function
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
@@ -47,7 +49,7 @@ def expression(frame: Frame, node: ast.Expr) -> None:
     value = node.value
     if value.__class__ is not ast.Constant:
         frame.unasked = value
-        fact = frame.table[value.__class__](frame, value)
+        frame.table[value.__class__](frame, value)
         if value.__class__ is ast.Call:
             func = value.func
             word = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
@@ -55,8 +57,6 @@ def expression(frame: Frame, node: ast.Expr) -> None:
                 frame.dead = dotted(func) in ("sys.exit", "os._exit", "exit", "quit")
             elif word in _CHECKS and value.args:
                 frame.env.update(learnt(frame, value.args[0])[0])
-        elif value.__class__ in (ast.Yield, ast.YieldFrom):
-            frame.returns.append(fact)
 
 
 _ENDS = frozenset(("exit", "quit", "_exit"))
@@ -158,13 +158,16 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
     """What a loop variable gets, and whether it comes from a loader."""
     ref = over.ref
     if ref == LOADER:
-        return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader"), True
+        where = DEVICE if over.device is DEVICE else HOST
+        return Fact(BATCH, device=where, confidence=2, why="a batch of a DataLoader"), True
     inner = node
     while isinstance(inner, ast.Call) and inner.args:
         inner = inner.args[0]
     word = name_of(inner)
     if over.kind is BATCH:
         return element(over), False
+    if isinstance(ref, Instance) and (own := find_method(ref.cls, "__iter__")) is not None:
+        over = call_function(own, frame, [], {}, over)
     if over.kind is UNKNOWN.kind and conventions.is_loader(word):
         batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
         if isinstance(node, ast.Call) and name_of(node.func) == "enumerate":

@@ -35,6 +35,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     SOMEWHERE,
     TENSOR,
+    TENSORS_HELD,
     THING,
     device_of,
     holds_tensor,
@@ -246,6 +247,16 @@ def _annotated(call: Call) -> Fact:
     return given if given.kind is not NOTHING_KNOWN else annotated(call.frame.module, call.nodes[0])
 
 
+def _loader(call: Call) -> Fact:
+    """Its batches are made on the host, but for those of tensors that lie on the device: rows of them are stacked there."""
+    held = call.given(0, "dataset")
+    return Fact(OTHER, device=held.device if held.ref == TENSORS_HELD else SOMEWHERE, confidence=3, ref=LOADER)
+
+
+def _tensors_held(call: Call) -> Fact:
+    return Fact(OTHER, device=device_of(*call.args), confidence=3, ref=TENSORS_HELD)
+
+
 def _grouped(call: Call) -> Fact:
     """Lists of an optimizer by device and dtype: in each group as many lists as it was given, of the same tensors."""
     return items(sequence(call.first, UNKNOWN), {})
@@ -256,7 +267,12 @@ _EXACT: dict[str, Maker] = {
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _parameter),
     **dict.fromkeys(
         ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"),
-        lambda _: Fact(OTHER, confidence=3, ref=LOADER),
+        _loader,
+    ),
+    **dict.fromkeys(("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"), _tensors_held),
+    **dict.fromkeys(("torch.utils.data.Subset", "torch.utils.data.dataset.Subset"), lambda call: call.first),
+    **dict.fromkeys(
+        ("torch.utils.data.random_split", "torch.utils.data.dataset.random_split"), lambda call: items(call.first)
     ),
     "torch.distributed.barrier": lambda call: _waited(call, Op.BARRIER),
     **dict.fromkeys(

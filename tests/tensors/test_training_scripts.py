@@ -1,0 +1,110 @@
+"""Where batches, losses and what is made beside them live in training steps: `# waits: op` marks every line that waits."""
+
+import pytest
+from tensors.marked import marks, waits
+
+STEP = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.fc(x)
+
+        device = "cuda"
+        net = Net().to(device)  # waits: to_device
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        criterion = nn.MSELoss()
+"""
+CASES = {
+    "batches of tensors that were sent to the device before": STEP
+    + """
+        from torch.utils.data import DataLoader, TensorDataset, random_split
+
+        def loaders(x, y):
+            held = TensorDataset(torch.randn(100, 4).to(device), torch.randn(100, 1, device=device))  # waits: created_on_host
+            train, test = random_split(held, [90, 10])
+            return DataLoader(train, batch_size=10), DataLoader(dataset=held)
+
+        def train(loader, total):
+            for x, y in loader:
+                x = x.to(device)
+                loss = criterion(net(x), y)
+                loss.backward()
+                optimizer.step()
+                total += loss.item()  # waits: item
+            return total
+
+        train(loaders(1, 2)[0], 0)
+    """,
+    "batches of tensors that stay on the host": STEP
+    + """
+        from torch.utils.data import DataLoader, TensorDataset
+
+        for x, y in DataLoader(TensorDataset(torch.randn(100, 4), torch.randn(100, 1)), batch_size=10):
+            loss = criterion(net(x.to(device)), y.to(device))  # waits: to_device
+            loss.backward()
+            loss.item()  # waits: item
+    """,
+    "a module on the device that sends nothing there gives what lies there": STEP
+    + """
+        from torch.utils.data import DataLoader
+
+        for x, y in DataLoader(put_on_device()):
+            loss = criterion(net(x), y)
+            loss.backward()
+            loss.item()  # waits: item
+    """,
+    "a loader of one's own": """
+        from tqdm import tqdm
+
+        device = torch.device("cuda")
+
+        class Batches:
+            def __iter__(self):
+                for i in range(10):
+                    x = torch.zeros(4, 3)
+                    yield x, torch.full((4,), i)
+
+        def pairs(n):
+            for i in range(n):
+                yield {"x": torch.zeros(4), "y": torch.zeros(4, device=device)}
+
+        def train(model, batches, optimizer):
+            for batch in tqdm(batches):
+                x = batch[0].to(device)  # waits: to_device
+                y, z = map(lambda each: each.to(device), batch)  # waits: to_device
+                model(x).sum().backward()
+                optimizer.step()
+            for pair in pairs(3):
+                x, y = pair["x"].to(device), pair["y"].to(device)  # waits: to_device
+
+        train(model, Batches(), optimizer)
+    """,
+    "what may be None is what it is elsewhere": """
+        def step(x: torch.Tensor, found, sure: bool):
+            best = x if sure else None
+            if best is not None and best > 0:  # waits: condition
+                return best.item()  # waits: item
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_waits_where_the_marks_say(code: str) -> None:
+    found = {each for each in waits(code, 2) if each[1] != "ocl_fallback"}
+    assert found == marks(code)
+
+
+LOST = """
+        model = Trained()
+        for x, y in torch.utils.data.DataLoader(held):
+            loss = criterion(model(x), y)
+            scaler.scale(loss / 2).backward()
+            print(loss.item())  # waits: item
+"""
+
+
+def test_what_was_passed_back_is_never_silent() -> None:
+    assert waits(LOST) >= marks(LOST)
