@@ -165,6 +165,8 @@ def _run_module(call: Call, module: Fact) -> Fact:
     frame.work = True
     if isinstance(ref, str) and ref.endswith(_READING):
         call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=module.device, confidence=2, why=call.node))
+    if isinstance(ref, str) and ref.endswith(".CTCLoss"):
+        return external(call.named("torch.nn.functional.ctc_loss"))
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords
     if masked and (
         frame.heat is None or frame.heat.reason not in IN_TRAINING

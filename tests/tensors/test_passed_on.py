@@ -251,7 +251,7 @@ CASES = {
             mask = places >= places.new(lengths).unsqueeze(-1)
             if like is not None:
                 at = tuple(slice(None) if i in (0, dim) else None for i in range(like.dim()))
-                mask = mask[at].expand_as(like).to(like.device)
+                mask = mask[at].expand_as(like).to(like.device)  # waits: to_device
             return mask
 
         class Encoder(nn.Module):

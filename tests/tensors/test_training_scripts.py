@@ -88,6 +88,45 @@ CASES = {
             if best is not None and best > 0:  # waits: condition
                 return best.item()  # waits: item
     """,
+    "of the shape of another, where it was": """
+        def ranks(x: torch.Tensor, n, device="cuda"):
+            first = torch.LongTensor(range(n)).unsqueeze(0).expand_as(x).to("cuda")  # waits: to_device
+            return first, torch.zeros(n).view_as(x).cuda()  # waits: to_device
+    """,
+    "tensors of the host put among those for which a device was named": """
+        def build(shape, device):
+            gain = torch.ones(7, device=device)
+            gain[2:6] = torch.tensor(shape)[[3, 2, 3, 2]]  # waits: to_device
+            gain[0] = torch.tensor(1.0)  # waits: number_write
+            gain[:1] = torch.tensor(1.0)
+            gain[:2] = torch.ones(2, device=device)
+            here = torch.ones(7)
+            here[2:6] = torch.tensor(shape)
+            return gain, here
+    """,
+    "rows of positions that were made on the host": """
+        def pick(image, h: int):
+            image = torch.Tensor(image).to("cuda")  # waits: created_on_host
+            at = torch.reshape(torch.stack(torch.meshgrid(torch.linspace(0, 1, h), torch.linspace(0, 1, h)), -1), [-1, 2])
+            at = at[np.random.choice(h, size=[8])].long()
+            return image[at[:, 0], at[:, 1]]  # waits: index_host
+    """,
+    "bounds": """
+        def clip(x: torch.Tensor, gain: torch.Tensor, n: int):
+            most = torch.tensor(3, device="cuda")  # waits: tensor_literal
+            x.clamp_(0, most - 1)  # waits: scalar_slot
+            x = torch.clamp(x, min=0, max=gain[0])  # waits: scalar_slot
+            x = x.clip(most, n)  # waits: scalar_slot
+            x = x.clamp(min=most).clamp(most, most + 1).clamp_max(most).clamp(None, most)
+            return x.clamp(0, n).clamp(0, torch.tensor(1.0))
+    """,
+    "the loss of sequences that are aligned": """
+        def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor, lengths: list[int], widths: list[int]):
+            criterion = nn.CTCLoss(blank=28).to("cuda")
+            loss = criterion(model(x), y, lengths, widths)  # waits: library_read
+            loss.backward()
+            return loss.item()  # waits: item
+    """,
 }
 
 

@@ -45,6 +45,7 @@ from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
 from syncscope.tensors.torch.ranks import dimensions, parts
 from syncscope.tensors.torch.results import (
+    bounds,
     distinct,
     names_dim,
     one_less,
@@ -296,6 +297,7 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     if call.name in LINALG_CHECKED:
         call.emit(Op.LINALG_CHECK, call.first_node, seen, 2)
     scalar_slots(call, call.name, 0)
+    bounds(call, 0)
     sized_by(call)
     if word in INSIDE:
         read_inside(call, seen, 0)

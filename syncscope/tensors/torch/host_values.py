@@ -24,6 +24,7 @@ from syncscope.tensors.facts import (
     NONE,
     SCALAR,
     SEQUENCE,
+    SOMEWHERE,
     TENSOR,
     tensor,
 )
@@ -138,8 +139,15 @@ def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact
         return
     if into.device is HOST:
         frame.emit(Op.CPU, node, at, value, 2)
-    elif into.device is DEVICE and value.device is HOST and not (number and value.ndim == 0):
+    elif _made_for_a_device(into) and value.device is HOST and not (number and value.ndim == 0):
         frame.emit(Op.TO_DEVICE, node, at, value.but(device=DEVICE), 2)
+
+
+def _made_for_a_device(fact: Fact) -> bool:
+    """Whether it lies on the device, or was made where one is named, though not which: a tensor of the host does not."""
+    made = fact.provenance
+    named = isinstance(made, ast.Call) and any(k.arg == "device" for k in made.keywords)
+    return fact.device is DEVICE or (fact.device is SOMEWHERE and named)
 
 
 # Distributions that bring their parameters to one shape: a Python number among them becomes a tensor of the device. The number

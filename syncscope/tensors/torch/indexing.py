@@ -179,9 +179,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
             _of_list(frame, node, part, fact, base)
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
-                known = 3 if base.device is DEVICE and fact.ndim else 2 if fact.ref is Tag.MATCHED else 1
+                several = fact.ndim or _is_sliced(part)
+                known = 3 if base.device is DEVICE and several else 2 if fact.ref is Tag.MATCHED else 1
                 met = _in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
-                known = max(known, 2) if fact.ndim and fact.confidence == 3 and met else known
+                known = max(known, 2) if several and fact.confidence == 3 and met else known
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
                 of_host = True
             elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
@@ -306,6 +307,11 @@ _SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
 def _knows_device(frame: Frame) -> bool:
     """Whether an object sends to a device of its own what it is given, in any method: others are given what lies there."""
     return frame.cls is not None and not frame.on_host and any(_SENDS.search(each.text) for each in ancestry(frame.cls))
+
+
+def _is_sliced(part: ast.expr) -> bool:
+    """Whether a slice is taken, which leaves one dimension at least: `at[:, 0]`."""
+    return isinstance(part, ast.Subscript) and any(isinstance(each, ast.Slice) for each in each_of(part.slice))
 
 
 def _meets_another(frame: Frame, parts: list[ast.expr], part: ast.expr) -> bool:

@@ -44,6 +44,7 @@ from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.moves import converted, like_another, to, to_the_host
 from syncscope.tensors.torch.ranks import dimensions
 from syncscope.tensors.torch.results import (
+    bounds,
     distinct,
     names_dim,
     one_less,
@@ -75,10 +76,14 @@ def tensor_method(call: Call) -> Fact:
     return converted(call) if word == "type" else UNKNOWN
 
 
+_SHAPED_AS = frozenset(("expand_as", "view_as", "reshape_as"))  # of another they have the shape alone
+
+
 def by_schema(call: Call, signature: Signature) -> Fact:
     """A method whose result its schema tells."""
     word, owner, args = call.word, call.receiver, call.args
     scalar_slots(call, word, 1)
+    bounds(call, 1)
     if word in INSIDE:
         read_inside(call, owner, 1)
     elif word == "copy_" and args and not call.flag("non_blocking"):
@@ -88,7 +93,7 @@ def by_schema(call: Call, signature: Signature) -> Fact:
         sure = owner.confidence == 3 or word in ("inverse", "pinverse")
         call.emit(Op.LINALG_CHECK, call.at, owner, 2 if sure else 1)
     device = owner.device
-    if device is HOST and args:
+    if device is HOST and args and word not in _SHAPED_AS:
         device = device_of(owner, *args)
     if word.endswith("_") and not word.endswith("__"):
         return call.result(device=device)
