@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.heat.by_name import by_name
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
@@ -166,6 +167,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         pairs(frame, node.targets[0], value)
         return
     before = frame.around
+    if value.__class__ is ast.Lambda and frame.function is None and node.targets[0].__class__ is ast.Name:
+        frame.around = by_name(node.targets[0].id, "", ())  # it runs where it is called, as what `def` makes
     if value.__class__ is ast.Call and node.targets[0].__class__ is ast.Attribute and _keeps(node.targets[0], value):
         frame.around = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
