@@ -90,11 +90,9 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if a.kind is MODULE:
             return _join_modules(a, b)
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
-    if a.kind is OTHER and a.ref is NOTHING:
-        return b
-    if b.kind is OTHER and b.ref is NOTHING:
-        return a
     for one, other in ((a, b), (b, a)):
+        if one.kind is OTHER and one.ref is NOTHING:
+            return other
         if one.kind is TENSOR:
             if other.kind is SCALAR:
                 return one if one.confidence < 3 else _weaker(one, 2)

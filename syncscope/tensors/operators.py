@@ -35,6 +35,7 @@ from syncscope.tensors.facts import (
     Items,
     Listed,
     device_of,
+    holds_tensor,
     items,
     like,
     listed,
@@ -99,10 +100,9 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
         return listed(element(left)) if of_list else items(element(left))
     if left.ref is TEXT:
         if operator is ast.Mod and rk is SEQUENCE and frame is not None and isinstance(node, ast.BinOp):
-            for each in right.elements:
-                if each.kind is TENSOR:
-                    frame.emit(Op.FORMAT, node, node.right, each)
-                    break
+            held = holds_tensor(right)
+            if held is not None:
+                frame.emit(Op.FORMAT, node, node.right, held)
         return STRING
     return UNKNOWN
 

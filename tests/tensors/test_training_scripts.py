@@ -82,12 +82,6 @@ CASES = {
 
         train(model, Batches(), optimizer)
     """,
-    "what may be None is what it is elsewhere": """
-        def step(x: torch.Tensor, found, sure: bool):
-            best = x if sure else None
-            if best is not None and best > 0:  # waits: condition
-                return best.item()  # waits: item
-    """,
     "of the shape of another, where it was": """
         def ranks(x: torch.Tensor, n, device="cuda"):
             first = torch.LongTensor(range(n)).unsqueeze(0).expand_as(x).to("cuda")  # waits: to_device
@@ -119,6 +113,18 @@ CASES = {
             x = x.clip(most, n)  # waits: scalar_slot
             x = x.clamp(min=most).clamp(most, most + 1).clamp_max(most).clamp(None, most)
             return x.clamp(0, n).clamp(0, torch.tensor(1.0))
+    """,
+    "formatted one by one": """
+        def told(n, losses: torch.Tensor, names):
+            print("%10s" * n % (*names,), "%10.4g" * n % (*losses,))  # waits: format
+            return "%s %s" % (3, 4)
+    """,
+    "one row that numpy has drawn, or several": """
+        import numpy as np
+
+        def rows(poses: torch.Tensor, n: int, among):
+            one = poses[np.random.choice(among), :3], poses[np.random.randint(0, n)], poses[np.random.choice(n, size=None)]
+            return one, poses[np.random.choice(n, 3)], poses[np.random.randint(0, n, 4)]  # waits: index_list
     """,
     "the loss of sequences that are aligned": """
         def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor, lengths: list[int], widths: list[int]):

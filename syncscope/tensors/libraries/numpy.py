@@ -9,6 +9,7 @@ from syncscope.tensors.facts import (
     DEVICE,
     FLOATING,
     INTEGER,
+    NONE,
     NP_ARRAY,
     NUMBER,
     NUMBERS,
@@ -25,6 +26,15 @@ _NO_ARRAYS = frozenset(
     """isscalar ndim shape random.seed random.default_rng errstate dtype finfo iinfo set_printoptions""".split()
 )
 _PYTHON_FLOATS = frozenset(("double", "float64"))  # they derive from Python's, and ask a tensor as `float(x)` does
+_DRAWN = frozenset("choice randint uniform normal rand randn random beta exponential poisson binomial".split())
+_SIZE_AT = {
+    "choice": 1,
+    "rand": 0,
+    "randn": 0,
+    "random": 0,
+    "exponential": 1,
+    "poisson": 1,
+}  # else behind two parameters
 _OF_NUMBERS = frozenset("prod isscalar ndim log2 ceil floor sqrt".split())  # of a number they give a number
 _ATTRIBUTES = {
     **dict.fromkeys(("T", "real", "imag", "flat"), NP_ARRAY),
@@ -42,6 +52,8 @@ def call(call: Call) -> Fact:
         if call.first.kind is TENSOR:
             call.emit(Op.FLOAT, call.first_node, call.first)
         return FLOATING
+    if name.startswith("random.") and _is_one(call):
+        return NUMBER
     for at, fact in zip(call.nodes, call.args, strict=False):
         held = holds_tensor(fact)
         if held is not None:
@@ -51,6 +63,13 @@ def call(call: Call) -> Fact:
                 of_host(call.frame, at, fact)
             return array(held)
     return NUMBER if name in _OF_NUMBERS and call.first.kind is SCALAR else NP_ARRAY
+
+
+def _is_one(call: Call) -> bool:
+    """Whether one number is drawn, of a range or from numbers: no size is asked for."""
+    asked = call.given(_SIZE_AT.get(call.word, 2), "size", NONE)
+    told = call.word == "choice" or all(fact.kind is SCALAR for fact in call.args)
+    return call.word in _DRAWN and told and asked is NONE and not call.spread and call.first.kind is not TENSOR
 
 
 def over_arrays(call: Call) -> Fact:
