@@ -63,7 +63,7 @@ class Calls:
         steps: Iterable[FunctionText],
     ) -> None:
         self.makers = makers
-        self.certain = Certain(steps, classes, defined, spoken, self._kin, self._names_in)
+        self.certain = Certain(steps, classes, defined, spoken)
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         seldom = list(seldom)
         for each in seldom:
@@ -119,7 +119,7 @@ class Calls:
 
     def _is_sure(self, tree: blocks.Function, code: bytes, caller: FunctionText) -> bool:
         """Whether a call that is in no cold block is surely part of a step: in a training loop, or in what runs in steps."""
-        return blocks.trains(tree, code) or caller in self.certain
+        return blocks.trains(tree, code) or self.certain.has(caller, self._kin, self._names_in)
 
     def _uses(
         self, tree: ast.AST, caller: FunctionText, wanted: Collection[str]

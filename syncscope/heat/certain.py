@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from syncscope.project import beside_training, conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken
 
+Names = Callable[[str], Collection[str]]
 _BACKWARD = b"backward("
 
 
@@ -23,29 +24,30 @@ class Certain:
         classes: Mapping[str, Sequence[ClassText]],
         defined: Mapping[bytes, Sequence[FunctionText]],
         said: Spoken,
-        kin: Callable[[str], Collection[str]],
-        imported: Callable[[str], Collection[str]],
     ) -> None:
         self._todo = [each for each in steps if each.name not in conventions.LOOPS or _BACKWARD in each.text()]
         self._classes, self._defined, self._said = classes, defined, said
-        self._kin, self._imported = kin, imported
         self._found: set[str] = set()
 
     def add(self, function: FunctionText) -> None:
         """Have one more, with what it speaks of."""
         self._todo.append(function)
 
-    def __contains__(self, function: FunctionText) -> bool:
+    def has(self, function: FunctionText, kin: Names, imported: Names) -> bool:
+        """Whether this is one, by what derives from what and by what files import.
+
+        Who knows these is asked anew and not kept: it holds on to the texts of a whole project, and keeps this.
+        """
         while self._todo:
             each = self._todo.pop()
             if each.key not in self._found:
                 self._found.add(each.key)
-                self._todo += self._parts(each)
+                self._todo += self._parts(each, kin, imported)
         return function.key in self._found
 
-    def _parts(self, step: FunctionText) -> Iterator[FunctionText]:
+    def _parts(self, step: FunctionText, kin: Names, imported: Names) -> Iterator[FunctionText]:
         """What a function speaks of that can mean nothing else, but for what seldom is a part of a step by its name."""
-        above = [cls for name in self._kin(step.cls) for cls in self._classes.get(name, ())] if step.cls else []
+        above = [cls for name in kin(step.cls) for cls in self._classes.get(name, ())] if step.cls else []
         for word in self._said.by(step):
             name = word.decode().removeprefix(".")
             if beside_training.beside(name, step.cls):
@@ -53,5 +55,5 @@ class Certain:
             if word[:1] == b".":
                 yield from (cls.methods[name] for cls in above if name in cls.methods)
             else:
-                known = name in self._imported(step.path)
+                known = name in imported(step.path)
                 yield from (each for each in self._defined.get(word, ()) if known or each.path == step.path)
