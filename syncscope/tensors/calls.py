@@ -52,11 +52,11 @@ from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_f
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
 from syncscope.tensors.parameters import announced
-from syncscope.tensors.torch import modules
+from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
-from syncscope.tensors.torch.objects import inherited_of_distribution, object_method
+from syncscope.tensors.torch.objects import object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -255,7 +255,7 @@ def call_member(call: Call) -> Fact:
             if taken.kind is not NOTHING_KNOWN:
                 return apply(call, taken)
             if isinstance(ref, Instance):
-                inherited = inherited_of_distribution(call, ref.cls)
+                inherited = distributions.inherited(call, ref.cls)
                 if inherited.kind is not NOTHING_KNOWN:
                     return inherited
         tells_by_name(call)

@@ -1,28 +1,16 @@
-"""Objects of torch: distributions, optimizers, loaders, streams and switches; how they are made, what they can do."""
+"""Objects of torch: optimizers, loaders, streams and switches; how they are made, what they can do."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
-from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Role
 from syncscope.model.ops import Op
-from syncscope.project import conventions
-from syncscope.project.modules import Class
-from syncscope.project.names import ancestry, outside
-from syncscope.project.parsed import Parsed
-from syncscope.project.syntax import name_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
-    ANY_DTYPE,
-    ARRAY,
-    BOOL,
     DEVICE,
-    DISTRIBUTIONS,
     DYNAMIC,
     FIXED,
     FLOAT,
@@ -39,33 +27,21 @@ from syncscope.tensors.facts import (
     THING,
     device_of,
     holds_tensor,
-    is_distribution,
     items,
     sequence,
     tensor,
 )
 from syncscope.tensors.frame import of_host
 from syncscope.tensors.joins import element
-from syncscope.tensors.torch import modules
-from syncscope.tensors.torch.factories import is_setting
-from syncscope.tensors.torch.host_values import numbers_broadcast
+from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.results import operand_of, subject
-from syncscope.tensors.torch.signatures import table
 
 NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
 # What optimizers and averages read or copy in each step: losses of a line search, rates, the number of averaged models.
 _READS_IN = {"LBFGS": "step", "ASGD": "step", "Adafactor": "step", "AveragedModel": "update_parameters"}
 _SCALERS = ("torch.amp.GradScaler", "torch.amp.DisabledScaler")
-_READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
-# They check no parameters: those are of the distribution that they are made of, which is the argument of this place and name.
-_MADE_OF_OTHERS = {
-    "Independent": (0, "base_distribution"),
-    "MixtureSameFamily": (1, "component_distribution"),
-    "TransformedDistribution": (0, "base_distribution"),
-}
 _SORTS = b"enforce_sorted"
-_FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
 
 def _object(name: str) -> Fact:
@@ -144,58 +120,6 @@ def _nn_utils(call: Call) -> Fact:
     if word in ("parameters_to_vector", "pad_sequence"):
         return tensor(confidence=3, why=node)
     return call.first if word in ("weight_norm", "spectral_norm", "remove_weight_norm") else UNKNOWN
-
-
-def _distribution(call: Call) -> Fact:
-    word, node = call.word, call.node
-    if word == "kl_divergence":
-        return tensor(FLOAT, confidence=3, why=node)
-    if word not in table().distributions:
-        return UNKNOWN
-    given = (*call.args, *call.keywords.values())
-    nodes = (*call.nodes, *(each.value for each in node.keywords))
-    inside = (holds_tensor(call.keywords.get(None, UNKNOWN)),)  # of `**parameters`
-    held = next((f for f in (*given, *inside) if f is not None and f.kind is TENSOR), None)
-    unknown = any(f.kind is NOTHING_KNOWN and not is_setting(at) for f, at in zip(given, nodes, strict=False))
-    open_ = unknown and not any(f.kind is ARRAY for f in given)
-    unchecked = _unchecked(call)
-    if word in _MADE_OF_OTHERS:
-        unchecked = _made_of_unchecked(call, unchecked)
-    else:
-        if held is None and open_ and word[:1].isupper():
-            held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
-        if held is not None and not unchecked and not word.endswith("Transform"):
-            held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
-            call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
-    numbers_broadcast(call)
-    if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
-        call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
-    lives = held or next(filter(is_distribution, given), None)
-    if lives is not None:
-        device = lives.device
-    else:
-        device = SOMEWHERE if unknown else HOST
-    return Fact(
-        OTHER,
-        BOOL if unchecked else ANY_DTYPE,
-        device,
-        confidence=3 if held is not None else 2,
-        ref=f"torch.distributions.{word}()",
-    )
-
-
-def _made_of_unchecked(call: Call, itself: bool) -> bool:
-    """Whether a distribution over another asks nothing of a value: that has no checks, and it has none itself.
-
-    Of one that is made right here of a class that is not known it is said that it checks its parameters.
-    """
-    place = _MADE_OF_OTHERS[call.word]
-    of, at = call.given(*place), call.node_of(*place)
-    if of.kind is NOTHING_KNOWN and isinstance(at, ast.Call) and not checks_are_off(call):
-        says = (keyword.arg for keyword in at.keywords)
-        if "validate_args" not in says and conventions.makes_distribution(name_of(at.func)):
-            call.frame.emit(Op.DISTRIBUTION_VALIDATE, at, at.func, tensor(confidence=2, why=at), 2)
-    return of.dtype is BOOL and (itself or call.word == "Independent")
 
 
 def _anomaly(call: Call) -> Fact:
@@ -302,7 +226,7 @@ _UNDER: dict[str, Maker] = {  # the first that fits
     "torch.nn.utils.": _nn_utils,
     "torch.nn.init.": lambda call: call.first if call.word.endswith("_") else UNKNOWN,
     "torch.nn.": modules.made,
-    "torch.distributions.": _distribution,
+    "torch.distributions.": distributions.made,
     "torch.optim.": lambda call: _object(call.name),
     "torch.ops.": _operator,
     "torch.hub.load": lambda _: Fact(MODULE, confidence=2),
@@ -319,7 +243,7 @@ def object_method(call: Call, made_by: str) -> Fact:
     """Methods of an object that calling a name has made: of distributions, optimizers, scalers, streams."""
     word, node = call.word, call.node
     if made_by.startswith("torch.distributions."):
-        return _of_distribution(call, made_by)
+        return distributions.method(call, made_by)
     if made_by.startswith("torch.optim."):
         call.frame.work = True
         if _READS_IN.get(made_by.rpartition(".")[2]) == word:
@@ -337,76 +261,3 @@ def object_method(call: Call, made_by: str) -> Fact:
             call.emit(Op.GRAD_SCALER, node.func, tensor(confidence=3, why=node))
         return call.first if word == "scale" else UNKNOWN
     return element(call.receiver) if made_by == "builtins.dict" else UNKNOWN
-
-
-def _of_distribution(call: Call, made_by: str) -> Fact:
-    word, node, owner = call.word, call.node, call.receiver
-    if word in ("__init__", "_validate_sample"):
-        return _checked_by_base(call, made_by)
-    if word in ("log_prob", "cdf"):
-        held = call.first_tensor()
-        where = owner.device if owner.device is not HOST or not call.args else device_of(*call.args)
-        unchecked = owner.dtype is BOOL
-        if not unchecked and where is not HOST and not checks_are_off(call):
-            waits = held.but(confidence=max(held.confidence, 2)) if held is not None else None  # it takes nothing else
-            waits = waits or tensor(device=where, confidence=2, why=node)
-            inherited = isinstance(call.at, ast.Call) and name_of(call.at.func) == "super"
-            call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 1 if inherited else 2)
-        return tensor(FLOAT, where if held is None else device_of(held), 3, node)
-    if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
-        if word.endswith("sample") and made_by.rpartition(".")[2] in _READ_TO_SAMPLE:
-            call.emit(Op.LIBRARY_READ, node.func, tensor(device=owner.device, confidence=2, why=node))
-        numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
-        return tensor(INT if numbered else FLOAT, owner.device, 3, node)
-    return owner if word == "expand" else UNKNOWN
-
-
-def inherited_of_distribution(call: Call, cls: Class) -> Fact:
-    """A method that a class of the project has from `torch.distributions`."""
-    base = next((name for name in outside(cls) if name.startswith(DISTRIBUTIONS)), "")
-    return UNKNOWN if not base or base.endswith("Transform") else _of_distribution(call, base)
-
-
-def _checked_by_base(call: Call, made_by: str) -> Fact:
-    """`super().__init__()` and `self._validate_sample(x)` in a distribution of the project: they check as torch's own do."""
-    cls, made = call.frame.cls, call.word == "__init__"
-    if cls is not None and not _unchecked(call) and not (made and not _constrains(cls, made_by.rpartition(".")[2])):
-        at = call.node.func if made else call.first_node
-        sure = 1 if made else 2  # whoever makes it may switch that off
-        call.emit(Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), sure)
-    return NONE
-
-
-def _constrains(cls: Class, base: str) -> bool:
-    """Whether a distribution has parameters that are checked: those of its nearest class that names any."""
-    for each in ancestry(cls):
-        for statement in each.node.body:
-            match statement:
-                case ast.Assign(targets=[ast.Name(id="arg_constraints")], value=value):
-                    return not (isinstance(value, ast.Dict) and not value.keys)
-                case ast.FunctionDef(name="arg_constraints"):
-                    return True
-    return base not in _MADE_OF_OTHERS and base not in ("Distribution", "ExponentialFamily")
-
-
-def _unchecked(call: Call) -> bool:
-    """Whether a distribution is not checked: it is told so, or the project or torch.compile has switched all checks off."""
-    for keyword in call.node.keywords:
-        if keyword.arg == "validate_args":
-            return isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-    return checks_are_off(call)
-
-
-def checks_are_off(call: Call) -> bool:
-    """Whether the project, or torch.compile in it, has switched off what distributions check where nothing else is said."""
-    module = call.frame.module
-    return module.project.role(module.path, "validate_args") is Role.UNREACHED or _compiles(module.parsed)
-
-
-# What is compiled as the file is read; torch._dynamo then switches the checks off, for all that runs in this process.
-_COMPILED = re.compile(rb"^(?:@torch\.compile\b|\w+ = torch\.compile\()(?![^\n]*disable)", re.MULTILINE)
-
-
-@lru_cache(maxsize=8)
-def _compiles(parsed: Parsed) -> bool:
-    return b"torch.compile" in parsed.source and _COMPILED.search(parsed.source) is not None
