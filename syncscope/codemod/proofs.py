@@ -9,7 +9,7 @@ from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
 from syncscope.project.syntax import each_of
 from syncscope.tensors.facts import Tag
-from syncscope.tensors.torch.indexing import mask_like
+from syncscope.tensors.torch.positions import mask_like
 from syncscope.tensors.torch.signatures import LOSSES
 
 ELEMENTWISE = {

@@ -46,12 +46,13 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.functions import call_function, call_module, note_built, waits_inside
+from syncscope.tensors.functions import call_function, call_module, waits_inside
 from syncscope.tensors.gradients import BACKWARD, passed_back
 from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_function, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
 from syncscope.tensors.parameters import announced
+from syncscope.tensors.passed import note_built
 from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.indexing import picked_from_host

@@ -36,6 +36,7 @@ from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import join
 from syncscope.tensors.parameters import ON_HOST, bind_parameters
+from syncscope.tensors.passed import note
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch import modules
 from syncscope.tensors.usage import usage_of
@@ -351,44 +352,6 @@ def _unlike_others(function: ProjectFunction, given: dict[str, Fact]) -> bool:
         and name not in used(function)
         for name, fact in given.items()
     )
-
-
-def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
-    """Remember what callers pass; whether that says more than was known before."""
-    news = False
-    for name, fact in given.items():
-        if fact.kind is NOTHING_KNOWN or fact is NONE:
-            continue
-        before = function.passed.get(name)
-        if before is None:
-            function.passed[name] = fact
-            guessed = function.bound.get(name, UNKNOWN)
-            news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
-            news = news or (fact.kind is SCALAR and guessed.kind is TENSOR and guessed.confidence == 1)
-        elif before is not fact and before != fact:
-            both = join(before, fact)
-            if (
-                both.kind is TENSOR
-                and before.kind is fact.kind
-                and both.confidence < max(before.confidence, fact.confidence)
-            ):
-                both = both.but(
-                    confidence=max(before.confidence, fact.confidence)
-                )  # a tensor for one caller is one for all
-            if both != before:
-                function.passed[name] = both
-                news = news or both.kind is TENSOR
-    return news
-
-
-def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
-    """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
-    if init.module is not frame.module or not init.module.linted:
-        return
-    given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
-    if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):
-        init.news = True
-        frame.module.functions.append(init)
 
 
 def call_module(call: Call, module: Fact) -> Fact:

@@ -30,7 +30,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
-from syncscope.tensors.torch.indexing import mask_like
+from syncscope.tensors.torch.positions import mask_like
 
 
 def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, value: ast.expr | None) -> None:

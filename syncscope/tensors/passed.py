@@ -1,0 +1,48 @@
+"""What callers pass to a function, remembered with it."""
+
+from __future__ import annotations
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.project.modules import ProjectFunction
+from syncscope.tensors.call import Keywords
+from syncscope.tensors.facts import MODULE, NONE, SCALAR, SEQUENCE, TENSOR
+from syncscope.tensors.frame import Frame
+from syncscope.tensors.joins import join
+
+
+def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
+    """Remember what callers pass; whether that says more than was known before."""
+    news = False
+    for name, fact in given.items():
+        if fact.kind is UNKNOWN.kind or fact is NONE:
+            continue
+        before = function.passed.get(name)
+        if before is None:
+            function.passed[name] = fact
+            guessed = function.bound.get(name, UNKNOWN)
+            news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
+            news = news or (fact.kind is SCALAR and guessed.kind is TENSOR and guessed.confidence == 1)
+        elif before is not fact and before != fact:
+            both = join(before, fact)
+            if (
+                both.kind is TENSOR
+                and before.kind is fact.kind
+                and both.confidence < max(before.confidence, fact.confidence)
+            ):
+                both = both.but(
+                    confidence=max(before.confidence, fact.confidence)
+                )  # a tensor for one caller is one for all
+            if both != before:
+                function.passed[name] = both
+                news = news or both.kind is TENSOR
+    return news
+
+
+def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
+    """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
+    if init.module is not frame.module or not init.module.linted:
+        return
+    given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
+    if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):
+        init.news = True
+        frame.module.functions.append(init)

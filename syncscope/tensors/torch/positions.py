@@ -1,0 +1,97 @@
+"""Whether an index is one number, a row of positions or a mask, and whether it comes from the host."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
+from syncscope.project import conventions, vectors
+from syncscope.project.syntax import last_word, name_of
+from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, HOST, INT, SCALAR, TENSOR, Tag, tensor
+from syncscope.tensors.frame import Frame, evaluate
+
+
+def from_host(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
+    """An index that is on the host, of what most likely is a tensor of the device."""
+    if fact.device is HOST and fact.ndim and base.device is not HOST:
+        frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
+
+
+def most_likely_one(frame: Frame, part: ast.expr, fact: Fact) -> bool:
+    """Whether an index of unknown rank is one number, most likely: good enough to tell of it, and no proof for a rewrite."""
+    return (fact.dtype is INT and is_one_position(frame, fact)) or _one_length(frame, part)
+
+
+def _one_length(frame: Frame, part: ast.expr) -> bool:
+    """Whether it is one of what people call lengths, `lengths[b] - 1`, or what a loop over them gives."""
+    while isinstance(part, ast.BinOp) and isinstance(part.right, ast.Constant):
+        part = part.left
+    match part:
+        case ast.Subscript(value=lengths, slice=at) if vectors.are_lengths(name_of(lengths)):
+            return evaluate(frame, at).kind in (SCALAR, UNKNOWN.kind) and not mask_like(at)
+        case ast.Name(id=name) if (
+            (one := frame.env.get(name)) is not None and one.kind is TENSOR and not one.provenance
+        ):
+            return any(known is one.source and vectors.are_lengths(of) for of, known in frame.env.items())
+    return False
+
+
+def as_one_position(frame: Frame, part: ast.expr, fact: Fact, base: Fact, adds: bool) -> int:
+    """How surely an index of unknown dimensions is one number: 2, 1 where it may be a row of them, or 0.
+
+    `adds`: it is one of several of what is added to. Of rows of positions, what is there twice would be added once.
+    """
+    known = base.kind is TENSOR
+    if known and most_likely_one(frame, part, fact):
+        return 2
+    if fact.dtype not in (INT, ANY_DTYPE) or not (known or base.kind is ARRAY or base.kind is UNKNOWN.kind):
+        return 0
+    while isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _KEEP_ROWS:
+        part = part.func.value
+    if isinstance(part, ast.Name) and evaluate(frame, part).ref is Tag.ROW:
+        return 2 if adds and base.kind is not UNKNOWN.kind else 1
+    return 1 if known and is_one_position(frame, fact) and _came_in_a_batch(fact) else 0
+
+
+def _came_in_a_batch(fact: Fact) -> bool:
+    """Whether a tensor was computed from what a loader gave: a class of each sample, most often in one dimension."""
+    source = fact.source
+    while source is not None and source.kind is TENSOR:
+        source = source.source
+    return source is not None and source.kind is BATCH
+
+
+_KEEP_ROWS = frozenset(("long", "int", "detach", "clone", "to"))
+
+
+def is_one_position(frame: Frame, fact: Fact) -> bool:
+    """Whether one element was taken from it before: of positions, most often sorted in one dimension, a number is left."""
+    row = fact.provenance
+    taken = row.slice if isinstance(row, ast.Subscript) else None
+    if isinstance(row, ast.Subscript) and conventions.of_pairs(_word(row.value)):
+        return False
+    if not isinstance(taken, ast.Name):
+        return isinstance(taken, ast.Constant)
+    known = frame.env.get(taken.id)  # a name of another function, that gave this, may be a mask's
+    return known is not None and known.kind in (SCALAR, UNKNOWN.kind) and not mask_like(taken)
+
+
+def _word(node: ast.expr) -> str:
+    """The last word of what is indexed, or the key under which it is found: `edge_index` of `data["edge_index"]`."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else last_word(node)
+
+
+def mask_like(node: ast.expr) -> int:
+    """How surely people call a mask so: 2, 1 when a list of positions may be called so as well, or 0."""
+    while isinstance(node, (ast.Subscript, ast.UnaryOp)):
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Invert):
+                return 2
+            node = node.operand
+        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            break  # `state["mask"]`
+        else:
+            node = node.value
+    return conventions.is_mask(last_word(node))
