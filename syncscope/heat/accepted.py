@@ -12,7 +12,7 @@ from syncscope.model.fact import Emitted, Fact, Value
 from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
-from syncscope.project import conventions
+from syncscope.project import conventions, environments
 from syncscope.project.modules import Module, ProjectFunction
 from syncscope.project.syntax import children, last_word, name_of, parents, walk
 
@@ -250,13 +250,13 @@ def _of_an_environment(case: Waiting) -> bool:
     """Whether this uploads what an environment on the host has given."""
     text = _text(case.function)
     if case.wait.op in _UPLOADS and case.function.name in ("step", "reset"):
-        return conventions.asks_environment(text)
+        return environments.asks_environment(text)
     return _after_environment(case.wait, case.function.node, text)
 
 
 def _after_environment(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     """Whether this uploads what an environment gave in the same block, in the names that it was given there."""
-    if wait.op not in _UPLOADS or not conventions.asks_environment(text):
+    if wait.op not in _UPLOADS or not environments.asks_environment(text):
         return False
     above = _above(root, wait.node)
     statement = _statement(above)
@@ -267,7 +267,7 @@ def _after_environment(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     given: set[str] = set()
     for before in block[: block.index(statement)] if statement in block else []:
         steps = any(
-            isinstance(n, ast.Call) and conventions.asks_environment(f"{ast.unparse(n.func)}(".encode())
+            isinstance(n, ast.Call) and environments.asks_environment(f"{ast.unparse(n.func)}(".encode())
             for n in walk(before)
         )
         names = {n.id for n in walk(before) if isinstance(n, ast.Name)}
@@ -348,16 +348,16 @@ def _an_action(case: Waiting) -> bool:
 
 def _is_action(wait: Emitted, root: ast.AST, text: bytes) -> bool:
     """Whether a copy is what an environment in the same code is told to do: by its name, or by where it goes."""
-    if wait.op not in COPIES or not conventions.asks_environment(text):
+    if wait.op not in COPIES or not environments.asks_environment(text):
         return False
-    if conventions.is_action(last_word(_owner(wait.operand))):
+    if environments.is_action(last_word(_owner(wait.operand))):
         return True
     for outer in _above(root, wait.node):
-        if isinstance(outer, ast.Call) and conventions.asks_environment(f"{ast.unparse(outer.func)}(".encode()):
+        if isinstance(outer, ast.Call) and environments.asks_environment(f"{ast.unparse(outer.func)}(".encode()):
             return True
         if isinstance(outer, ast.stmt):
             targets = outer.targets if isinstance(outer, ast.Assign) else []
-            return len(targets) == 1 and isinstance(targets[0], ast.Name) and conventions.is_action(targets[0].id)
+            return len(targets) == 1 and isinstance(targets[0], ast.Name) and environments.is_action(targets[0].id)
     return False
 
 

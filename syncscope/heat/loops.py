@@ -6,7 +6,8 @@ import ast
 
 from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
-from syncscope.project import conventions
+from syncscope.model.source import line_starts
+from syncscope.project import conventions, environments
 from syncscope.project.syntax import name_of, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -15,14 +16,29 @@ NO_GRAD = frozenset(("no_grad", "inference_mode"))
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
-    """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
+    """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
+    asks an environment and updates an agent.
+    """
     spoken_of = speaks_of_backward(node, source)
     called_so = name in conventions.LOOPS
-    return (spoken_of or called_so) and any(
+    if (spoken_of or called_so) and any(
         isinstance(each, ast.Call)
         and (calls_one(each, source) or (called_so and conventions.STEP.search(name_of(each.func))))
         for each in walk(node)
+    ):
+        return True
+    return _asks_environment(node, source) and any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and environments.learns(name_of(each.func.value), each.func.attr)
+        for each in walk(node)
     )
+
+
+def _asks_environment(node: ast.stmt, source: bytes) -> bool:
+    starts = line_starts(source)
+    first, last = node.lineno - 1, min(node.end_lineno or 0, len(starts) - 1)
+    return environments.asks_environment(source[starts[first] : starts[last]])
 
 
 def at_top(tree: ast.Module) -> ast.FunctionDef | None:
@@ -89,7 +105,8 @@ def _holds_whole_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 
 def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:
-    """Cold in `with torch.no_grad()` where it holds a loop of its own that validates: over a loader, or any in a training loop.
+    """Cold in `with torch.no_grad()` where it holds a loop of its own that validates: over a loader, or in a training loop
+    any but a rollout and one over the parts of a model or an optimizer.
 
     By itself it says nothing: a teacher, a matcher and a moving average run in every step without gradients.
     """
@@ -97,9 +114,24 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
         return None
     trains_around = around is not None and around.reason in IN_TRAINING
     for each in walk(node):
-        if isinstance(each, LOOPS) and (trains_around or (not isinstance(each, ast.While) and _over_loader(each.iter))):
+        if not isinstance(each, LOOPS):
+            continue
+        over = None if isinstance(each, ast.While) else each.iter
+        if over is not None and _over_loader(over):
+            return Reason.NO_GRAD()
+        if trains_around and not (over is not None and _over_weights(over)) and not _steps_environment(each):
             return Reason.NO_GRAD()
     return None
+
+
+def _over_weights(node: ast.expr) -> bool:
+    """Whether a loop goes over the parts of a model or an optimizer: `optimizer.param_groups`, `zip(a.parameters(), ...)`."""
+    return any(conventions.WEIGHTS.search(name_of(each)) for each in walk(node))
+
+
+def _steps_environment(node: ast.AST) -> bool:
+    calls = (ast.unparse(each.func) for each in walk(node) if isinstance(each, ast.Call))
+    return any(environments.asks_environment(f"{each}(".encode()) for each in calls)
 
 
 def without_gradients(node: ast.With | ast.AsyncWith) -> bool:

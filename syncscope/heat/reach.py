@@ -25,6 +25,7 @@ from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
+from syncscope.heat.rollouts import rollouts
 from syncscope.heat.unused import programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
@@ -174,13 +175,15 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             kept |= _kept(source)
     steps += entrances(parts, classes)
     steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
+    driving = [*rollouts(each for same in defined.values() for each in same if each.path not in idle)]
+    todo += driving
     said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
     by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
     by_steps = _dispatched(by_steps, kinds, defined, said)
     reached = _dispatched(_closed(by_steps, [], spoken, defined, said), kinds, defined, said)
-    calls = Calls(seldom, classes, defined, sources, said, Makers(classes), steps)
+    calls = Calls(seldom, classes, defined, sources, said, Makers(classes), [*steps, *driving])
     apart = {each.key for each in seldom}
 
     def running(words: Iterable[bytes]) -> list[FunctionText]:

@@ -233,6 +233,8 @@ AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing
 MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
+WEIGHTS = re.compile(r"^(param_groups|(named_)?(parameters|buffers|modules|children)|state_dict|params)$")
+"""What a model or an optimizer is made of."""
 WHOLE_PART = re.compile(
     r"^_?(update|learn|train|fit|rollout|roll_out|collect)(_\w+)?$|epoch"
 )  # what an epoch is made of
@@ -314,12 +316,6 @@ SOLVERS = re.compile(
     rb"\b(linear_sum_assignment|lapjv|maximum_bipartite_matching|min_weight_full_bipartite_matching)\b"
 )
 """What is found on the host alone: who calls it has to copy its costs."""
-_ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
-
-
-def asks_environment(code: bytes) -> bool:
-    """Whether code asks an environment for its next state; most speak of none, which is seen in a tenth of the time."""
-    return b"env" in code and _ENVIRONMENT.search(code) is not None
 
 
 def is_result_of(owner: str, name: str) -> bool:
@@ -349,11 +345,6 @@ _DISTRIBUTION = re.compile(r"(^|_)(dist|distr|dists|distribution|distributions|p
 def is_distribution(name: str) -> bool:
     """Whether people call a distribution of `torch.distributions` so; a flow has a density as well, and checks nothing."""
     return bool(_DISTRIBUTION.search(name.lower()))
-
-
-def is_action(name: str) -> bool:
-    """Whether people call so what an environment is told to do."""
-    return "action" in name.lower()
 
 
 CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")

@@ -1,5 +1,6 @@
 """What an agent's step calls runs in it: acting, weights that are set, predictions of values, looks at the last rollout."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -101,18 +102,25 @@ FILES = {
 
 @pytest.mark.parametrize("name", ["agent", "policies"])
 def test_what_an_agents_step_calls_runs_in_it_whatever_its_name(name: str, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "rl").mkdir()
-    (tmp_path / "rl" / "__init__.py").write_text(
-        "from .agent import Learner\nfrom .core import Core\nfrom .policies import *\n"
-    )
-    for each, text in FILES.items():
-        (tmp_path / "rl" / f"{each}.py").write_text("\n".join(line[4:] for line in text.splitlines()))
-    file = tmp_path / "rl" / f"{name}.py"
-    lines = enumerate(file.read_text().splitlines(), 1)
-    wanted = {number: line.rpartition("# ")[2] for number, line in lines if "# " in line}
+    assert found_in(FILES, name, tmp_path) == marked_in(FILES, name)
+
+
+def marked_in(files: dict[str, str], name: str) -> dict[int, str]:
+    """What one of these files says of its lines."""
+    lines = enumerate(textwrap.dedent(files[name]).splitlines(), 1)
+    return {number: line.rpartition("# ")[2] for number, line in lines if "# " in line}
+
+
+def found_in(files: dict[str, str], name: str, folder: Path) -> dict[int, str]:
+    """What is said of the lines of one of these files, in a package that offers all that they define."""
+    (folder / "pyproject.toml").touch()
+    (folder / "rl").mkdir()
+    (folder / "rl" / "__init__.py").write_text("".join(f"from .{each} import *\n" for each in files))
+    for each, text in files.items():
+        (folder / "rl" / f"{each}.py").write_text(textwrap.dedent(text))
+    file = folder / "rl" / f"{name}.py"
     found = sites(file.read_bytes(), str(file), Project())
-    assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"} == wanted
+    return {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "item"}
 
 
 GONE_THROUGH = b"""
@@ -131,3 +139,67 @@ class Trainer:
 
 def test_what_is_told_of_a_data_set_that_a_function_trains_on_batch_by_batch_runs_once() -> None:
     assert heat(GONE_THROUGH, "trainer.py") == {11: "cold"}
+
+
+AROUND = {
+    "runner": """
+    import torch
+    from .agents import Agent
+    from .notes import Logger, check_nan, plain
+
+    class Runner:
+        def learn(self, iterations):
+            self.logger.open(self.agent)
+            for it in range(iterations):
+                with torch.inference_mode():
+                    for _ in range(24):
+                        action = self.agent.act(self.seen)
+                        self.seen, reward, done = self.env.step(action)
+                        check_nan(reward)
+                        self.logger.note(reward, done)
+                loss = self.agent.update()
+                print(loss.sum().item())  # hot
+    """,
+    "agents": """
+    import torch
+
+    class Agent:
+        def update(self):
+            for batch in self.batches:
+                loss = self.loss(batch)
+                loss.backward()
+                self.optimizer.step()
+                with torch.inference_mode():
+                    far = self.far(batch).mean()
+                    if far.item() > 1:  # hot
+                        for group in self.optimizer.param_groups:
+                            group["lr"] = 0.0
+            with torch.no_grad():
+                for batch in self.held:
+                    print(self.loss(batch).item())  # cold
+            return loss
+    """,
+    "notes": """
+    import torch
+
+    def check_nan(x: torch.Tensor):
+        if x.isnan().any().item():  # hot
+            raise ValueError
+
+    def check_all(x: torch.Tensor):
+        if x.isnan().any().item():  # cold
+            raise ValueError
+
+    class Logger:
+        def open(self, agent):
+            print(agent.scale.sum().item())  # cold
+
+        def note(self, reward: torch.Tensor, done: torch.Tensor):
+            self.total = (reward * done).sum().item()  # hot
+    """,
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_a_loop_around_an_environment_calls_runs_in_steps(name: str, tmp_path: Path) -> None:
+    assert found_in(AROUND, name, tmp_path) == marked_in(AROUND, name)

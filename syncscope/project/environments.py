@@ -1,0 +1,24 @@
+"""How people call environments, and agents that learn in them."""
+
+import re
+
+_ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
+
+
+def asks_environment(code: bytes) -> bool:
+    """Whether code asks an environment for its next state; most speak of none, which is seen in a tenth of the time."""
+    return b"env" in code and _ENVIRONMENT.search(code) is not None
+
+
+_LEARNS = re.compile(r"^_?(update|learn|train|optimi[sz]e)(_(model|policy|parameters|agents?|networks?|weights))?$")
+_LEARNER = re.compile(r"^_?(self|algo?|algorithm|agents?|policy|policies|learner|trainer|model)$")
+
+
+def learns(owner: str, name: str) -> bool:
+    """Whether people call so what updates an agent: `self.alg.update()`; a progress bar and a dict are updated, too."""
+    return bool(_LEARNS.match(name) and _LEARNER.match(owner))
+
+
+def is_action(name: str) -> bool:
+    """Whether people call so what an environment is told to do."""
+    return "action" in name.lower()
