@@ -177,7 +177,7 @@ def stragglers(folder: Path) -> list[dict[str, Any]]:
     """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables.
 
     The n-th collective of a step, group and kind is taken for the same on all ranks; where these do not end together it is left
-    out. The joint replay matches them (`matched`).
+    out. Those that name no group are taken for one. The joint replay matches them (`matched`), and finds the groups (`groups`).
     """
     return _query(STRAGGLERS, collectives=str(folder / "collectives" / "*.parquet"), near=NEAR)
 
@@ -227,6 +227,9 @@ def _schemas(arrow: Any) -> dict[str, Any]:
                 ("work", text),
                 ("elements", number),
                 ("busy", time),
+                ("told", arrow.bool_()),
+                ("queue", number),
+                ("group_size", number),
             ]
         ),
         "reads": arrow.schema([("rank", whole), *places, *times, ("step", number), ("fallback", arrow.bool_())]),

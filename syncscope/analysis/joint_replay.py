@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER
+from syncscope.analysis.groups import with_groups
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
 from syncscope.analysis.rank import Rank, common_steps
@@ -96,6 +97,7 @@ class JointReplay:
     """Ranks with their collectives matched and their clocks aligned."""
 
     def __init__(self, ranks: Sequence[Rank]) -> None:
+        ranks, found = with_groups(ranks)
         self.ranks = ranks
         self.steps = tuple(sorted({step.index for rank in ranks for step in rank.graph.steps}))  # of any rank
         self.notes: tuple[str, ...] = ()
@@ -111,7 +113,7 @@ class JointReplay:
             key: min(ranks[r].collectives[c].end - ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()
         }
-        said = self._unmatched()
+        said = [*found, *self._unmatched()]
         if apart := self._apart():
             said.append(apart)
         world = max((rank.world for rank in ranks), default=0)

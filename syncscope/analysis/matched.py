@@ -3,6 +3,7 @@
 A collective ends at one moment everywhere. So a rank's clock is set to where most of its ends fall onto those of the others,
 and each of its collectives is matched with the one of the same step, group and kind that ends with it, in order, as a diff
 matches lines: an event that a recording lost leaves a gap, and does not move what follows. What ends with none stays alone.
+Which ranks are a group where no recording says that, `groups` has found before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from syncscope.analysis.rank import Rank
 
 UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
 NEAR = 1_000_000  # ns between the ends of one collective: clocks drift, and a rank is done a little before another
-SURE = 50_000  # ns between them, where there are as many on both sides
+SURE = 50_000  # ns between them, where there are as many on both sides, or nothing says that they are of one group
 VOTE = 100_000  # ns that offsets of one clock are apart
 RATHER = 0.8  # of the most votes, which an offset near to none needs to be taken
 OTHER_SIZE = (
@@ -31,11 +32,13 @@ PAIRS = 1 << 20  # of ends that are compared for an offset
 
 @dataclass(slots=True)
 class _End:
-    """The end of a collective, ns of the first rank's clock, its elements, and who ends there, as rank and number."""
+    """The end of a collective, ns of the first rank's clock, its elements, and who ends there, as rank and number; what is
+    further from it than `near` is another one."""
 
     at: float
     size: int
     who: list[tuple[int, int]] = field(default_factory=list)
+    near: int = NEAR
 
 
 class _Pair(NamedTuple):
@@ -97,7 +100,7 @@ def _ends(r: int, rank: Rank, base: int) -> dict[str, list[_End]]:
     """The ends of a rank's collectives, by step, group and kind, each in their order."""
     found = defaultdict[str, list[_End]](list)
     for number, one in enumerate(rank.collectives):
-        end = _End(rank.origin - base + one.end, one.elements, [(r, number)])
+        end = _End(rank.origin - base + one.end, one.elements, [(r, number)], NEAR if one.told else SURE)
         found[one.key.rpartition("/")[0]].append(end)
     for ends in found.values():
         ends.sort(key=lambda end: end.at)
@@ -119,7 +122,7 @@ def _joined(found: dict[str, list[_End]], own: dict[str, list[_End]]) -> int:
             if j in taken:
                 known[taken[j]].who += end.who
             else:
-                of_kind.append(_End(end.at + offset, end.size, end.who))
+                of_kind.append(_End(end.at + offset, end.size, end.who, end.near))
         of_kind.sort(key=lambda end: end.at)
     return offset
 
@@ -157,12 +160,12 @@ def _paired(there: Sequence[_End], here: Sequence[_End], offset: int) -> list[tu
         (0.0, None)
     ]  # by how many of `here` were offered: what is matched, and how
     for i, end in enumerate(there):
-        first, last = bisect_left(at, end.at - NEAR), bisect_right(at, end.at + NEAR)
+        first, last = bisect_left(at, end.at - end.near), bisect_right(at, end.at + end.near)
         best += [best[-1]] * (last + 1 - len(best))
         unmatched = best[first]
         for j in range(first, last):
             before, unmatched = unmatched, best[j + 1]
-            worth = (1 - abs(end.at - at[j]) / NEAR) * (1 if end.size == here[j].size else OTHER_SIZE)
+            worth = (1 - abs(end.at - at[j]) / end.near) * (1 if end.size == here[j].size else OTHER_SIZE)
             way = (before[0] + worth, _Pair(i, j, before[1]))
             best[j + 1] = max(best[j + 1], best[j], way, key=lambda way: way[0])
     pairs: list[tuple[int, int]] = []

@@ -14,6 +14,7 @@ from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
+from syncscope.analysis.members import group_of
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
@@ -26,7 +27,8 @@ from syncscope.model.trace import Kind, Trace
 class Collective:
     """One collective on one rank; ns of the graph. `key` is step/group/kind/ordinal, the last of this rank's own counting:
     `matched` says which is which. `elements` is how many it sends, -1 where that is not known, `busy` for how long its device
-    computes meanwhile.
+    computes meanwhile. Where the recording is `told` nothing of who takes part, `groups` finds that by its `queue`, a number
+    of this rank's own, and by of how many ranks the group is, 0 where that is not known, either.
 
     Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
     otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
@@ -43,6 +45,9 @@ class Collective:
     work: Spent = ()
     elements: int = -1
     busy: float = 0.0
+    told: bool = True
+    queue: int = -1
+    group_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> t
         step = steps[position].index if position >= 0 else -1
         known = trace.known(row)
         kind = known.collective or trace.names[trace.name[row]].partition("(")[0]
-        base = f"{step}/{known.process_group}/{kind}"
+        base = f"{step}/{group_of(known, trace.meta) or ''}/{kind}"
         keys.append(f"{base}/{counts[base]}")
         counts[base] += 1
     return rows[order].tolist(), keys
@@ -160,10 +165,17 @@ def _spans(
         blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
         hosting = max(0.0, launch - since - launching - blocked)
         times = (blocked, launching, hosting, float(start - launch))
-        elements = trace.known(row).elements
-        sent = -1 if elements is None else int(elements)
-        one = Collective(key, float(start - origin), float(end - origin), *times, elements=sent, busy=float(meanwhile))
-        found.append(one)
+        known = trace.known(row)
+        one = Collective(key, float(start - origin), float(end - origin), *times, busy=float(meanwhile))
+        found.append(
+            replace(
+                one,
+                elements=-1 if known.elements is None else int(known.elements),
+                told=group_of(known, trace.meta) is not None,
+                queue=int(trace.lane[row]),
+                group_size=int(known.group_size or 0),
+            )
+        )
         spans.append((int(trace.lane[call_of[row]]) if call_of[row] >= 0 else -1, since, max(since, launch)))
         since = max(since, launch)
     return tuple(replace(one, work=work) for one, work in zip(found, spent(trace, spans), strict=True))

@@ -44,7 +44,10 @@ CATEGORIES = {
     "trace": DROPPED,  # the whole recording as one event
 }
 WORK = {name for name, kind in CATEGORIES.items() if kind in DEVICE} | {"Kernel", "Memcpy", "Memset"}
-WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
+WORDS = (
+    *("modules", "collective", "group", "group_size", "group_ranks", "elements"),
+    *("sync_kind", "wait_on_stream", "wait_on_record"),
+)
 _TYPES: dict[str, type[np.generic]] = {
     **dict.fromkeys(("kind", "flags"), np.uint8),
     **dict.fromkeys(("name", "lane", "place", "column", "detail", "at"), np.int32),

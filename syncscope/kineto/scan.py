@@ -54,6 +54,7 @@ class Args(msgspec.Struct, gc=False):
     collective: Any = msgspec.field(default="", name="Collective name")
     group: Any = msgspec.field(default="", name="Process Group Name")
     group_size: Any = msgspec.field(default=None, name="Group size")
+    group_ranks: Any = msgspec.field(default="", name="Process Group Ranks")
     elements: Any = msgspec.field(default=None, name="In msg nelems")
     sync_kind: Any = msgspec.field(default="", name="cuda_sync_kind")
     wait_on_stream: Any = None

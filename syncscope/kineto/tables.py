@@ -18,7 +18,7 @@ from syncscope.model.trace import Kind, Lane, Meta, Table
 
 DETAILS = (  # our names of the arguments that are kept as they are: first the raw ones, then WORDS
     *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
-    *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
+    *("group_ranks", "elements", "sync_kind", "wait_on_stream", "wait_on_record"),
 )
 
 
@@ -148,7 +148,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
         **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early", "stands_for"), str),
-        **dict.fromkeys(("clocks", "unknown", "lines"), dict),
+        **dict.fromkeys(("clocks", "unknown", "lines", "groups"), dict),
         "cut": bool,
     }
     known = told.items() if isinstance(told, dict) else ()
@@ -160,7 +160,7 @@ def own_meta(told: Any) -> Meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
     if not all(isinstance(text, str) for text in meta.get("programs", ())):
         del meta["programs"]
-    for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict)):
+    for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict), ("groups", list)):
         if not all(isinstance(v, kind) for v in meta.get(name, {}).values()):
             del meta[name]
     if not all(isinstance(text, str) for texts in meta.get("lines", {}).values() for text in texts.values()):
@@ -200,6 +200,23 @@ def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.
     return np.array([test(n) for n in names], bool)
 
 
+def _groups(told: Any) -> dict[str, list[int]]:
+    """The ranks of each process group by its name, of those that are said whole."""
+    found = {}
+    for one in told if isinstance(told, list) else ():
+        name, ranks, size = (
+            (one.get(key) for key in ("pg_name", "ranks", "pg_size")) if isinstance(one, dict) else [None] * 3
+        )
+        if (
+            isinstance(name, str)
+            and isinstance(ranks, list)
+            and len(ranks) == size
+            and all(isinstance(r, int) for r in ranks)
+        ):
+            found[name] = ranks
+    return found
+
+
 def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> Meta:
     """What the file says of the recording; its first event begins at 0 from now on."""
     base = integer(head.get("baseTimeNanoseconds", 0))
@@ -212,6 +229,8 @@ def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> Meta:
     if isinstance(job, dict):
         meta |= {k: job[k] for k in ("rank", "world_size") if isinstance(job.get(k), int)}
         meta |= {k: job[k] for k in ("backend",) if isinstance(job.get(k), str)}
+        if groups := _groups(job.get("pg_config")):
+            meta["groups"] = groups
     for key in ("record_shapes", "with_stack"):
         if head.get(key):
             meta[key] = True

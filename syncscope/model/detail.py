@@ -28,7 +28,8 @@ class Detail:
     that fell back to the CPU, what it is `about` in words; where rows were selected, how many were `kept` of how many `rows`,
     and 1 as `gradient` if one comes back to them. Of an operator: shapes and types as Kineto writes them (a tensor's
     is a list of numbers, that of a list of tensors a list of lists), what was made of them, or the operations and bytes
-    themselves. Of a collective: which, in which group, of how many elements. Of a driver's record of a wait
+    themselves. Of a collective: which, in which group, of how many elements; `group_ranks` as Kineto writes
+    them, a list of which there are 30 at most. Of a driver's record of a wait
     (`Kind.SYNC`): which queue it waited for (a number or a name) and the correlation of the call that recorded the event.
     Of a launch: its grid and block.
     """
@@ -50,6 +51,7 @@ class Detail:
     collective: str = ""
     process_group: str = ""
     group_size: int | None = None
+    group_ranks: str = ""
     elements: int | None = None
     sync_kind: str = ""
     stream: int | str | None = None
@@ -88,7 +90,7 @@ class Detail:
         return json.dumps(known, separators=(",", ":")) if known else ""
 
 
-_TEXTS = ["module", "library", "operator", "about", "collective", "process_group", "sync_kind"]
+_TEXTS = ["module", "library", "operator", "about", "collective", "process_group", "group_ranks", "sync_kind"]
 _LISTS = ["input_dims", "input_types", "concrete_inputs", "output_dims", "output_types", "grid", "block"]
 _NUMBERS = tuple(f.name for f in fields(Detail) if f.name not in {*_TEXTS, *_LISTS, "more"})
 _FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {

@@ -116,6 +116,7 @@ class Meta(TypedDict, total=False):
     rank: int
     world_size: int
     backend: str  # of the process group
+    groups: dict[str, list[int]]  # the ranks of each process group that this rank is in, by its name
     record_shapes: bool
     with_stack: bool
     unknown: dict[str, int]  # events of categories that nobody here knows, where no device is known to have worked

@@ -1,9 +1,11 @@
 """Ranks of a job that are drawn, and eight real ones: what the tests of jobs have in common."""
 
+import random
 from dataclasses import replace
 
 from syncscope import kineto
 from syncscope.analysis.rank import rank_of
+from syncscope.model.detail import Detail
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -98,3 +100,60 @@ def work(name, start, duration, number):
 def dlrm(shared):
     files = sorted((shared / "traces" / "multirank_dlrm8").glob("*.json.gz"))
     return [rank_of(kineto.read(file), name=file.name) for file in files]
+
+
+def grid_of(*late_by, width=2, count=6, steps=4, named=False, seed=0, clock=(), queues=(20, 21), sizes=(None, None)):
+    """Ranks in a grid, as tensor and data parallel training has them: in every step each row (`width` ranks that follow one
+    another) meets `count` times, each time after 0.3 ms of a kernel, then each column once.
+
+    `late_by[r]` is by how much longer rank r computes each time. Kernels of both are called alike; with `named` they say their
+    group. `queues` and `sizes` are of the rows' collectives and of the columns'. Kernels take up to 0.2 ms more by chance.
+    """
+    chance = random.Random(seed)
+    world, names = len(late_by), ("rows", "columns")
+    rows = [list(range(first, first + width)) for first in range(0, world, width)]
+    columns = [list(range(first, world, width)) for first in range(width)]
+    events = [[] for _ in late_by]
+    host, free, begun = [0] * world, [0] * world, [0] * world
+    number = 0
+    for step in range(steps):
+        begun = list(host)
+        for which, groups in [*((0, rows) for _ in range(count)), (1, columns)]:
+            number += 2
+            for group in groups:
+                arrivals = []
+                for r in group:
+                    at = host[r]
+                    start = max(at + 15_000, free[r] + 1_000)
+                    busy = 300_000 + late_by[r] + chance.randrange(200_000)
+                    events[r] += [
+                        launch(at, number),
+                        work("gemm", start, busy, number),
+                        launch(at + 10_000, number + 1),
+                    ]
+                    host[r] += 20_000
+                    arrivals.append(start + busy + 1_000)
+                end = max(arrivals) + 60_000
+                known = {"collective": "allreduce", "process_group": names[which]} if named else {}
+                if sizes[which]:
+                    known |= {"collective": "allreduce", "elements": sizes[which]}
+                for r, arrival in zip(group, arrivals, strict=True):
+                    lane = Lane(0, queues[which], 0)
+                    over = end + chance.randrange(4_000)
+                    detail = Detail(**known, group_ranks=str(group) if named else "").text()
+                    kernel = Event(
+                        Kind.KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", lane, arrival, over - arrival
+                    )
+                    events[r].append(replace(kernel, correlation=number + 1, detail=detail))
+                    free[r] = over
+        for r in range(world):
+            over = free[r] + 10_000
+            events[r].append(Event(Kind.CALL, "cudaDeviceSynchronize", Lane(1, 1), host[r], over - host[r]))
+            events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], over + 5_000 - begun[r]))
+            host[r] = over + 10_000
+    return [
+        rank_of(
+            Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0), world_size=world), number=r, name=f"rank {r}"
+        )
+        for r, e in enumerate(events)
+    ]

@@ -73,26 +73,25 @@ def test_of_passes_that_take_the_same_time_those_are_matched_that_the_clocks_say
 
 
 def test_collectives_that_do_not_end_together_are_no_wait_of_anybody():
-    first, second = ranks_of(0, MS, steps=6)
+    first, second = ranks_of(0, MS, steps=8)
     apart = [
-        replace(c, end=c.end + n % 2 * 20 * MS, start=c.start + n % 2 * 20 * MS)
+        replace(c, end=c.end + 20 * MS, start=c.start + 20 * MS) if n % 4 == 1 else c
         for n, c in enumerate(second.collectives)
     ]
     found = job([first, replace(second, collectives=tuple(apart))])
-    assert len(found.meets) == 3
-    assert found.unmatched == 6
+    assert len(found.meets) == 6
+    assert found.unmatched == 4
     assert found.untold > 0
-    assert any("6 kernels of collectives have no counterpart" in note for note in found.notes)
+    assert any("4 kernels of collectives have no counterpart" in note for note in found.notes)
 
 
-def test_nobody_waits_for_longer_than_a_kernel_lasted(shared):
+def test_of_real_ranks_of_which_events_are_missing_nobody_is_blamed(shared):
+    """Two of 128 ranks, thinned: some kernels end within a millisecond of one of the other rank, and most do not."""
     files = sorted((shared / "traces" / "multirank_sampled128").glob("*.json.gz"))
-    ranks = [rank_of(kineto.read(file), name=file.name) for file in files]
-    found = job(ranks)
-    longest = max(c.end - c.start for rank in ranks for c in rank.collectives)
-    assert len(found.meets) == 5
-    assert all(meet.imposed <= longest for meet in found.meets)
-    assert found.unmatched == 10
+    found = job([rank_of(kineto.read(file), name=file.name) for file in files])
+    assert found.meets == ()
+    assert found.unmatched == 20
+    assert any("which ranks take part in 20 of them nobody can tell" in note for note in found.notes)
 
 
 def test_a_collective_that_one_real_rank_lost_leaves_the_others_as_they_were(shared):

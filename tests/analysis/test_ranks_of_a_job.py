@@ -171,7 +171,9 @@ def test_clocks_are_aligned_at_the_ends_of_collectives():
 def test_ranks_without_a_common_collective_are_taken_as_independent():
     first = ranks_of(0, MS)[0]
     alone = replace(
-        first, number=1, collectives=tuple(replace(c, key=c.key.replace("//", "/other/")) for c in first.collectives)
+        first,
+        number=1,
+        collectives=tuple(replace(c, key=c.key.replace("//", "/other/"), told=True) for c in first.collectives),
     )
     found = job([first, alone])
     assert found.meets == ()

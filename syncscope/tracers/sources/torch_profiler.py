@@ -43,7 +43,7 @@ from syncscope.tracers.sources import GOOD, WARN, Item, Source
 ANCHOR = "syncscope clock"
 ANCHORS = re.compile(rf"^{ANCHOR}$"), re.compile("^(?:cuda|hip)DeviceGetStreamPriorityRange$")
 WARM = 8  # of them at the start: the first take long
-KEPT = ("devices", "backend", "rank", "world_size")  # of what torch.profiler says of the whole recording
+KEPT = ("devices", "backend", "rank", "world_size", "groups")  # of what torch.profiler says of the whole recording
 WITHOUT = (
     "operators of the CPU were not recorded: waits inside of them have their line and no operator's name, and TensorBoard's "
     "table of operators is empty (operators=True, or syncscope run --operators, records them and costs more)"

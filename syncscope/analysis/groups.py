@@ -1,0 +1,229 @@
+"""Which ranks take part in collectives of which no recording says that.
+
+NCCL has a queue for each group, so the collectives of one queue are of one group mostly. Of two ranks those queues are of one
+group on which as many collectives of the same kinds and sizes run in the same order, and end together: a collective ends at one
+moment everywhere, within microseconds, while groups of other ranks that do the same work drift apart by hundreds. How far the
+clocks of two ranks are apart is not known before, so that offset is taken at which most of their queues find their like.
+
+How many microseconds depends on the network: of several tolerances the first is taken by which groups that do the same have as
+many ranks each, as those of a mesh do.
+
+What ends with nothing, or with several groups alike, is of a group that nobody knows: it is not matched, and no rank is blamed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.members import in_short
+from syncscope.analysis.rank import Collective, Rank
+
+TOGETHER = (15_000, 50_000, 5_000)  # ns between the ends of a collective on two ranks; of eight V100 up to 7,000
+MOST = 0.7  # of the collectives of two queues that end together, where they are of one group
+CLEARLY = 0.1  # by which one group fits better than another
+STRONG = 8  # collectives of a queue that count for the offset of a clock: more are not surer
+SURELY = (
+    4  # that have to, where not all ranks are one group: the first of them sets the clock, and agrees with anything
+)
+PAIRS = 1 << 20  # of ends that are compared where some were lost
+NAMED = 6  # groups in a note
+UNEVEN = ("SendRecv", "all_to_all")  # kinds of which each rank sends another amount
+
+Ends = dict[tuple[str, int, int], NDArray[np.float64]]
+"""When collectives end, by step and kind, elements and size of the group, each in their order."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Queues of several ranks, one of each, on which the same collectives run; `ends` are of the clock of the first of them."""
+
+    ends: Ends
+    queues: list[tuple[int, int]]  # position of the rank, and its queue
+    weak: bool = False  # a rank was put to it whose clock is known by too few collectives
+
+    @property
+    def does(self) -> tuple[tuple[tuple[str, int, int], int], ...]:
+        """How many collectives it has of each that are alike: what it has in common with the other groups of a mesh."""
+        return tuple((key, len(times)) for key, times in sorted(self.ends.items()))
+
+
+@dataclass(slots=True)
+class _Grouped:
+    """The groups that were found, and the queues that may be of several."""
+
+    groups: list[_Group] = field(default_factory=list)
+    doubtful: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, r: int, queue: int, ends: Ends, near: int, sure: bool) -> None:
+        """Put a queue to the group with which it ends, else into one of its own; whether its clock is `sure`."""
+        shares = sorted(((_share(group.ends, ends, near), n) for n, group in enumerate(self.groups)), reverse=True)
+        fits = [(share, self.groups[n]) for share, n in shares if share >= MOST]
+        if len(fits) > 1 and fits[0][0] < fits[1][0] + CLEARLY:
+            self.doubtful.append((r, queue))
+        elif fits and all(r != other for other, _ in fits[0][1].queues):
+            fits[0][1].queues.append((r, queue))
+            fits[0][1].weak |= not sure
+        else:
+            self.groups.append(_Group(ends, [(r, queue)]))
+
+
+def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
+    """The ranks, with the group that was found in the key of each collective that names none, and what is to be said of it."""
+    grouped = _regular(ranks)
+    every = {rank.number for rank in ranks}
+    label = {(r, queue): f"of rank {ranks[r].number}" for r, queue in grouped.doubtful}
+    found: dict[tuple[int, ...], None] = {}
+    for group in grouped.groups:
+        members = tuple(sorted(ranks[r].number for r, _ in group.queues))
+        too_many = any(0 < size < len(members) for _, _, size in group.ends)
+        if len(members) > 1 and not too_many:
+            found[members] = None
+            label |= dict.fromkeys(group.queues, "" if every == set(members) else in_short(members))
+        else:
+            label |= {(r, queue): f"of rank {ranks[r].number}" for r, queue in group.queues}
+    return [_labelled(rank, r, label) for r, rank in enumerate(ranks)], list(_said(ranks, list(found), label))
+
+
+def _said(ranks: Sequence[Rank], found: Sequence[tuple[int, ...]], label: dict[tuple[int, int], str]) -> Iterator[str]:
+    """Which groups were found, where not all ranks are one."""
+    untold = [label[r, one.queue] for r, rank in enumerate(ranks) for one in rank.collectives if not one.told]
+    if len(ranks) == 1 or not untold or not any(untold):
+        return
+    named = "; ".join(map(in_short, found[:NAMED])) + f" and {len(found) - NAMED} more" * (len(found) > NAMED)
+    told = f": those that end together are of the ranks {named}" if found else ""
+    yield f"{len(untold):,} kernels of collectives name no group{told}"
+    if unknown := sum(group.startswith("of") for group in untold):
+        yield (
+            f"which ranks take part in {unknown:,} of them nobody can tell, for too few of the kind were recorded, or they end "
+            "with none or with several: what ranks wait there, and pass on to others, is not told"
+        )
+
+
+def _labelled(rank: Rank, r: int, label: dict[tuple[int, int], str]) -> Rank:
+    """The rank with these groups in the keys of its collectives, which count anew in each."""
+    if not label or all(one.told for one in rank.collectives):
+        return rank
+    counts: defaultdict[str, int] = defaultdict(int)
+    collectives = []
+    for one in rank.collectives:
+        base, _, ordinal = one.key.rpartition("/")
+        if not one.told:
+            step, _, kind = base.split("/", 2)
+            base = f"{step}/{label[r, one.queue]}/{kind}"
+            ordinal, counts[base] = str(counts[base]), counts[base] + 1
+        collectives.append(replace(one, key=f"{base}/{ordinal}"))
+    return replace(rank, collectives=tuple(collectives))
+
+
+def _regular(ranks: Sequence[Rank]) -> _Grouped:
+    """The groups of queues, of those that do the same with as many ranks each."""
+    first = ranks[0].origin  # taken off: a double cannot hold nanoseconds since 1970
+    queues = [_queues(rank, rank.origin - first) for rank in ranks]
+    whole = len(ranks) >= max(rank.world for rank in ranks)
+    tried = []
+    for near in TOGETHER:
+        found = _grouped(queues, near)
+        if len(found.groups) == 1 and not found.doubtful:
+            return found  # of all: however few collectives, nothing says otherwise
+        sizes: defaultdict[Any, Counter[int]] = defaultdict(Counter)
+        for group in found.groups:
+            sizes[group.does][len(group.queues)] += len(group.queues)
+        usual = {does: of.most_common(1)[0][0] for does, of in sizes.items()}
+        for group in found.groups:
+            odd = whole and len(group.queues) != usual[group.does]
+            if odd or group.weak or _count(group.ends) < SURELY:
+                found.doubtful += group.queues
+        kept = [group for group in found.groups if found.doubtful and group.queues[0] not in found.doubtful]
+        tried.append(replace(found, groups=kept) if found.doubtful else found)
+        if not found.doubtful and all(len(group.queues) > 1 for group in found.groups):
+            return found
+    return min(tried, key=lambda one: len(one.doubtful) + sum(len(group.queues) == 1 for group in one.groups))
+
+
+def _grouped(queues: Sequence[dict[int, Ends]], near: int) -> _Grouped:
+    """The groups of queues that end within so many ns."""
+    found = _Grouped()
+    pending = [r for r, own in enumerate(queues) if own]
+    while pending:
+        best = (0, 0.0, pending[0])
+        for r in pending:
+            if found.groups and best[0] < STRONG:
+                best = max(best, (*_offset(found.groups, queues[r], near), r), key=lambda one: one[0])
+        evidence, offset, r = best
+        pending.remove(r)
+        for queue, ends in queues[r].items():
+            found.add(r, queue, {key: times + offset for key, times in ends.items()}, near, evidence >= SURELY)
+    return found
+
+
+def _queues(rank: Rank, origin: int) -> dict[int, Ends]:
+    """When the collectives of a rank end that name no group, by queue."""
+    found: dict[int, dict[tuple[str, int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in rank.collectives:
+        if not one.told:
+            found[one.queue][_alike(one)].append(origin + one.end)
+    return {
+        queue: {key: np.sort(np.array(times)) for key, times in ends.items()} for queue, ends in sorted(found.items())
+    }
+
+
+def _alike(one: Collective) -> tuple[str, int, int]:
+    """What is the same of a collective on all its ranks."""
+    step, _, rest = one.key.rpartition("/")[0].partition("/")
+    kind = rest.partition("/")[2]
+    return f"{step}/{kind}", -1 if any(word in kind for word in UNEVEN) else one.elements, one.group_size
+
+
+def _offset(groups: Sequence[_Group], own: dict[int, Ends], near: int) -> tuple[int, float]:
+    """What to add to the clock of a rank, and how many collectives of its queues then end with one of the groups, of each queue
+    at most `STRONG`: that of which these are most, the least of several."""
+    fits = [
+        [(_apart(group.ends, ends), max(_count(group.ends), _count(ends))) for group in groups] for ends in own.values()
+    ]
+    candidates = [at for row in fits for times, count in row for at in _agreed(times, MOST * count, near)]
+
+    def explained(at: float) -> int:
+        found = [[(_within(times, at, near), MOST * count) for times, count in row] for row in fits]
+        return sum(min(STRONG, max((n for n, least in row if n >= least), default=0)) for row in found)
+
+    return min(((explained(at), at) for at in candidates), key=lambda one: (-one[0], abs(one[1])), default=(0, 0.0))
+
+
+def _agreed(times: NDArray[np.float64], least: float, near: int) -> Iterator[float]:
+    """The offset on which most of these differences agree, where so many do; of several the least."""
+    votes = np.searchsorted(times, times + 2 * near, "right") - np.arange(len(times))
+    if len(times) and votes.max() >= least:
+        yield min((float(np.median(times[n : n + votes[n]])) for n in np.flatnonzero(votes == votes.max())), key=abs)
+
+
+def _share(one: Ends, other: Ends, near: int) -> float:
+    """The part of the collectives of two queues that end within so many ns."""
+    return _within(_apart(one, other), 0.0, near) / max(_count(one), _count(other))
+
+
+def _within(times: NDArray[np.float64], at: float, near: int) -> int:
+    return int(np.searchsorted(times, at + near, "right") - np.searchsorted(times, at - near))
+
+
+def _count(ends: Ends) -> int:
+    return sum(map(len, ends.values()))
+
+
+def _apart(one: Ends, other: Ends) -> NDArray[np.float64]:
+    """By how much the ends of two queues differ, sorted: those of collectives that are alike, in their order where there are as
+    many of both, else each and each."""
+    found = [np.zeros(0)]
+    for key in one.keys() & other.keys():
+        here, there = one[key], other[key]
+        if len(here) == len(there):
+            found.append(here - there)
+        else:
+            thin = max(1, len(here) * len(there) // PAIRS)
+            found.append(np.subtract.outer(here, there[::thin]).ravel())
+    return np.sort(np.concatenate(found))
