@@ -11,7 +11,7 @@ from syncscope.linter.config import LEAST, Config
 from syncscope.linter.meant import called_for, is_meant
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
-from syncscope.linter.worth import cooled, is_idle, still_writes, waits_beside
+from syncscope.linter.worth import cooled, is_idle, is_safe, still_writes, waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.heat import Reason
@@ -71,8 +71,11 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
 def freed(
     source: SourceFile, finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View, config: Config
 ) -> Finding:
-    """The finding without its safe fix, told in a line, where its line waits all the same for something that nothing mends."""
-    if site is None or finding.fix is None or finding.fix.safety is not Safety.SAFE:
+    """The finding told in a line, and without its safe fix, where its line waits all the same for something that nothing mends.
+
+    Python's own functions wait once for each element: of these one wait is left.
+    """
+    if site is None or finding.fix is None or finding.fix.safety is Safety.SUGGEST or site.op is Op.BUILTIN:
         return finding
     gone = finding.fix.edits
     for other in waits_beside(view.function(site), site):
@@ -87,8 +90,8 @@ def freed(
         if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
-        if mended is None or mended.safety is Safety.SUGGEST:
-            return cooled(replace(finding, fix=None), Reason.STAYS())
+        if mended is None or (is_safe(finding) and mended.safety is Safety.SUGGEST):
+            return cooled(replace(finding, fix=None) if is_safe(finding) else finding, Reason.STAYS())
     return finding
 
 

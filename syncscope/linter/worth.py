@@ -134,7 +134,8 @@ def _wherever(part: ast.expr) -> str:
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
     """Whether a finding gains nothing for what has waited before it: that stays, or goes away with this one."""
     first = states.get(id(before))
-    if not counts(first or before) or (is_safe(finding) and apart(view, before, site)):
+    plain = is_safe(finding) and site.op is not Op.NUMBER_WRITE  # a number reads better than a tensor of it
+    if not counts(first or before) or (plain and apart(view, before, site)):
         return False
     if first is None:
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)

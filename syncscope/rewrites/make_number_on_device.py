@@ -14,6 +14,7 @@ from syncscope.codemod.patterns.numbers import named, new_number, too_large, wri
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
 COUNTED = ("torch.arange({n}, **_)", "torch.arange(0, {n}, **_)")
@@ -40,6 +41,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "scores: float[n + 1, 3]; count: count",
+        rule="number-at-positions",
     ),
     Example(
         """
@@ -62,6 +64,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "scores: float[n, 4]; label: index[n] < 4",
+        rule="number-at-positions",
     ),
     Example(
         """
@@ -82,6 +85,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "scores: float[n, 4]; labels: index[n] < 4",
+        rule="number-at-positions",
     ),
     Example(
         """
@@ -104,6 +108,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: float[n + 5, 5]; i: index[m] < 5",
+        rule="number-at-positions",
     ),
     Example(
         """
@@ -128,13 +133,15 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: float[n, m]",
+        rule="number-at-positions",
     ),
     Example(
         """
         import torch
 
         def forward(x: torch.Tensor, i: torch.LongTensor, smooth: float):
-            x = x * 2
+            x = x.clone()
+            x[i.flatten()] = torch.tensor(1.5)  # !
             x[i.flatten()] = smooth  # !
             return x
         """,
@@ -142,32 +149,14 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor, i: torch.LongTensor, smooth: float):
-            x = x * 2
+            x = x.clone()
+            x.index_fill_(0, i.flatten(), 1.5)
             x.index_fill_(0, i.flatten(), smooth)
             return x
         """,
         Safety.UNSAFE,
-        "x: float[n + 5, 4]; i: index[m] < 5; smooth: number",
-    ),
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor, i: torch.LongTensor):
-            x = x.clone()
-            x[i.flatten()] = torch.tensor(1.5)  # !
-            return x
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor, i: torch.LongTensor):
-            x = x.clone()
-            x.index_fill_(0, i.flatten(), 1.5)
-            return x
-        """,
-        Safety.UNSAFE,
-        "x: float[n + 5, 5]; i: index[m] < 5",
+        "x: float[n + 5, 5]; i: index[m] < 5; smooth: number",
+        rule="number-at-positions",
     ),
     Example(
         """
@@ -190,11 +179,36 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: float[n + 5, 5]; i: index[m] < 5; seen: bool[n + 5, 5]",
+        rule="number-at-positions",
+    ),
+    Example(
+        """
+        import torch
+
+        def of_kinds(kinds: torch.LongTensor, count: int):
+            kinds = kinds.cuda()
+            found = torch.zeros(count, len(kinds), device=kinds.device)
+            found[kinds, torch.arange(len(kinds))] = 1.0  # !
+            return found
+        """,
+        """
+        import torch
+
+        def of_kinds(kinds: torch.LongTensor, count: int):
+            kinds = kinds.cuda()
+            found = torch.zeros(count, len(kinds), device=kinds.device)
+            found.scatter_(0, kinds[None], 1.0)
+            return found
+        """,
+        Safety.UNSAFE,
+        rule="host-tensor-as-index",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.op is Op.INDEX_HOST:
+        return without_rows(site, function)
     match function.parent(site.node):
         case ast.Assign(targets=[ast.Subscript() as target], value=value) as assign:
             pass
@@ -236,7 +250,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
         return draft.fix("fill the element on the device", safety, changes)
     known = all(site.fact_of(part).dtype is not Dtype.UNKNOWN for part in parts(target))
-    if code is not None and (rows is not None or (known and may_be_one_row(function, code[1]))):
+    if code is not None and (len(parts(target)) > 1 or (known and may_be_one_row(function, code[1]))):
         template, index, _ = code
         draft.replace(assign, template, x=target.value, i=index, value=value)
         said = [
@@ -251,17 +265,30 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix("make the number on the device", safety, changes)
 
 
+def without_rows(site: Site, function: Function) -> Fix | None:
+    """The fix of the number that is written at an index of the host, where that goes, too: `x[torch.arange(len(i)), i] = 1`."""
+    target, statement = site.node, function.statement(site.node)
+    if not isinstance(target, ast.Subscript) or statement is None:
+        return None
+    code = filling_code(function, target)
+    if code is None or code[2] is None or function.value(site.operand) is not counted(function, code[2]):
+        return None
+    written = (s for s in function.sites_in(statement) if s.op is Op.NUMBER_WRITE and s.node is target)
+    return next((rewrite(each, function) for each in written), None)
+
+
 def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.expr, ast.expr | None] | None:
     """The call that fills at positions of one dimension, its index, and the rows that go with that; None for several."""
     found = each_of(target.slice)
     rows: ast.expr | None = None
+    square = len(found) == 2 and function.fact(target.value).ndim in (None, 2)
     match [part for part in found if not is_all(part)]:
         case [index]:
             code = f"{{x}}.index_fill_({found.index(index)}, {{i}}, {{value}})"
-        case [rows, index] if (
-            len(found) == 2 and function.fact(target.value).ndim in (None, 2) and counted(function, rows)
-        ):
-            code = "{x}.scatter_(1, {i}[:, None], {value})"
+        case [first, index] if square and counted(function, first):
+            rows, code = first, "{x}.scatter_(1, {i}[:, None], {value})"
+        case [index, last] if square and is_counted_by(function, last, index):
+            rows, code = last, "{x}.scatter_(0, {i}[None], {value})"
         case [*rows_before, index] if (
             rows_before
             and found[: len(rows_before)] == rows_before
@@ -287,6 +314,17 @@ def counted(function: Function, rows: ast.expr) -> ast.expr | None:
     return made if seen(function, made, *COUNTED) is not None else None
 
 
+def is_counted_by(function: Function, rows: ast.expr, index: ast.expr) -> bool:
+    """Whether rows are counted by those of an index, which then has one dimension: `torch.arange(len(i))`."""
+    made = seen(function, counted(function, rows), *COUNTED)
+    sized = (
+        seen(function, function.value(made["n"]), "len({i})", "{i}.shape[0]", "{i}.size(0)", "{i}.numel()")
+        if made is not None
+        else None
+    )
+    return sized is not None and function.same(sized["i"], index)
+
+
 def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.expr | None) -> list[str]:
     """What must hold of an index that fills, and of what is filled."""
     text, wanted = function.file.text(index), []
@@ -296,9 +334,7 @@ def musts(function: Function, target: ast.Subscript, index: ast.expr, rows: ast.
         wanted.append("have one dimension")
     if rows is not None:
         wanted.append("not be negative")
-        made = seen(function, counted(function, rows), *COUNTED)
-        sized = seen(function, function.value(made["n"]), "len({i})", "{i}.shape[0]", "{i}.size(0)") if made else None
-        if sized is None or not function.same(sized["i"], index):
+        if not is_counted_by(function, rows, index):
             wanted.append(f"be as long as {function.file.text(rows)}")
     found = [f"{text} must {' and '.join(wanted)}"] if wanted else []
     if rows is not None and function.fact(target.value).ndim is None:

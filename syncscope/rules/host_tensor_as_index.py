@@ -35,7 +35,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.INDEX_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::index", "aten::index_put_", "mask_read", "mask_write")
-REWRITES = ("make_index_on_device", "register_buffer", "copy_index_without_waiting")
+REWRITES = ("make_number_on_device", "make_index_on_device", "register_buffer", "copy_index_without_waiting")
 EXAMPLES = (
     Example(
         """
