@@ -246,6 +246,8 @@ def of_first(node: ast.If, forgotten: Callable[[str], bool] = lambda _: False) -
         left, right, op = part.left, part.comparators[0], part.ops[0]
         if isinstance(op, ast.Lt) and isinstance(left, ast.Name) and _sets_both(node.body, left.id):
             return Reason.FIRST(ast.unparse(part))
+        if isinstance(op, ast.NotEq) and any(_follows(each, left, right) for each in _straight(node.body)):
+            return Reason.FIRST(ast.unparse(part))
         kept, state = "", not isinstance(op, ast.Is)
         if isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
             kept = dotted(left)
@@ -260,6 +262,30 @@ def of_first(node: ast.If, forgotten: Callable[[str], bool] = lambda _: False) -
         if kept and any(_keeps(each, kept) for each in _straight(node.body)) and not forgotten(kept):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def _follows(statement: ast.stmt, left: ast.expr, right: ast.expr) -> bool:
+    """Whether a statement keeps what a test found to be another than was kept, unless that is another in every step:
+    `if getattr(self, "size", None) != size: self.size = size`.
+    """
+    if not isinstance(statement, ast.Assign):
+        return False
+    targets = {ast.unparse(each) for each in statement.targets if not isinstance(each, ast.Name)}
+    sides = ((left, right), (right, left))
+    return any(
+        _place(kept) in targets and ast.dump(statement.value) == ast.dump(now) and not counts(now)
+        for kept, now in sides
+    )
+
+
+def _place(node: ast.expr) -> str:
+    """What is asked for, as it is written where it is set: `self.size` of `getattr(self, "size", None)`, `kept["size"]`."""
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value=str(name)), *_]):
+            return f"{ast.unparse(holder)}.{name}"
+        case ast.Call(func=ast.Attribute(value=holder, attr="get"), args=[key, *_]):
+            return f"{ast.unparse(holder)}[{ast.unparse(key)}]"
+    return ast.unparse(node)
 
 
 def _is_step_of_optimizer(node: ast.expr) -> bool:
@@ -357,3 +383,9 @@ def of_else(node: ast.If) -> Heat | None:
 def of_arm(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
     return Reason.BEFORE_ERROR() if isinstance(body[-1], ast.Raise) else None
+
+
+def of_probe(body: list[ast.stmt]) -> Heat | None:
+    """Cold in a `try` that only sees whether something can be done, and throws away what that gives: `_ = net(x)`."""
+    given = (target for each in body if isinstance(each, ast.Assign) for target in each.targets)
+    return Reason.PROBED() if any(isinstance(each, ast.Name) and each.id == "_" for each in given) else None

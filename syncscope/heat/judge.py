@@ -16,6 +16,7 @@ from syncscope.heat.loops import NO_GRAD, at_top
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, conventions
+from syncscope.project.folders import root_of
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import ancestry, outside
 from syncscope.project.syntax import name_of
@@ -51,7 +52,9 @@ def _of_file(module: Module) -> Heat | None:
     """Cold, where all of a file is."""
     path = Path(module.path)
     named = beside_training.TEST_FILE.search(path.stem) and not beside_training.SCRIPT.search(module.source)
-    if named or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
+    root = root_of(str(path.parent))
+    folders = path.parent.relative_to(root).parts if root and path.is_relative_to(root) else ()
+    if named or {*folders, path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return Reason.TESTS()
     names = (path.stem, *path.parts[-4:-1]) if path.suffix == ".ipynb" else ()
     return next((Reason.TEACHES(name) for name in names if beside_training.teaches(name)), None)

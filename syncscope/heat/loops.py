@@ -12,6 +12,7 @@ from syncscope.project.syntax import name_of, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
+PACED = Reason.PACED()
 NO_GRAD = frozenset(("no_grad", "inference_mode"))
 
 
@@ -62,12 +63,12 @@ def at_top(tree: ast.Module) -> ast.FunctionDef | None:
 
 
 def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> Heat | None:
-    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does.
+    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does, and in one that somebody watches.
 
     Hot in a line, where the epochs are those of one update, as in PPO, and where such an update is made in each pass.
     """
     if not trains(node, name, source):
-        return EPOCHS if _holds_whole_parts(node) else None
+        return EPOCHS if _holds_whole_parts(node) else PACED if any(map(_is_paced, node.body)) else None
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
         return AROUND if _holds_update(node, name, source) else TRAINING
@@ -79,6 +80,23 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     epochs = any(conventions.is_epoch(name_of(each.func)) for each in calls)
     around = epochs or any(trains(each, name, source) for each in inner)
     return TRAINING if not around else AROUND if _of_an_update(node) else EPOCHS
+
+
+def _is_paced(statement: ast.stmt) -> bool:
+    """Whether a statement of a loop waits in each pass for somebody or something else: `input()`, `time.sleep(0.1)`, a picture
+    of an environment.
+    """
+    if isinstance(statement, (ast.If, ast.Try, *LOOPS)):  # perhaps, and perhaps seldom
+        return False
+    for each in walk(statement):
+        match each:
+            case ast.Call(func=ast.Name(id="input" | "sleep")):
+                return True
+            case ast.Call(func=ast.Attribute(value=of, attr="sleep" | "waitKey" | "imshow" | "pause" | "render")) if (
+                conventions.PACES.search(name_of(of))
+            ):
+                return True
+    return False
 
 
 def _holds_update(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:

@@ -115,6 +115,7 @@ class Reason(Enum):
 
     # by the block
     EPOCHS = NOT, "in the loop over epochs, around the one over steps"
+    PACED = NOT, "in a loop that waits for somebody, or shows each pass"
     MAIN = NOT, "under `if __name__ == '__main__'`: once"
     WHEN = NOT, "only when `{0}`"
     SOMETIMES = SHORT, "only when `{0}`: once in {1} steps"
@@ -130,6 +131,7 @@ class Reason(Enum):
     LAST = NOT, "only when `{0}`: there the training loop ends"
     ODD = NOT, "only when it says that values are odd"
     WARNS = NOT, "only when it warns"
+    PROBED = NOT, "only to see whether it can be done"
     RAISES = NOT, "only when it raises"
     BEFORE_ERROR = NOT, "only before an error is raised"
     AFTER_ERROR = NOT, "only after an error was caught"

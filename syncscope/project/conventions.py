@@ -44,7 +44,7 @@ OF_OPTIMIZER = re.compile(r"state$|(^|_)group$")  # what it keeps, for each para
 GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
 LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
 _SELDOM = re.compile(
-    r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|profiling|inference|infer)(_|$)|"
+    r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|dry_run|profiling|inference|infer|onnx|scripting|tracing|exporting)(_|$)|"
     r"^_?(should|do|need|needs|must|is|if|to|will|want|time_to)_(log|print|report|save|plot|visuali[sz]e|eval|evaluate|validate|dump|"
     r"record|summari[sz]e|display|monitor)(_|$)|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
 )
@@ -223,6 +223,7 @@ HOT = {
 LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
 # What the base class of an environment calls, and the loop around it of an agent, in each of its steps.
 HOOKS = frozenset("_reset _step draw_action draw_actions".split())
+PACES = re.compile(r"^(time|asyncio|cv2|plt|pyplot)$|(^|_)envs?$")  # whose `sleep`, `imshow` or `render` lets one watch
 DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time

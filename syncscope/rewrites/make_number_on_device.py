@@ -271,7 +271,9 @@ def without_rows(site: Site, function: Function) -> Fix | None:
     if not isinstance(target, ast.Subscript) or statement is None:
         return None
     code = filling_code(function, target)
-    if code is None or code[2] is None or function.value(site.operand) is not counted(function, code[2]):
+    if code is None or code[2] is None or site.operand is None:
+        return None
+    if function.value(site.operand) is not counted(function, code[2]):
         return None
     written = (s for s in function.sites_in(statement) if s.op is Op.NUMBER_WRITE and s.node is target)
     return next((rewrite(each, function) for each in written), None)

@@ -55,6 +55,16 @@ def _is_used(frame: Frame, test: ast.expr) -> bool:
     return False
 
 
+def of_else(frame: Frame, node: ast.If) -> Heat | None:
+    """What a test says of what runs where it does not hold; a `forward` that got no targets trains nothing."""
+    match node.test:
+        case ast.Compare(left=asked, ops=[ast.IsNot()], comparators=[none]):
+            denied = ast.Compare(asked, [ast.Is()], [none])
+            if _is_used(frame, denied):
+                return Reason.WHEN(ast.unparse(denied))
+    return arms.of_else(node)
+
+
 def of_rest(frame: Frame, test: ast.expr) -> Heat | None:
     """What a test says of what stands behind what it ends."""
     return arms.of_rest(test, partial(_counts, frame))

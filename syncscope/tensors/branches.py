@@ -11,7 +11,7 @@ from syncscope.heat import arms, blocks
 from syncscope.heat.forgotten import forgets
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors.asked import named, of_rest, of_test
+from syncscope.tensors.asked import named, of_else, of_rest, of_test
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     FLOATING,
@@ -93,7 +93,7 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.around = Later(lambda: arms.of_else(node) or heat_of(before))
+        frame.around = Later(lambda: of_else(frame, node) or heat_of(before))
         execute(frame, node.orelse)
         frame.around = before
         frame.guarded = guarded

@@ -36,7 +36,11 @@ _UNKNOWN = UNKNOWN.kind
 
 
 def constant(frame: Frame, test: ast.expr) -> bool | None:
-    """The truth of a test that the facts decide: isinstance of something known, torch.is_tensor of a tensor."""
+    """The truth of a test that is written out, `if False`, or that the facts decide: isinstance of something known,
+    torch.is_tensor of a tensor.
+    """
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = constant(frame, test.operand)
         return None if inner is None else not inner

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from syncscope.heat import judge, loops
+from syncscope.heat import arms, judge, loops
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Reason
 from syncscope.project import conventions
@@ -195,7 +195,10 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
 def try_block(frame: Frame, node: ast.Try) -> None:
     """`try`: a handler starts from where the block started."""
     start = dict(frame.env)
+    before = frame.around
+    frame.around = arms.of_probe(node.body) or before
     execute(frame, node.body)
+    frame.around = before
     if not frame.dead and node.orelse:
         execute(frame, node.orelse)
     end, dead, heat_around = frame.env, frame.dead, frame.around

@@ -1,0 +1,105 @@
+"""What stands where nobody comes, or seldom: dead arms, what is kept until it changes, probes, loops that somebody watches."""
+
+from pathlib import Path
+
+import pytest
+from heat.hot_lines import heat
+
+SOURCE = """import time
+import cv2
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, targets=None, size=3):
+        if False:
+            self.a = x.min().item()  # never
+        if not False:
+            self.b = x.max().item()  # hot
+        if self.onnx_trace:
+            self.c = x.sum().item()  # cold
+        if torch.jit.is_tracing():
+            self.d = x.std().item()  # cold
+        if getattr(self, "size", None) != size:
+            self.size = size
+            self.e = x.var().item()  # cold
+        if self.kept.get("device") != x.device:
+            self.kept["device"] = x.device
+            self.f = x.norm().item()  # cold
+        if self.last_step != self.step:
+            self.last_step = self.step
+            self.g = x.amin().item()  # hot
+        if self.size != size:
+            self.h = x.amax().item()  # hot
+        if targets is not None:
+            self.i = x.mean().item()  # hot
+        else:
+            self.j = x.abs().sum().item()  # cold
+        return x
+
+
+def works(x: torch.Tensor):
+    try:
+        _ = x.exp().sum().item()  # cold
+    except RuntimeError:
+        return False
+    try:
+        total = x.log().sum().item()  # hot
+    except RuntimeError:
+        return False
+    return total
+
+
+def played(policy, env, x: torch.Tensor):
+    while True:
+        x = policy(env.step(x.argmax().item()))  # cold
+        env.render()
+
+
+def drawn(net, frames, x: torch.Tensor):
+    for frame in frames:
+        x = net(x).relu()
+        cv2.imshow("depth", x.max().item())  # cold
+    for frame in frames:
+        time.sleep(x.min().item())  # cold
+
+
+def asked(net, x: torch.Tensor):
+    while True:
+        x = net(x, input("next: ")).relu()
+        print(x.max().item())  # cold
+
+
+def rolled_out(policy, env, x: torch.Tensor, show: bool):
+    for _ in range(100):
+        x = policy.render(x).relu()
+        env.step(x.argmax().item())  # hot
+        if show:
+            env.render()
+
+
+def train(net, env, optimizer, x: torch.Tensor):
+    for _ in range(100):
+        loss = net(x).sum()
+        loss.backward()
+        optimizer.step()
+        env.note(loss.item())  # hot
+        env.render()
+"""
+
+
+def test_what_is_seldom_gone_into_is_cold() -> None:
+    rows = enumerate(SOURCE.splitlines(), 1)
+    assert heat(SOURCE.encode(), "net.py") == {
+        n: row.rpartition("# ")[2] for n, row in rows if row.endswith(("# hot", "# cold"))
+    }
+
+
+@pytest.mark.parametrize(("folder", "told"), [("tests/integration", "cold"), ("attests/integration", "hot")])
+def test_a_folder_in_those_of_the_tests_is_of_them(tmp_path: Path, folder: str, told: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / folder / "step.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import torch\n\ndef forward(x: torch.Tensor):\n    return x.sum().item()\n")
+    assert heat(path.read_bytes(), str(path)) == {4: told}
