@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
+from syncscope.analysis.collectives import Collective
 from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.host_operators import Spent
 from syncscope.analysis.matched import NEAR
-from syncscope.analysis.rank import Collective, Rank, rank_of
+from syncscope.analysis.rank import Rank, rank_of
+from syncscope.analysis.rank_times import RankTimes
 from syncscope.errors import UserError
 from syncscope.interpreters import safe_path
 from syncscope.model.report import Read, Step
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from syncscope.model.trace import Trace
 
 INLINE = 4  # so few ranks are not worth a pool of processes
+SPENT = ("work", "lines", "device")  # of collectives, kept as JSON
 TABLES = ("collectives", "reads", "graph")
 ENTRIES = {Run: 0, Launch: 1, Hold: 2}
 OF_GRAPH = ("queues", "holds", "end", "ends", "depth", "free", "together", "ops", "origin")
@@ -103,7 +106,8 @@ def store(rank: Rank, folder: Path) -> None:
     arrow, parquet = _arrow()
     collectives = [{"rank": rank.number, "origin": rank.origin} | asdict(c) for c in rank.collectives]
     for row in collectives:
-        row |= {"start": round(row["start"]), "end": round(row["end"]), "work": json.dumps(row["work"])}
+        row |= {"start": round(row["start"]), "end": round(row["end"])}
+        row |= {name: json.dumps(row[name]) for name in SPENT}
     reads = [{"rank": rank.number, **_read_row(read)} for read in rank.graph.reads]
     kept = {"collectives": collectives, "reads": reads, "graph": _entry_rows(rank.graph)}
     graph = rank.graph
@@ -116,6 +120,7 @@ def store(rank: Rank, folder: Path) -> None:
         "graph": {name: getattr(graph, name) for name in OF_GRAPH},
         "unforeseen": sorted(rank.unforeseen),
         "devices": rank.devices,
+        "times": None if rank.times is None else asdict(rank.times),
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -144,7 +149,10 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
     graph = rest["graph"]
     reads = tuple(_read(row) for row in tables["reads"].to_pylist())
     collectives = tuple(
-        Collective(**{k: v for k, v in row.items() if k not in ("rank", "origin", "work")}, work=_work(row.get("work")))
+        Collective(
+            **{k: v for k, v in row.items() if k not in ("rank", "origin")}
+            | {name: _spent(row.get(name)) for name in SPENT}
+        )
         for row in tables["collectives"].to_pylist()
     )
     return Rank(
@@ -155,6 +163,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         world=rest["world"],
         unforeseen=frozenset(rest["unforeseen"]),
         devices=tuple(rest.get("devices", ())),
+        times=_times(rest.get("times")),
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),
@@ -224,7 +233,7 @@ def _schemas(arrow: Any) -> dict[str, Any]:
                 ("start", number),
                 ("end", number),
                 *spent,
-                ("work", text),
+                *[(name, text) for name in SPENT],
                 ("elements", number),
                 ("busy", time),
                 ("told", arrow.bool_()),
@@ -250,9 +259,14 @@ def _read(row: dict[str, Any]) -> Read:
     return Read(thread=0, place=place, **{k: v for k, v in row.items() if k not in ("rank", "path", "line")})
 
 
-def _work(told: str | None) -> Spent:
-    """What a host did, as it was stored; nothing where the tables are older than that."""
+def _spent(told: str | None) -> Spent:
+    """What a rank did, as it was stored; nothing where the tables are older than that."""
     return tuple((str(name), float(time)) for name, time in json.loads(told or "[]"))
+
+
+def _times(told: dict[str, Any] | None) -> RankTimes | None:
+    """Where the steps of a rank go, as it was stored."""
+    return RankTimes(**told | {"why": tuple((use, ns) for use, ns in told["why"])}) if told else None
 
 
 def _entry_rows(graph: Graph) -> list[dict[str, Any]]:

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.collectives import Collective
 from syncscope.analysis.members import in_short
-from syncscope.analysis.rank import Collective, Rank
+from syncscope.analysis.rank import Rank
 
 TOGETHER = (15_000, 50_000, 5_000)  # ns between the ends of a collective on two ranks; of eight V100 up to 7,000
 MOST = 0.7  # of the collectives of two queues that end together, where they are of one group

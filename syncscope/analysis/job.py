@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine, owed_by
+from syncscope.analysis.joint_replay import JointReplay, LongerIn, Meet, RankLine, owed_by
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.owed import LateBy
 from syncscope.analysis.price import TimedPart, plan_of, shapley, unpriced
@@ -305,15 +305,21 @@ def _why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
 
 
 def _of_operators(slow: RankLine) -> str:
-    """A sentence on what the host of a rank does longer; empty where nothing is known of that."""
-    if slow.cause is not LateBy.HOST or not slow.operators:
-        return ""
-    named = [
-        f"{f'in `{each.name}`' if each.name else 'outside of operators'} "
-        f"({in_ms(each.own)}, the others {in_ms(each.others)})"
-        for each in slow.operators[:NAMED]
-    ]
-    return f" Its host was longer {', '.join(named)}."
+    """Sentences on what a rank does longer, by operator and by line; empty where nothing is known of that."""
+    said = ""
+    if slow.cause is LateBy.HOST and slow.operators:
+        said = f" Its host was longer {_longer(slow.operators, 'in', 'outside of operators')}."
+    if slow.lines:
+        what = "device" if slow.cause is LateBy.DEVICE else "host"
+        said += f" By line, its {what} was longer {_longer(slow.lines, 'at' if slow.lines[0].at_line else 'in', '')}."
+    return said
+
+
+def _longer(told: Sequence[LongerIn], where: str, nowhere: str) -> str:
+    return ", ".join(
+        f"{f'{where} `{each.short}`' if each.name else nowhere} ({in_ms(each.own)}, the others {in_ms(each.others)})"
+        for each in told[:NAMED]
+    )
 
 
 def _of_syncs(

@@ -7,6 +7,7 @@ collective; clocks are aligned at the ends of the collectives, which are the sam
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,11 +21,15 @@ from syncscope.analysis.groups import with_groups
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
 from syncscope.analysis.rank import Rank, common_steps
+from syncscope.analysis.rank_times import RankTimes
 from syncscope.analysis.replay import Meeting, Times, walk
 from syncscope.model.durations import about_ms
 
 MOST, LEAST = 5, 0.1  # operators that are named, and the part of what a host does longer that each of them has
 NAMED = 4  # ranks in a note
+SPENT_AT = {LateBy.DEVICE: "device", **dict.fromkeys((LateBy.HOST, LateBy.SYNCS, LateBy.LAUNCHES), "lines")}
+"""Where a rank that comes last by a cause spent its time: what of a `Collective` says that by line."""
+LINE = re.compile(r":[0-9]+$")
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
@@ -65,12 +70,22 @@ def owed_by(meets: Iterable[Meet]) -> dict[int, Counter[LateBy]]:
 
 @dataclass(frozen=True, slots=True)
 class LongerIn:
-    """An operator or annotation in which the host of a rank was longer than the middle one of the others, before collectives to
-    which it came last by host work; ns of the whole recording. "" is what lies outside of all."""
+    """What took a rank longer than the middle one of the others before collectives to which it came last, ns of the whole
+    recording: an operator or annotation of the host, "" outside of all; or a line, of a device without lines a kernel."""
 
     name: str
     own: float
     others: float
+
+    @property
+    def at_line(self) -> bool:
+        """Whether it is a line."""
+        return bool(LINE.search(self.name))
+
+    @property
+    def short(self) -> str:
+        """Its name, of a kernel without arguments."""
+        return self.name if self.at_line else re.split(r"[(<]", self.name, maxsplit=1)[0] or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +105,9 @@ class RankLine:
     saved_alone: float | None  # what the job gains if only this rank made no read
     offset: float  # of its clock
     on_time: float | None = None
-    operators: tuple[LongerIn, ...] = ()  # what its host does longer, most first
+    operators: tuple[LongerIn, ...] = ()  # what its host does longer where it is late by host work, most first
+    lines: tuple[LongerIn, ...] = ()  # the lines where it takes longer whatever makes it late: its host, or its device
+    times: RankTimes | None = None  # where its own step goes
 
 
 class JointReplay:
@@ -317,16 +334,18 @@ class JointReplay:
                     saved_alone=alone[r],
                     offset=float(self.offsets[r]),
                     on_time=on_time.get(r),
-                    operators=self._longer_in(r, [meet for meet in own if meet.cause is LateBy.HOST]),
+                    operators=self._longer_in(r, [(meet, "work") for meet in own if meet.cause is LateBy.HOST]),
+                    lines=self._longer_in(r, [(meet, SPENT_AT[meet.cause]) for meet in own if meet.cause in SPENT_AT]),
+                    times=rank.times,
                 )
             )
         return tuple(found)
 
-    def _longer_in(self, r: int, meets: Sequence[Meet]) -> tuple[LongerIn, ...]:
-        """What a rank's host did longer before these collectives than the middle one of the others."""
+    def _longer_in(self, r: int, meets: Sequence[tuple[Meet, str]]) -> tuple[LongerIn, ...]:
+        """What a rank did longer before these collectives than the middle one of the others, by what each keeps of that."""
         own, others = Counter[str](), Counter[str]()
-        for meet in meets:
-            works = {at: dict(self.ranks[at].collectives[c].work) for at, c in self._who[meet.key]}
+        for meet, kept in meets:
+            works = {at: dict(getattr(self.ranks[at].collectives[c], kept)) for at, c in self._who[meet.key]}
             mine = works.pop(r)
             for name, time in mine.items():
                 own[name] += int(time)

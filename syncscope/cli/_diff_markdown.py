@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.cli import _diff_tables as tables
 from syncscope.cli._diff_words import change, sentence, unlike
+from syncscope.cli._markdown import limit
 from syncscope.cli._places import relative
 from syncscope.exporters.markdown import code, plain
 from syncscope.model.durations import in_ms
@@ -28,7 +29,7 @@ def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLim
     if headline := _headline(found):
         yield f"**{plain(headline)}**"
     if limits:
-        yield "\n".join(map(_limit, limits))
+        yield "\n".join(map(limit, limits))
     head = ("| | before | after | |", "| --- | ---: | ---: | --- |")
     yield "\n".join((*head, *(f"| {' | '.join(map(plain, row))} |" for row in tables.totals(found))))
     yield from map(plain, tables.remarks(found))
@@ -57,17 +58,6 @@ def _headline(found: Comparison) -> str:
     which = "longer" if after >= before else "shorter"
     said = change(found) or f"a step is {100 * abs(after - before) / before:.1f} % {which}"
     return f"{said[0].upper()}{said[1:]}: {in_ms(before, '')} to {in_ms(after)}, {in_ms(abs(after - before))} {which}"
-
-
-def _limit(limit: GivenLimit) -> str:
-    if limit.unjudged is not None:
-        return f"- **not judged** {code(limit.option)}: {plain(limit.unjudged.message)}; {plain(limit.unjudged.hint)}"
-    if not limit.broken:
-        return f"- held {code(limit.option)}"
-    first, *rest = limit.broken
-    return "\n".join(
-        [f"- **broken** {code(limit.option)}: {plain(first)}", *(f"  - {plain(line.strip())}" for line in rest)]
-    )
 
 
 def _table(rows: Sequence[tables.WaitingRow]) -> str:

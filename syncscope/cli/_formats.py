@@ -59,7 +59,12 @@ def ends(output: str | None, suffix: str) -> bool:
     return bool(suffix) and (output or "").endswith(suffix)
 
 
-ENDINGS = {"json": (".json", "for programs"), "html": (".html", "a page"), "markdown": (".md", "a table")}
+ENDINGS = {
+    "json": (".json", "for programs"),
+    "html": (".html", "a page"),
+    "markdown": (".md", "a table"),
+    "junit": (".junit.xml", "limits"),
+}
 """What a file ends with that is in a format of a command which compares or joins recordings, and what that is."""
 
 

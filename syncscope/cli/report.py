@@ -9,12 +9,13 @@ import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from syncscope.cli import _limits
 from syncscope.cli._console import echo
+from syncscope.cli._parts import everything, only_steps
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -25,21 +26,6 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 LARGE = 8 << 20  # bytes of file from which the reading shows its progress
-
-
-class StepRange(click.ParamType[Any]):
-    """`A:B`: steps A up to, not including, B; either may be left out."""
-
-    name = "A:B"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The two ends, None where left out."""
-        first, colon, last = str(value).partition(":")
-        try:
-            ends = (int(first) if first else None, int(last) if last else None)
-        except ValueError:
-            ends, colon = (None, None), ""
-        return ends if colon else self.fail(f"{value!r} is no range of steps; 3:6 means steps 3, 4 and 5", param, ctx)
 
 
 @click.command(short_help="What each line costs, from a recording.")
@@ -63,7 +49,7 @@ class StepRange(click.ParamType[Any]):
     metavar="DIR",
     help="Where the source lies here, for traces of another machine.",
 )
-@click.option("--steps", type=StepRange(), help="Only these steps: 3:6 is steps 3, 4 and 5.")
+@only_steps
 @max_size
 @click.option(
     "--pinned",
@@ -71,7 +57,7 @@ class StepRange(click.ParamType[Any]):
     metavar="GB/s",
     help="How fast the device fetches from pinned memory, for what uploads that are not would save.",
 )
-@click.option("--all", "whole", is_flag=True, help="Every line and note, and what each figure means (at the terminal).")
+@everything("Every line and note, and what each figure means (at the terminal).")
 @click.option("--no-savings", "--no-price", "no_price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
     "--verified",
@@ -229,12 +215,12 @@ def _job(
 ) -> int | None:
     """The report of these ranks as a job, held to limits, and its exit code; None where they are none, which is said."""
     from syncscope.analysis.one_job import NotOneJobError
-    from syncscope.cli.ranks import show_job
+    from syncscope.cli._job import JobView, show_job
 
     heading = f"{ranks} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n"
     try:
         format_ = "html" if output else "terminal"
-        return show_job(paths, most, format_=format_, output=output, heading=heading, most_of=most_of)
+        return show_job(paths, most, JobView(format_, output, heading, most_of=most_of))
     except NotOneJobError as error:
         echo(f"each alone, for {error.message}\n", err=True)
         return None

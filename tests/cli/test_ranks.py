@@ -136,10 +136,10 @@ def test_the_ending_of_the_output_says_the_format_of_a_job(folder):
     assert len(json.loads((folder / "y.txt").read_bytes())["ranks"]) == 2
     assert run("job", "-o", "x.html").return_value == 0
     assert (folder / "x.html").read_bytes().startswith(b"<!doctype html>")
-    refused = run("job", "-o", "x.md").exception
+    refused = run("job", "-o", "x.csv").exception
     assert isinstance(refused, UserError)
-    assert "x.md does not say which format is wanted" in refused.message
-    assert not (folder / "x.md").exists()
+    assert "x.csv does not say which format is wanted" in refused.message
+    assert not (folder / "x.csv").exists()
 
 
 def test_a_gate_of_a_job_names_the_rank_that_has_too_many_syncs(folder):
@@ -302,3 +302,56 @@ def test_a_clock_that_is_set_otherwise_is_told(folder):
         "the clock of rank 2 is 3000.0 ms ahead of that of rank 0; all are set by the ends of common collectives"
         in told
     )
+
+
+def test_where_a_step_of_each_rank_goes_stands_first(folder):
+    late_job(folder, (0, 2 * MS))
+    told = run("job").stdout.splitlines()
+    first = next(n for n, line in enumerate(told) if line.startswith("rank"))
+    assert told[first].split()[:2] == ["rank", "step"]
+    found = json.loads(run("job", "--format", "json").stdout)["ranks"]
+    for rank in found:
+        times = rank["times"]
+        assert times["busy"] + times["idle"] == pytest.approx(times["step"])
+        assert times["compute"] + times["copy"] + times["exposed"] == pytest.approx(times["busy"])
+        own = json.loads(report_of(rank["name"]))["uses"]["parts"]
+        assert {part["use"]: part["ms"] for part in own}["collective"] == pytest.approx(times["exposed"] / 1e6)
+        assert sum(part["ms"] for part in own if part["idle"]) == pytest.approx(times["idle"] / 1e6)
+
+
+def report_of(name):
+    return CliRunner().invoke(commands, ["report", f"job/{name}", "--format", "json"], standalone_mode=False).stdout
+
+
+def test_a_job_as_markdown_has_its_limits_and_the_tables_of_the_terminal(folder):
+    late_job(folder, (0, 2 * MS))
+    told = run("job", "--format", "markdown", "--max-wait-for-rank", "1%", "--max-syncs-per-step", "5")
+    assert told.return_value == 1
+    assert told.stdout.startswith(
+        "### syncscope: `job`\n\n- held `--max-syncs-per-step 5`\n- **broken** `--max-wait-for-rank 1%`"
+    )
+    assert "| rank | step | busy | compute | of it overlapped |" in told.stdout
+    assert "| line | op | syncs | blocked | alone | last | share |" in told.stdout
+    assert run("job", "-o", "job.md").return_value == 0
+    assert (folder / "job.md").read_text().startswith("### syncscope: `job`")
+
+
+def test_a_job_as_junit_has_a_case_for_each_limit(folder):
+    late_job(folder, (0, 2 * MS))
+    told = run("job", "--format", "junit", "--max-wait-for-rank", "1%", "--max-syncs-per-step", "5")
+    assert told.return_value == 1
+    assert '<testcase name="max-syncs-per-step" classname="job" />' in told.stdout
+    assert re.search(
+        '<testcase name="max-wait-for-rank" classname="job">\\s*<failure type="limit" message="the other', told.stdout
+    )
+
+
+def test_a_job_of_some_of_its_steps_and_with_every_rank(folder):
+    late_job(folder, (0, 0, MS) * 5)
+    assert "15 ranks, 5 collectives" in run("job").stdout
+    assert "and 3 more ranks" in run("job").stdout
+    assert "more ranks" not in run("job", "--all").stdout
+    assert "15 ranks, 2 collectives" in run("job", "--steps", "2:4").stdout
+    none = run("job", "--steps", "90:").exception
+    assert isinstance(none, UserError)
+    assert "none of the steps asked for" in none.message

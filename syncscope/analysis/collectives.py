@@ -1,0 +1,123 @@
+"""The collectives of one rank: when each ran, of which group it is, and what the rank did since the one before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.host_operators import Spent, spent
+from syncscope.analysis.intervals import Intervals, covered, union
+from syncscope.analysis.lines_between import LinesBetween
+from syncscope.analysis.members import group_of
+from syncscope.analysis.start_causes import COLLECTIVE
+from syncscope.analysis.waits import Launches
+from syncscope.model.trace import Kind, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective on one rank; ns of the graph. `key` is step/group/kind/ordinal, the last of this rank's own counting:
+    `matched` says which is which. `elements` is how many it sends, -1 where that is not known, `busy` for how long its device
+    computes meanwhile. Where the recording is `told` nothing of who takes part, `groups` finds that by its `queue`, a number
+    of this rank's own, and by of how many ranks the group is, 0 where that is not known, either.
+
+    Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
+    otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
+    each operator meanwhile, `lines` how long the host was at each line. `device` is what the device worked since the one before
+    it began, by line, or by kernel where no line is known.
+    """
+
+    key: str
+    start: float
+    end: float
+    blocked: float = 0.0
+    launching: float = 0.0
+    hosting: float = 0.0
+    queued: float = 0.0
+    work: Spent = ()
+    lines: Spent = ()
+    device: Spent = ()
+    elements: int = -1
+    busy: float = 0.0
+    told: bool = True
+    queue: int = -1
+    group_size: int = 0
+
+
+def numbered(trace: Trace, event_graph: EventGraph) -> tuple[list[int], list[str]]:
+    """Rows of the collectives in the order of their launch, and a key for each: step, process group, kind, ordinal."""
+    launched, steps = event_graph.launched, event_graph.marked
+    kernels = (trace.kind[launched.row] == Kind.KERNEL) & is_collective(trace)[launched.row]
+    rows, calls = launched.row[kernels], launched.call[kernels]
+    since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
+    order = np.argsort(since, kind="stable")
+    begins = [s.start for s in steps]
+    counts: dict[str, int] = defaultdict(int)
+    keys = []
+    for row, at in zip(rows[order].tolist(), since[order].tolist(), strict=True):
+        position = int(np.searchsorted(begins, at, side="right")) - 1
+        step = steps[position].index if position >= 0 else -1
+        known = trace.known(row)
+        kind = known.collective or trace.names[trace.name[row]].partition("(")[0]
+        base = f"{step}/{group_of(known, trace.meta) or ''}/{kind}"
+        keys.append(f"{base}/{counts[base]}")
+        counts[base] += 1
+    return rows[order].tolist(), keys
+
+
+def is_collective(trace: Trace) -> NDArray[np.bool_]:
+    """Which events are called like a collective."""
+    of_name = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)
+    found: NDArray[np.bool_] = of_name[trace.name] if len(of_name) else np.zeros(len(trace), bool)
+    return found
+
+
+def _computing(trace: Trace, launched: Launches) -> Intervals:
+    """When the device computes."""
+    rows = launched.row[(trace.kind[launched.row] == Kind.KERNEL) & ~is_collective(trace)[launched.row]]
+    return union(trace.start[rows], trace.end[rows])
+
+
+def collectives(
+    trace: Trace, event_graph: EventGraph, rows: list[int], keys: list[str], origin: int
+) -> tuple[Collective, ...]:
+    """The collectives of these rows and keys, with what the rank did before each."""
+    launched, reads = event_graph.launched, event_graph.reads
+    call_of = dict(zip(launched.row.tolist(), launched.call.tolist(), strict=True))
+    calls = np.unique(launched.call[launched.call >= 0])
+    begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(trace.duration[calls])))
+    computing = _computing(trace, launched)
+    busy = covered(computing, trace.start[rows], trace.start[rows] + trace.duration[rows]).tolist()
+    since, found = origin, []
+    spans: list[tuple[int, int, int]] = []
+    for row, key, meanwhile in zip(rows, keys, busy, strict=True):
+        start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
+        launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
+        first, last = np.searchsorted(begins, [since, launch])
+        launching = float(lengths[last] - lengths[first])
+        blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
+        hosting = max(0.0, launch - since - launching - blocked)
+        times = (blocked, launching, hosting, float(start - launch))
+        known = trace.known(row)
+        one = Collective(key, float(start - origin), float(end - origin), *times, busy=float(meanwhile))
+        found.append(
+            replace(
+                one,
+                elements=-1 if known.elements is None else int(known.elements),
+                told=group_of(known, trace.meta) is not None,
+                queue=int(trace.lane[row]),
+                group_size=int(known.group_size or 0),
+            )
+        )
+        spans.append((int(trace.lane[call_of[row]]) if call_of[row] >= 0 else -1, since, max(since, launch)))
+        since = max(since, launch)
+    by_line = LinesBetween(trace, event_graph)
+    on_device = by_line.of_device([trace.start[row] for row in rows])
+    return tuple(
+        replace(one, work=work, lines=by_line.of_host(since, until), device=device)
+        for one, work, (_, since, until), device in zip(found, spent(trace, spans), spans, on_device, strict=True)
+    )

@@ -1,0 +1,165 @@
+"""Recordings as the ranks of one job: how they are read, shown and held to limits."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncscope.cli import _formats, _limits, _outputs
+from syncscope.cli._console import echo
+from syncscope.cli._parts import Steps
+from syncscope.cli._progress import Progress
+from syncscope.errors import UserError
+from syncscope.model.durations import ms
+
+if TYPE_CHECKING:
+    from syncscope.analysis.job import JobReport
+    from syncscope.analysis.rank import Rank
+    from syncscope.model.trace import Trace
+
+
+def _no_limits() -> dict[str, float | None]:
+    return dict.fromkeys(("most_syncs", "most_saving", "most_wait"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """How a job is shown, in full if the `whole` is asked for, and its limits: `most_of` by the names that
+    `_gate_of_ranks.limits` gives them, `expect` is how many ranks there must be."""
+
+    format_: str = "terminal"
+    output: str | None = None
+    heading: str = ""
+    whole: bool = False
+    most_of: Mapping[str, float | None] = field(default_factory=_no_limits)
+    expect: int | None = None
+
+
+def show_job(paths: Sequence[str], most: int, view: JobView, steps: Steps = None, tables: Path | None = None) -> int:
+    """Print what these traces say as one job, of each at most so many bytes, unpacked, or write it; the exit code.
+
+    Raises:
+        UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
+    """
+    from syncscope.analysis import fleet
+
+    _outputs.spare([view.output], paths)
+    ranks, problems = read(paths, most, steps, tables, "ranks" if view.format_ == "terminal" else "")
+    name = os.path.dirname(paths[0]) or paths[0]
+    return told(ranks if tables is None else fleet.load(tables), problems, name, view)
+
+
+def read(
+    paths: Sequence[str], most: int, steps: Steps = None, tables: Path | None = None, logged: str = ""
+) -> tuple[list[Rank], list[UserError]]:
+    """The ranks that these traces are, or their tables are kept, and what is wrong with the others.
+
+    Raises:
+        UserError: none of them can be used.
+    """
+    from syncscope.analysis import fleet
+    from syncscope.analysis.rank import Rank
+
+    try:
+        if tables is not None:
+            tables.mkdir(parents=True, exist_ok=True)
+        parts = []
+        with Progress("ranks", logged=logged) as tick:
+            for part in fleet.mapped(
+                partial(_trace, most=most, steps=steps), paths, folder=None if tables is None else str(tables)
+            ):
+                parts.append(part)
+                tick(len(parts), len(paths))
+    except OSError as error:
+        said = f"{error.filename or tables} cannot be written: {error.strerror}"
+        raise UserError(said, "choose another folder with --tables") from None
+    problems = [part for part in parts if isinstance(part, UserError)]
+    if len(problems) == len(parts):
+        raise problems[0]
+    return [part for part in parts if isinstance(part, Rank)], problems
+
+
+def _trace(path: str, most: int, steps: Steps) -> Trace:
+    """A recording, or these of its steps."""
+    from syncscope import kineto
+    from syncscope.analysis.window import only_steps
+
+    trace = kineto.read(path, most)
+    return trace if steps is None else only_steps(trace, *steps)
+
+
+def told(ranks: Sequence[Rank], problems: Sequence[UserError], name: str, view: JobView) -> int:
+    """Print what these ranks are as one job, or write it; the exit code."""
+    from syncscope.analysis.job import job
+    from syncscope.cli import _gate_of_ranks
+    from syncscope.cli._console import complain
+
+    found = job(ranks)
+    limits = list(_gate_of_ranks.limits(found, ranks, view.expect, **view.most_of))
+    if view.format_ == "html" and view.output is not None:
+        keep(found, ranks, name, view.output)
+    elif view.format_ == "json":
+        said = {"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}
+        _formats.written(json.dumps(said, indent=2), view.output)
+    elif view.format_ == "markdown":
+        from syncscope.cli._job_markdown import markdown
+
+        _formats.written(markdown(found, name, limits, view.whole), view.output)
+    elif view.format_ == "junit":
+        from syncscope.exporters import junit
+        from syncscope.model.report import Report
+
+        shown = tuple(limit.shown for limit in limits)
+        _formats.written(junit.export(Report(name=name, limits=shown)).rstrip(), view.output)
+    else:
+        if view.heading:
+            echo(view.heading)
+        show(found, view.whole)
+    for error in problems:
+        complain(error)
+    return _limits.code(limits) or (2 if problems else 0)
+
+
+def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:
+    """Write the page of a job."""
+    from syncscope import files
+    from syncscope.exporters import html
+    from syncscope.model.report import step_lengths
+
+    numbers = [rank.number if rank.number >= 0 else position for position, rank in enumerate(ranks)]
+    steps = []
+    for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0]):
+        lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
+        steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
+    shown = html.job_page(name, found.verdict, found.notes, asdict(found) | {"steps": steps})
+    files.write(output, html.page(shown, "").encode())
+    echo(f"wrote {output}", err=True)
+
+
+def show(found: JobReport, whole: bool = False) -> None:
+    """Print it for people."""
+    from rich.table import Table
+
+    from syncscope.cli._console import console as made
+    from syncscope.cli._job_tables import Words, foot, head, tables
+
+    console = made()
+    console.print("\n".join(head(found)) + "\n")
+    for told in tables(found, whole):
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in told.columns:
+            table.add_column(name, justify="left" if isinstance(name, Words) else "right")
+        for row in told.rows:
+            table.add_row(*row)
+        console.print(table)
+        if told.what:
+            console.print(f"and {told.more:,} more {told.what}\n" if told.more else "", style="dim")
+    console.print(f"\n{found.verdict}")
+    for note in found.notes:
+        console.print(f"note  {note}", style="dim")
+    console.print(f"\n{foot(found)}", style="dim")
