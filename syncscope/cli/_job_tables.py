@@ -78,8 +78,8 @@ def tables(found: JobReport, whole: bool) -> Iterator[JobTable]:
 
 
 def _filled(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The columns in which anything stands; where others waited for nobody, nothing says at which line."""
-    kept = [n for n, name in enumerate(columns) if name != "most at" or any(row[n] for row in rows)]
+    """The columns, without those of words in which nothing stands, as where no rank is late."""
+    kept = [n for n, name in enumerate(columns) if not isinstance(name, Words) or any(row[n] for row in rows)]
     return tuple(columns[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
 
 
