@@ -42,8 +42,8 @@ def slope(like):
 
 
 @pytest.fixture
-def used(monkeypatch):
-    """The kernels that are enqueued."""
+def used(monkeypatch, no_plans):
+    """The kernels that are enqueued; those of a plan would not be seen."""
     names, launch = [], flash._launch
     monkeypatch.setattr(flash, "_launch", lambda name, given, **to: (names.append(name), launch(name, given, **to))[1])
     return names
