@@ -2,7 +2,8 @@
 
 Within a process a driver may build one program after the other, whatever threads ask: NVIDIA's does so for the most
 part. A file in our cache folder says which programs it has on disk, and no process is started for those. Nothing
-depends on that file, nor on the processes: what they do not build is built here, only later.
+depends on that file, nor on the processes: what they do not build is built here, only later. So it is where other programs
+have all the processes for which the device has room (`places`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from queue import SimpleQueue
 
 from syncscope import interpreters
 from syncscope.files import cache_folder
+from syncscope.kernels import places
 from syncscope.kernels.device import device, devices, is_gpu
 
 # "now": who asks for a kernel waits for it; "ahead": threads build it meanwhile; "beside": processes build it first.
@@ -34,19 +36,29 @@ _wasted = 0  # programs that took as long here as in the process that had built 
 
 
 class _Builder:
-    """A process that builds, started by the first question."""
+    """A process that builds, started by the first question for which there is a place."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> subprocess.Popen[str]:
+        """The process.
+
+        Raises:
+            OSError: it cannot be started, or there is no place for it.
+        """
         if self.process is None or self.process.poll() is not None:
             number = next(number for number, one in devices().items() if one == device)
             code = f"from syncscope.opencl_builder import main; main({number.replace(':', ', ')})"
-            pipe, no = subprocess.PIPE, subprocess.DEVNULL
-            self.process = subprocess.Popen(
-                interpreters.command(code), stdin=pipe, stdout=pipe, stderr=no, text=True, encoding="utf-8"
-            )
+            command, pipe, no = interpreters.command(code), subprocess.PIPE, subprocess.DEVNULL
+            place = places.take(BUILDERS, number)
+            try:
+                self.process = subprocess.Popen(
+                    command, stdin=pipe, stdout=pipe, stderr=no, text=True, encoding="utf-8", pass_fds=place
+                )
+            finally:
+                for one in place:
+                    os.close(one)
         return self.process
 
     def asked(self, line: str) -> float | None:

@@ -45,9 +45,13 @@ def builders(monkeypatch, tmp_path):
     monkeypatch.setattr(beside._Builder, "start", start)
     yield made
     for one in made:
-        if one.process is not None:
-            one.process.stdin.close()
-            one.process.wait(200)
+        ended(one)
+
+
+def ended(builder):
+    if builder.process is not None:
+        builder.process.stdin.close()
+        builder.process.wait(200)
 
 
 def text(n):
@@ -93,6 +97,21 @@ def test_what_they_do_not_build_is_built_here(builders, how, monkeypatch):
         command = [beside.interpreters.sys.executable, "-c", code]
         monkeypatch.setattr(beside.interpreters, "command", lambda code: command)
     assert [kernel.function_name for kernel in kernels([32, 33, 34])] == ["one32", "one33", "one34"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="places are counted elsewhere")
+def test_programs_share_the_places_of_a_device(builders):
+    kernels([90, 91])
+    (builder,) = builders
+    with pytest.raises(BlockingIOError):
+        beside._Builder().start()  # as another program
+    beside._idle = None
+    beside.start()  # with none for itself
+    assert len(kernels([92, 93])) == 2
+    ended(builder)
+    handed = beside.places.take(1, "0:0")  # it is free again
+    assert len(handed) == 1
+    os.close(*handed)
 
 
 def test_an_error_is_the_drivers_own(builders):
