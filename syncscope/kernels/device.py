@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
+from time import sleep
 
 import pyopencl as cl
 
@@ -121,9 +122,32 @@ def info() -> Info:
     )
 
 
+def opened(device: cl.Device) -> cl.Context:
+    """A context of the device. Where there is no memory for it, it is asked for again: what builds kernels for another program
+    leaves within seconds.
+
+    Raises:
+        UserError: there is none later, either.
+    """
+    for pause in PAUSES:
+        try:
+            return cl.Context([device])
+        except cl.MemoryError:
+            sleep(pause)
+    try:
+        return cl.Context([device])
+    except cl.MemoryError as error:
+        raise UserError(f"the driver opens no context on {device.name.strip()} ({error})", NO_ROOM) from error
+
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)  # seconds before the next try
+NO_ROOM = (
+    "the device's memory is full, or this machine's: end other programs that use the device, or start fewer at a time; "
+    "SYNCSCOPE_OCL_DEVICE names another device"
+)
 device = choose()
 pocl_cpu.name_unknown(device)
-context = cl.Context([device])
+context = opened(device)
 is_gpu = bool(device.type & cl.device_type.GPU)
 fp64 = bool(device.double_fp_config)
 atomics64 = "cl_khr_int64_base_atomics" in device.extensions

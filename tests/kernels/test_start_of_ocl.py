@@ -68,6 +68,28 @@ def test_a_gpu_whose_driver_no_file_names_where_there_is_no_other(monkeypatch, t
     assert [item.hint for item in OpenCL.describe() if item.what == "OpenCL"] == [caught.value.hint]
 
 
+@pytest.mark.parametrize("refused", [2, 9])
+def test_where_other_programs_have_all_the_memory_it_is_asked_for_again(monkeypatch, refused):
+    pauses, plain, tries = [], cl.Context, []
+
+    def context(devices):
+        tries.append(devices)
+        if len(tries) <= refused:
+            raise cl.MemoryError("Context failed: OUT_OF_HOST_MEMORY")
+        return plain(devices)
+
+    monkeypatch.setattr(device, "sleep", pauses.append)
+    monkeypatch.setattr(cl, "Context", context)
+    if refused < len(device.PAUSES):
+        assert device.opened(device.device).devices == [device.device]
+        assert len(pauses) == refused
+    else:
+        with pytest.raises(
+            UserError, match=r"no context on .*OUT_OF_HOST_MEMORY.*\n hint: the device's memory is full"
+        ):
+            device.opened(device.device)
+
+
 def test_a_torch_that_is_too_old_is_told_which_one_is_needed(monkeypatch):
     monkeypatch.delattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
     with pytest.raises(UserError, match="cannot take a device written in Python") as caught:
