@@ -26,13 +26,13 @@ from syncscope.analysis.same_text import moved, place_before, renamed, same_line
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.analysis.window_rates import StepCounts
+from syncscope.analysis.work_changes import near, place_in_first, work_changes
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Line, Read, Report, step_lengths
 from syncscope.model.source import Place, installed
 from syncscope.model.trace import Kind, Meta, Trace
 
 BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for so much longer or shorter is as good as the same
-SAME = 0.1  # counts and times that differ by less than this part are the same
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -98,6 +98,9 @@ def compare(before: Trace, after: Trace) -> Comparison:
         devices=devices,
         strangers=strangers,
         one_recording=one_recording,
+        kernels=()
+        if others or strangers or one_recording
+        else work_changes((before, event_graphs[0]), (after, event_graphs[1]), place_in_first(known, texts)),
     )
 
 
@@ -160,13 +163,9 @@ def _drift(before: Meta, after: Meta) -> float:
 
 
 def _alike(one: Line, other: Line, slight: float) -> bool:
-    return _near(one.count, other.count) and (
-        _near(one.blocked, other.blocked) or abs(one.blocked - other.blocked) < slight
+    return near(one.count, other.count) and (
+        near(one.blocked, other.blocked) or abs(one.blocked - other.blocked) < slight
     )
-
-
-def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= SAME * max(abs(a), abs(b))
 
 
 def _same_files(before: Report, after: Report) -> dict[str, str]:

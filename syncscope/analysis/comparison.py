@@ -9,6 +9,7 @@ from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import came_true
 from syncscope.analysis.new_syncs import NewSyncs
 from syncscope.analysis.steps import counted_time
+from syncscope.analysis.work_changes import WorkChange
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 
@@ -70,6 +71,7 @@ class Comparison:
     )  # whether the step of either is as timed without a recording, for no replay fits
     more: NewSyncs = field(default_factory=NewSyncs)  # what a step waits for more often
     as_recorded: str = ""  # why a step is another here than in the report of one of them
+    kernels: tuple[WorkChange, ...] = ()  # of the device's work what takes longer or less, the largest difference first
     one_recording: bool = False  # the same events at the same times: nothing is by chance
 
     @property

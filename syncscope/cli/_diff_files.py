@@ -10,6 +10,7 @@ from syncscope.model.durations import ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
+    from syncscope.analysis.work_changes import WorkChange
     from syncscope.model.report import Line, Report
 
 
@@ -42,7 +43,20 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "device_work_ms": [ms(t) for t in _known(found, found.work)],
         "device_work_pieces": _known(found, found.pieces),
         "launches": _known(found, found.calls),
+        "kernels": None if why_not else [_work(each) for each in found.kernels],
         **(dict.fromkeys(lines) if why_not else lines),
+    }
+
+
+def _work(each: WorkChange) -> dict[str, Any]:
+    place = each.places[1] or each.places[0]
+    return {
+        "became": each.word,
+        "name": each.name,
+        "path": place.path if place else None,
+        "line": place.line if place else None,
+        "count": list(each.counts),
+        "ms": [ms(ns) for ns in each.times],
     }
 
 

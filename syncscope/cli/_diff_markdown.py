@@ -43,6 +43,8 @@ def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLim
             yield f"<details><summary>{told}</summary>\n\n{_table(same)}\n\n</details>"
         if not rows:
             yield "Neither waits for the device."
+        if found.kernels:
+            yield _work(tables.kernels(found))
     yield plain(sentence(found))
 
 
@@ -58,6 +60,19 @@ def _headline(found: Comparison) -> str:
     which = "longer" if after >= before else "shorter"
     said = change(found) or f"a step is {100 * abs(after - before) / before:.1f} % {which}"
     return f"{said[0].upper()}{said[1:]}: {in_ms(before, '')} to {in_ms(after)}, {in_ms(abs(after - before))} {which}"
+
+
+def _work(rows: Sequence[tables.WorkRow]) -> str:
+    told = ["| | kernel or copy | of line | number before | after | ms before | after | change |"]
+    told.append("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for row in rows[:MOST_LINES]:
+        cells = [row.word, code(row.name), code(row.place) if row.place else ""]
+        cells += ["" if count is None else f"{count:.3g}" for count in row.counts]
+        cells += ["" if ns is None else tables.number(ns, 1e6) for ns in row.times]
+        told.append(f"| {' | '.join([*cells, _change(*row.times)])} |")
+    if (more := len(rows) - MOST_LINES) > 0:
+        told.append(f"\nand {more} more.")
+    return "\n".join(told)
 
 
 def _table(rows: Sequence[tables.WaitingRow]) -> str:

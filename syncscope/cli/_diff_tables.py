@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,28 @@ def lines(found: Comparison) -> list[WaitingRow]:
         place = here(line.place) if line.place else line.module or "no line known"
         counts = (a.count if a else None, b.count if b else None)
         rows.append(WaitingRow(word, place, line.op, counts, (a.blocked if a else None, b.blocked if b else None)))
+    return rows
+
+
+class WorkRow(NamedTuple):
+    """Work of the device: what became of it, its name, whose it is, how many a step has and how long they take (ns) in both."""
+
+    word: str
+    name: str
+    place: str
+    counts: tuple[float | None, float | None]
+    times: tuple[float | None, float | None]
+
+
+def kernels(found: Comparison) -> list[WorkRow]:
+    """Kernels and copies that take longer or less, the largest difference first."""
+    rows = []
+    for each in found.kernels:
+        place = each.places[1] or each.places[0]
+        counts = each.counts[0] or None, each.counts[1] or None
+        times = (each.times[0] if counts[0] else None, each.times[1] if counts[1] else None)
+        name = re.split(r"[(<]", each.name, maxsplit=1)[0] or each.name
+        rows.append(WorkRow(each.word, name, here(place) if place else "", counts, times))
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from syncscope.cli._diff_tables import WorkRow, kernels
 from syncscope.cli._diff_words import change
 from syncscope.cli._gate import syncs, where
 from syncscope.cli._limits import GivenLimit, judged
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
 FEW = 24  # steps to record where there were fewer than half of that
+NAMED = 5  # kernels that take longer
 ROOM = 0.1  # of a step: a gate that may miss more than that above its limit judges nothing
 
 
@@ -46,8 +48,10 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
     if low > most:
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
         yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in found.more.lines)
-        if not found.more.lines:
-            yield "  no line has more syncs: it is other work, of the host or of the device"
+        longer = [row for row, each in zip(kernels(found), found.kernels, strict=True) if each.more > 0]
+        yield from map(_of_work, longer[:NAMED])
+        if not found.more.lines and not longer:
+            yield "  no line has more syncs, and no kernel takes longer: it is other work of the host"
     elif high > most + ROOM:
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
@@ -56,6 +60,12 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
             f"record both on one machine while nothing else runs, with more steps: "
             f"`syncscope run --active {more_steps(found)}`",
         )
+
+
+def _of_work(row: WorkRow) -> str:
+    at = f" of {row.place}" if row.place else ""
+    before, after = ((ns or 0.0) / 1e6 for ns in row.times)
+    return f"  {row.word}: {row.name}{at}, {before:.2f} ms to {after:.2f} ms a step"
 
 
 def more_steps(found: Comparison) -> int:

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscope.cli import _formats, _limits, _outputs
+from syncscope.cli._diff_tables import number
 from syncscope.cli._traces import max_size, newest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
     from syncscope.analysis.comparison import Comparison
 
+STYLES = {
+    **dict.fromkeys(("gone", "fewer", "faster"), "green"),
+    **dict.fromkeys(("new", "more", "slower"), "red"),
+    "changed": "yellow",
+}
+MOST_WORK = 12  # kernels in a table
 FORMATS = ("terminal", "json", "html", "markdown", "github")
 
 
@@ -116,18 +127,43 @@ def show(found: Comparison, before: str, after: str) -> None:
     if unlike(found):
         out.print(sentence(found), style="yellow")
         return
-    lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("", "line", "op"):
-        lines.add_column(name, no_wrap=True)
-    for name in ("syncs before", "after", "blocked ms before", "after"):
-        lines.add_column(name, justify="right", min_width=7)
     rows = _diff_tables.lines(found)
+    lines = _table(("line", "op"), ("syncs", "blocked"))
     for row in rows:
-        style = {"gone": "green", "new": "red", "changed": "yellow"}.get(row.word, "")
-        counts = ["" if count is None else f"{count:.3g}" for count in row.counts]
-        times = ["" if ns is None else _diff_tables.number(ns, 1e6) for ns in row.blocked]
-        place = shortened(row.place, max(12, out.width - 60))
-        lines.add_row(row.word, place, row.op, *counts, *times, style=style)
+        _add(lines, row.word, (shortened(row.place, max(12, out.width - 60)), row.op), row.counts, row.blocked)
     out.print(lines if rows else "neither waits for the device")
     out.print()
+    if work := _diff_tables.kernels(found):
+        wide, known = max(12, (out.width - 50) // 2), any(row.place for row in work)
+        kernels = _table(("kernel or copy", "of line")[: 1 + known], ("number", "takes"))
+        for one in work[:MOST_WORK]:
+            told = (shortened(one.name, wide), shortened(one.place, wide))[: 1 + known]
+            _add(kernels, one.word, told, one.counts, one.times)
+        out.print(kernels)
+        out.print(f"and {len(work) - MOST_WORK} more\n" if len(work) > MOST_WORK else "", style="dim")
     out.print(sentence(found))
+
+
+def _table(words: Sequence[str], figures: tuple[str, str]) -> Table:
+    """An empty table of what changed: what became of it, these words of it, how often it is, and how long in ms."""
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("", *words):
+        made.add_column(name, no_wrap=True)
+    for name in (f"{figures[0]} before", "after", f"{figures[1]} ms before", "after"):
+        made.add_column(name, justify="right", min_width=7)
+    return made
+
+
+def _add(
+    table: Table,
+    word: str,
+    words: Sequence[str],
+    counts: tuple[float | None, float | None],
+    times: tuple[float | None, float | None],
+) -> None:
+    """A row of such a table."""
+    told = ["" if count is None else f"{count:.3g}" for count in counts]
+    told += ["" if ns is None else number(ns, 1e6) for ns in times]
+    table.add_row(word, *words, *told, style=STYLES.get(word, ""))

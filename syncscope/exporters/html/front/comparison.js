@@ -1,6 +1,7 @@
 import {verified} from "./verified.js";
 import {fixed, largest, make, msTime, percent, plotted, section, table, three, ticks} from "./dom.js";
 
+const KERNELS = {new: "new", more: "new", slower: "new", gone: "gone", fewer: "gone", faster: "gone"};
 const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
 
 /** Two recordings side by side: their figures, the steps of both with the promise in between, and what became of each line. */
@@ -22,6 +23,8 @@ export function comparison(model) {
     make("div", {}, make("h3", {}, "Figures"), table([{name: "figure", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", left: true, text: row => row.change}], [...rows, ...work], "Figures before and after")),
     make("div", {}, make("h3", {}, "Lines"), lines.length ? table([{name: "became", left: true, text: ([word]) => make("span", {class: `became ${word}`}, word)}, {name: "line", left: true, text: ([, a, b]) => place(b || a)}, {name: "op", left: true, text: ([, a, b]) => (b || a).op},
       {name: "syncs", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, found.why_not ? "nothing is said of lines" : "neither waits for the device"))));
+  if (found.kernels?.length) box.append(make("h3", {class: "spaced"}, "Kernels and copies"), table([{name: "became", left: true, text: one => make("span", {class: `became ${KERNELS[one.became]}`}, one.became)}, {name: "kernel or copy", left: true, text: one => make("code", {class: "clip"}, one.name.split(/[(<]/)[0] || one.name), tell: one => one.name}, {name: "of line", left: true, text: one => one.path ? `${one.path}:${one.line}` : ""},
+    {name: "number", title: "a step, before and after", text: one => `${three(one.count[0])} → ${three(one.count[1])}`}, {name: "ms", title: "a step, before and after", text: one => `${fixed(one.ms[0])} → ${fixed(one.ms[1])}`}], found.kernels.slice(0, 50), "What became of the device's work"));
   if (model.verified) box.append(make("h3", {class: "spaced"}, "Proof"), ...verified(model));
   return box;
 }
