@@ -137,8 +137,8 @@ def show(found: Comparison, before: str, after: str) -> None:
         wide, known = max(12, (out.width - 50) // 2), any(row.place for row in work)
         kernels = _table(("kernel or copy", "of line")[: 1 + known], ("number", "takes"))
         for one in work[:MOST_WORK]:
-            told = (shortened(one.name, wide), shortened(one.place, wide))[: 1 + known]
-            _add(kernels, one.word, told, one.counts, one.times)
+            cells = (shortened(one.name, wide), shortened(one.place, wide))[: 1 + known]
+            _add(kernels, one.word, cells, one.counts, one.times)
         out.print(kernels)
         out.print(f"and {len(work) - MOST_WORK} more\n" if len(work) > MOST_WORK else "", style="dim")
     out.print(sentence(found))
