@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from syncscope.cli._diff_tables import WorkRow, kernels
-from syncscope.cli._diff_words import change
+from syncscope.cli._diff_words import PACE, change
 from syncscope.cli._gate import syncs, where
 from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
@@ -24,7 +24,7 @@ def limits(found: Comparison, most_slower: float | None, most_new: float | None)
     """Each limit that was given, with the lines that break it.
 
     `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed, nor the
-    upper end by more than `ROOM`, from where nobody can judge;
+    upper end by more than `ROOM`, from where nobody can judge, unless every step is shorter;
     `most_new` how many syncs of a step may have come, over all lines that have more. What the device's fallbacks read is no
     sync of the user's.
     """
@@ -52,7 +52,7 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
         yield from map(_of_work, longer[:NAMED])
         if not found.more.lines and not longer:
             yield "  no line has more syncs, and no kernel takes longer: it is other work of the host"
-    elif high > most + ROOM:
+    elif high > most + ROOM and not _surely_shorter(found):
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
             f"{said}{every}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, "
@@ -60,6 +60,11 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
             f"record both on one machine while nothing else runs, with more steps: "
             f"`syncscope run --active {more_steps(found)}`",
         )
+
+
+def _surely_shorter(found: Comparison) -> bool:
+    """Whether every counted step is shorter, and no faster machine made it so: then none is longer, however far steps vary."""
+    return found.every_step == "shorter" and found.pace > 1 - PACE
 
 
 def _of_work(row: WorkRow) -> str:

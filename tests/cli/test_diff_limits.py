@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cli.compared import FIXED, STEP, compared, gated, on
 
+from syncscope import kineto
 from syncscope.model.trace import Flag, Kind, Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -58,6 +59,31 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     assert code == 2
     assert "no limit can be judged: no step is marked in the first recording" in said
     assert gated(tmp_path, unmarked, slow) == (2, ""), "no limit, and the sentence stands in the output"
+
+
+def test_steps_that_are_all_shorter_are_within_any_limit_however_far_they_vary(shared, tmp_path):
+    """The same training on a V100, without and with workers of the loader: 174 to 181 ms, and 124 to 164."""
+    one, other = (
+        kineto.read(shared / "traces" / f"v100_resnet50_train_workers{n}_6steps.pt.trace.json.gz") for n in (0, 4)
+    )
+    assert gated(tmp_path, one, other, "--max-slowdown", "0%") == (0, "")
+    code, said = gated(tmp_path, other, one, "--max-slowdown", "0%")
+    assert code == 2, "all are longer, and the host was faster: that is not sure"
+    assert "every counted step is longer" in said
+
+
+def test_steps_that_are_all_shorter_on_a_faster_host_may_hide_that_they_grew(tmp_path):
+    program = [[*[("launch", 0, 100_000)] * 8, ("read", 57, 0)]] * 9
+    before, after = Device(launch=9_000).run(program)[0], Device(launch=3_000).run([[*step[1:]] for step in program])[0]
+    code, said = gated(tmp_path, before, after, "--max-slowdown", "5%")
+    assert (code, "every counted step is shorter" in said) == (2, True), said
+    assert gated(
+        tmp_path,
+        Device(launch=3_000).run(program)[0],
+        Device(launch=9_000).run([[*step[4:]] for step in program])[0],
+        "--max-slowdown",
+        "5%",
+    ) == (0, "")
 
 
 def test_a_gate_does_not_pass_steps_that_vary_too_much_to_judge(tmp_path):
