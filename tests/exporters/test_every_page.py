@@ -89,7 +89,17 @@ COMPARISON = {
     "changed": [],
     "same": [],
 }
-RANK = {"symptom": 1e6, "late": 2, "imposed": 3e6, "cause": "host work", "saved_alone": 5e5}
+TIMES = {"step": 9e6, "busy": 6e6, "compute": 4e6, "overlapped": 1e6, "copy": 5e5, "exposed": 1.5e6, "idle": 3e6}
+LONGER = {"name": "/home/me/project/training/train.py:42", "own": 3e6, "others": 1e6}
+RANK = {
+    "times": TIMES | {"why": [["wait", 3e6]]},
+    "lines": [LONGER],
+    "symptom": 1e6,
+    "late": 2,
+    "imposed": 3e6,
+    "cause": "host work",
+    "saved_alone": 5e5,
+}
 OWED = [{"rank": 1, "time": 3e6, "cause": "host work"}]
 MEET = {"key": "0//all_reduce", "late": 1, "owed": OWED, "skew": 3e6, "cause": "host work", "transfer": 1e5}
 CELL = '<!doctype html><html lang="en"><meta charset="utf-8"><title>cell</title>'  # in UTF-8, as notebooks are
