@@ -113,14 +113,6 @@ def below(folder: str) -> tuple[list[str], list[str]]:
     return sorted([*taken, *closed]), sorted(set(named) - taken)
 
 
-def jobs(paths: Sequence[str]) -> dict[str, int]:
-    """The folders among those of these files that hold the ranks of one job, and how many."""
-    folders: dict[str, list[str]] = {}
-    for path in paths:
-        folders.setdefault(os.path.dirname(path) or ".", []).append(path)
-    return {where: count for where, own in folders.items() if (count := ranks(own))}
-
-
 def _told(paths: Sequence[str]) -> set[tuple[int, int]]:
     """Which ranks these files are of, and of how many; nothing of those that do not say so."""
     from syncscope.kineto import header

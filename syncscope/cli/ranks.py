@@ -9,6 +9,7 @@ import click
 
 from syncscope.cli import _formats, _limits, _outputs
 from syncscope.cli._job import JobView, show_job, told
+from syncscope.cli._jobs import newest_of_each
 from syncscope.cli._parts import Steps, everything, only_steps
 from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
@@ -55,7 +56,8 @@ def command(
 ) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
-    FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
+    FOLDER holds one trace for each rank (of several, as of a schedule that repeats, the newest is used), or the tables that
+    --tables made; the traces may be named one by one. A rank that
     waits for another one in a collective gains nothing by not waiting for its device: what a line saves here is what the job
     gains. Recordings that cannot be of one job are refused.
 
@@ -81,6 +83,8 @@ def command(
     if missing is not None:
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
     paths = traces(files)
+    if len(files) == 1:
+        paths = newest_of_each(paths)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise no_trace(empty, "traces end in .json or .json.gz, one for each rank")
     return show_job(paths, most, view, steps, tables)

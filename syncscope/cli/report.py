@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,8 +95,8 @@ def command(
 
     FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
     .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
-    never run. Of a FOLDER every trace below it is reported; one with the ranks of one job alone as the job, as `syncscope
-    ranks` does, at the terminal and as a page, and limits are of the job. Of more than three recordings there is a table, a
+    never run. Of a FOLDER every trace below it is reported; a folder in it with the ranks of one job as the job, as `syncscope
+    ranks` does, at the terminal and as a page, and its limits are of the job. Of more than three recordings there is a table, a
     row for each.
 
     \b
@@ -114,7 +114,7 @@ def command(
 
     from syncscope import api
     from syncscope.analysis.measured import with_measured
-    from syncscope.cli import _gate, _left_behind, _traces
+    from syncscope.cli import _gate, _jobs, _left_behind, _traces
     from syncscope.cli._console import complain
     from syncscope.cli._delivery import Delivery
     from syncscope.cli._lean import return_large_arrays
@@ -134,18 +134,19 @@ def command(
             f"{visible(files[0])} holds {job} ranks of one job, which its limits are of; this is a report of each alone",
             f"`syncscope ranks {files[0]}` takes the limits, and a report of one trace does",
         )
-    if job and _as_job(name, output):
-        if len(files) == 1 and not each:
-            most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
-            if (code := _job(paths, job, most, output, most_of)) is not None:
-                return code
-        if output is None and (len(files) > 1 or each):
-            folders = {os.path.dirname(path) or "." for path in paths}
-            where = folders.pop() if len(folders) == 1 else "with all of them"
-            echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
+    codes: list[int] = []
+    if len(files) == 1 and not each and _as_job(name, output):
+        most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
+        paths, codes = _as_jobs(paths, most, output, most_of)
+        if codes and (not paths or output):
+            if paths:
+                echo(f"not on it: {len(paths)} other traces in {visible(files[0])}", err=True)
+            return _worst(codes)
     elif name == "terminal" and output is None:
-        for where, ranks in _traces.jobs(paths).items():
-            echo(f"{ranks} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}")
+        for where, own in _jobs.jobs(paths).items():
+            echo(
+                f"{len(own)} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}\n"
+            )
     to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
     failed = False
     over: list[str] = []
@@ -158,11 +159,11 @@ def command(
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned))
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path, source)
-                own = tuple(figures.told(report))
+                findings = tuple(figures.told(report))
                 if getattr(exporter, "LIMITS", False):  # shows those that hold, too
-                    report = replace(report, findings=own, limits=tuple(limit.shown for limit in given))
+                    report = replace(report, findings=findings, limits=tuple(limit.shown for limit in given))
                 else:
-                    report = replace(report, findings=(*_gate.as_findings(report, path, given), *own))
+                    report = replace(report, findings=(*_gate.as_findings(report, path, given), *findings))
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:
@@ -182,7 +183,12 @@ def command(
     to.end()
     for line in (*notes, *over):
         echo(line, err=True)
-    return 1 if over else 2 if failed else 0
+    return _worst([*codes, 1 if over else 2 if failed else 0])
+
+
+def _worst(codes: Sequence[int]) -> int:
+    """A limit that is broken, else what could not be read or judged."""
+    return 1 if 1 in codes else max(codes)
 
 
 def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -> None:
@@ -210,20 +216,32 @@ def _as_job(name: str, output: str | None) -> bool:
     )
 
 
-def _job(
-    paths: list[str], ranks: int, most: int, output: str | None, most_of: Mapping[str, float | None]
-) -> int | None:
-    """The report of these ranks as a job, held to limits, and its exit code; None where they are none, which is said."""
+def _as_jobs(
+    paths: Sequence[str], most: int, output: str | None, most_of: Mapping[str, float | None]
+) -> tuple[list[str], list[int]]:
+    """Report the jobs among these traces as jobs, held to limits: the traces that are of none, and an exit code of each.
+
+    A page is of one: of several none is made. Where recordings are no ranks of one job, which is said, they are left.
+    """
     from syncscope.analysis.one_job import NotOneJobError
+    from syncscope.cli import _jobs
     from syncscope.cli._job import JobView, show_job
 
-    heading = f"{ranks} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n"
-    try:
-        format_ = "html" if output else "terminal"
-        return show_job(paths, most, JobView(format_, output, heading, most_of=most_of))
-    except NotOneJobError as error:
-        echo(f"each alone, for {error.message}\n", err=True)
-        return None
+    newest = _jobs.newest_of_each(paths)
+    found = _jobs.jobs(newest)
+    if not found or (output is not None and len(found) > 1):
+        return list(paths), []
+    codes, rest = [], [path for path in newest if not any(path in own for own in found.values())]
+    for own in found.values():
+        heading = f"{len(own)} ranks of one job; of one alone: syncscope report {visible(own[0])}\n"
+        try:
+            codes.append(
+                show_job(own, most, JobView("html" if output else "terminal", output, heading, most_of=most_of))
+            )
+        except NotOneJobError as error:
+            echo(f"each alone, for {error.message}\n", err=True)
+            rest += own
+    return rest, codes
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

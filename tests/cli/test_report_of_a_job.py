@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 
 from cli.recorded import outcome, ranks, recording, report
+from click.testing import CliRunner
 
 from syncscope import kineto
+from syncscope.cli import commands
 from syncscope.model.trace import Trace
 
 
@@ -48,13 +50,62 @@ def test_a_job_is_one_page_and_its_limits_are_those_of_the_job(folder):
     assert outcome("job", "--max-syncs-per-step", "5")[0] == 0
 
 
-def test_a_job_beside_other_traces_is_pointed_to(folder):
+def test_a_job_in_a_subfolder_is_the_job_and_what_lies_beside_it_is_reported_alone(folder):
     ranks(folder / "runs" / "job")
+    alone = outcome("runs")
+    assert (alone[0], alone[1]) == (0, outcome("runs/job")[1])
     kineto.save(recording("other.py"), folder / "runs" / "other.json")
+    code, out, err = outcome("runs")
+    assert (code, err) == (0, "")
+    assert out.startswith("2 ranks of one job; of one alone: syncscope report runs/job/worker0.pt.trace.json\n")
+    assert out.count("2 ranks, 0 collectives") == 1
+    assert out.count("Where the host waits") == 1
+    code, _, err = outcome("runs", "-o", "job.html")
+    assert (code, err) == (0, "wrote job.html\nnot on it: 1 other traces in runs\n")
+    assert outcome("runs", "--max-syncs-per-step", "0.5")[0] == 1
+    assert outcome("runs", "--max-syncs-per-step", "5")[0] == 0
+
+
+def test_ranks_with_a_folder_each_are_one_job(folder):
+    """As `syncscope run -o runs` makes them."""
+    for rank in range(2):
+        ranks(folder / "runs" / f"train-rank{rank}", (rank,))
+    kineto.save(recording("other.py"), folder / "runs" / "other" / "run.json")
     code, out, _ = outcome("runs")
     assert code == 0
-    assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks runs/job\n")
-    assert out.count("enough for syncs and savings") == 3
+    assert out.startswith("2 ranks of one job; of one alone: syncscope report runs/train-rank0/worker0.pt.trace.json\n")
+
+
+def of_a_schedule_that_repeats(where, times=(1700000000000, 1700000060000), world=2):
+    """What `tensorboard_trace_handler` writes for `schedule(..., repeat=2)`: a file of each rank for each time."""
+    for number, at in enumerate(times):
+        for rank in range(world):
+            kept = recording("train.py", line=7 + number)
+            origin = at * 1_000_000
+            meta = kept.meta | {"rank": rank, "world_size": world, "origin_ns": origin}
+            kineto.save(replace(kept, meta=meta), where / f"node_{100 + rank}.{at + rank}.pt.trace.json")
+
+
+def test_of_a_schedule_that_repeats_the_newest_recording_of_each_rank_is_used_and_said(folder):
+    of_a_schedule_that_repeats(folder / "job")
+    said = "of 2 recordings of each rank in job the newest is used, as node_100.1700000060000.pt.trace.json\n"
+    code, out, err = outcome("job")
+    assert (code, err) == (0, said)
+    assert "2 ranks, 0 collectives" in out
+    assert "train.py:8" in out
+    assert "train.py:7" not in out
+    done = CliRunner().invoke(commands, ["ranks", "job"], standalone_mode=False)
+    assert (done.return_value, done.stderr) == (0, said)
+    assert "train.py:8" in done.stdout
+    assert "not one job" not in done.stdout
+
+
+def test_of_ranks_recorded_unequally_often_no_time_is_chosen(folder):
+    of_a_schedule_that_repeats(folder / "job")
+    (folder / "job" / "node_101.1700000000001.pt.trace.json").unlink()
+    code, out, err = outcome("job", "--no-savings")
+    assert (code, err) == (0, "")
+    assert out.count("recorded") >= 3
 
 
 def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
