@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from syncscope.model.source import Span, line_starts
+from syncscope.project.requirements import Requirements
 from syncscope.project.syntax import children, held, name_of, statements, walk
 
 Made = TypeVar("Made")
@@ -39,7 +40,7 @@ class Text:
     """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it.
 
     Its project says how long lines may be, whether a class of its own has a `to` that takes no `non_blocking`, whether
-    loaders pin their memory, and whether anything is sent by `non_blocking=True`.
+    loaders pin their memory, whether anything is sent by `non_blocking=True`, and what it needs.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Text:
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
         sends: Callable[[], bool] = bool,
+        needs: Callable[[], Requirements] = Requirements,
     ) -> None:
         self.code = code
         self._tree = tree
@@ -57,6 +59,7 @@ class Text:
         self.own_moves = own_moves
         self.pins = pins
         self.sends = sends
+        self.needs = needs
         self._made: dict[str, Any] = {}  # what several sites ask of all of the file
 
     @cached_property

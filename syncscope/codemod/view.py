@@ -11,6 +11,7 @@ from syncscope.codemod.function import Function, nothing_known
 from syncscope.codemod.text import Text
 from syncscope.model.fact import Site
 from syncscope.project.modules import ProjectFunction
+from syncscope.project.requirements import Requirements
 from syncscope.tensors.interpret import Facts, waits_of
 
 
@@ -26,9 +27,10 @@ class View(Text):
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
         sends: Callable[[], bool] = bool,
+        needs: Callable[[], Requirements] = Requirements,
         facts_of: Callable[[ast.AST], Facts] = nothing_known,
     ) -> None:
-        super().__init__(code, tree, width, own_moves, pins, sends)
+        super().__init__(code, tree, width, own_moves, pins, sends, needs)
         self._facts_of = facts_of
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}

@@ -42,6 +42,7 @@ from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory, sends_without_waiting
+from syncscope.project.requirements import requirements
 from syncscope.rules import ASKED, Family, View
 from syncscope.tensors.interpret import Project, facts_of, sites
 
@@ -249,6 +250,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             own_moves=cache(lambda: has_own_move(tree) or moves_its_own(path)),
             pins=cache(lambda: pins_memory(path)),
             sends=cache(lambda: sends_without_waiting(path)),
+            needs=cache(lambda: requirements(path)),
             facts_of=facts_of(tracked),
         )
         for site, finding in asked(source, found, view, config):

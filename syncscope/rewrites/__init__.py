@@ -24,6 +24,7 @@ from typing import Protocol, cast
 
 from syncscope import discover
 from syncscope.codemod.function import Function
+from syncscope.codemod.since import too_new
 from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.together import apart, together
 from syncscope.model.example import Example
@@ -159,7 +160,7 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
         finally:
             count, seconds = ASKED.get(name, (0, 0.0))
             ASKED[name] = count + 1, seconds + perf_counter() - begin
-        if fix is not None:
+        if fix is not None and not too_new(fix, function.file.code, function.file.needs().torch):
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
             takes = getattr(module, "TAKES", fix.takes)

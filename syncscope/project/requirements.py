@@ -1,0 +1,137 @@
+"""What a project asks for, as its own files say, which are read and not run: the oldest torch, and nothing of ours."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from syncscope.files import regular
+from syncscope.project.folders import is_installed_in, located, root_of
+
+Version = tuple[int, ...]
+_LARGEST = 1 << 20  # bytes of such a file
+_TORCH = re.compile(r"torch(?![\w.-])\s*(?:\[[^\]]*\])?([^;#]*)")  # a requirement, without what it holds for
+_LEAST = re.compile(r"(?:>=|===?|~=|>|\^|~)\s*v?(\d+(?:\.\d+)*)")
+
+
+class Requirements(NamedTuple):
+    """The oldest torch that a project takes, () where it says none, and whether it is a package that lists what it needs."""
+
+    torch: Version = ()
+    listed: bool = False
+
+
+def requirements(path: str) -> Requirements:
+    """What the project around a file asks for."""
+    path = located(path)
+    folder = os.path.dirname(path)
+    root = root_of(folder) or _installed_around(folder)
+    if not root:
+        return Requirements()
+    if is_installed_in(root):
+        return _of_wheel(root, os.path.relpath(path, root).split(os.sep)[0])
+    return _of_project(root)
+
+
+def _installed_around(folder: str) -> str:
+    """The nearest folder around that packages were installed in."""
+    while not is_installed_in(folder):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return ""
+    return folder
+
+
+@lru_cache(maxsize=64)
+def _of_wheel(folder: str, package: str) -> Requirements:
+    """What the metadata of an installed package asks for; of several the one that is called so, or says that it brings it."""
+    infos = sorted(each for each in os.listdir(folder) if each.endswith(".dist-info"))
+    if len(infos) > 1:
+        infos = [each for each in infos if _brings(os.path.join(folder, each), package)]
+    texts = (_text(os.path.join(folder, each, "METADATA")) for each in infos)
+    lines = (line for text in texts for line in text.splitlines())
+    return Requirements(_lowest(line.partition(":")[2] for line in lines if line.startswith("Requires-Dist:")), True)
+
+
+def _brings(info: str, package: str) -> bool:
+    name = os.path.basename(info).partition("-")[0].lower()
+    return name == package.lower() or package in _text(os.path.join(info, "top_level.txt")).split()
+
+
+@lru_cache(maxsize=64)
+def _of_project(root: str) -> Requirements:
+    found = {name: [*said(_text(os.path.join(root, name)))] for name, said in _FILES.items()}
+    named = [name for name, said in found.items() if any(map(_IS_ONE.match, said))]
+    return Requirements(_lowest(each for said in found.values() for each in said), named not in ([], [_LOOSE]))
+
+
+def _lowest(requirements: Iterable[str]) -> Version:
+    found = (_TORCH.match(each.strip().strip("\"'")) for each in requirements)
+    versions = [tuple(map(int, least[1].split("."))) for each in found if each for least in _LEAST.finditer(each[1])]
+    return min(versions, default=())
+
+
+def _text(path: str) -> str:
+    try:
+        return regular(path, _LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _toml(text: str) -> Iterator[str]:
+    """Dependencies of a `pyproject.toml`, optional ones and those of poetry, too."""
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return
+    project, poetry = table.get("project"), table.get("tool")
+    poetry = poetry.get("poetry") if isinstance(poetry, dict) else None
+    if isinstance(project, dict):
+        extra = project.get("optional-dependencies")
+        listed = [project.get("dependencies"), *(extra.values() if isinstance(extra, dict) else ())]
+        yield from (each for names in listed if isinstance(names, list) for each in names if isinstance(each, str))
+    named = poetry.get("dependencies") if isinstance(poetry, dict) else None
+    said = named.get("torch") if isinstance(named, dict) else None
+    said = said.get("version") if isinstance(said, dict) else said
+    if isinstance(said, str):
+        yield f"torch {said if _LEAST.match(said) else f'=={said}'}"
+
+
+def _ini(text: str) -> Iterator[str]:
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
+    if parser.has_section("options"):
+        yield from parser.get("options", "install_requires", fallback="").splitlines()
+    if parser.has_section("options.extras_require"):
+        yield from (line for _, value in parser.items("options.extras_require") for line in value.splitlines())
+
+
+def _setup(text: str) -> Iterator[str]:
+    """The texts of a `setup.py`, which is parsed and not run: a requirement may stand in any list."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            yield from each.value.splitlines()
+
+
+_LOOSE = "requirements.txt"  # which programs have, too
+_IS_ONE = re.compile(r"\s*torch(?![\w.-])")
+_FILES: dict[str, Callable[[str], Iterator[str]]] = {
+    "pyproject.toml": _toml,
+    "setup.cfg": _ini,
+    "setup.py": _setup,
+    _LOOSE: lambda text: iter(text.splitlines()),
+}
