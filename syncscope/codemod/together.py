@@ -31,7 +31,7 @@ def together(fixes: Sequence[Fix]) -> Fix:
                     insort(places, edit.span)
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
-    changes = "; ".join(dict.fromkeys(fix.changes for fix in taken if fix.changes))
+    changes = "; ".join(dict.fromkeys(said for fix in taken for said in fix.changes.split("; ") if said))
     return replace(taken[0], title=_called(taken), edits=edits, changes=changes)
 
 

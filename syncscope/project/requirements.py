@@ -30,7 +30,7 @@ def requirements(path: str) -> Requirements:
     """What the project around a file asks for."""
     path = located(path)
     folder = os.path.dirname(path)
-    root = root_of(folder) or _installed_around(folder)
+    root = root_of(folder) or _installed_around(folder) if os.path.exists(path) else ""
     if not root:
         return Requirements()
     if is_installed_in(root):

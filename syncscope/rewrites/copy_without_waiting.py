@@ -109,11 +109,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     block = function.block(statement)  # what a loader gives is copied there, all of it alike
     beside = [each for s in block if function.sites_in(s) and (each := copied(function, s)) is not None]
-    if found.loader is None:
-        waits = any(each.fix.safety is Safety.SUGGEST for each in beside)
-        return (
-            replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {BESIDE}") if waits else found.fix
-        )
+    if found.loader is None and any(each.fix.safety is Safety.SUGGEST for each in beside):
+        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {BESIDE}")
     fixes = [each.fix for each in beside if each.loader is found.loader and each.fix.safety is found.fix.safety]
     key = f"uploads, {found.fix.safety.value}"
     return function.once(key, block[0], lambda: together(fixes)) if len(fixes) > 1 else found.fix
@@ -253,7 +250,9 @@ def on_host(fact: Fact) -> bool:
     while fact.kind is not Value.BATCH:
         before = fact.source
         if before is None or before.kind is not Value.TENSOR or before.device is not Device.HOST:
-            return fact.device is Device.HOST or (before is not None and before.kind is Value.BATCH)
+            if before is None or before.kind is Value.BATCH or fact.device is not Device.UNKNOWN:
+                return fact.device is Device.HOST or (before is not None and before.kind is Value.BATCH)
+            return before.kind is Value.TENSOR and on_host(before)  # `labels.long()` of a batch
         if not fact.provenance and fact.confidence < before.confidence:
             return False
         fact = before

@@ -14,8 +14,8 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-ALIKE = {"torch.zeros", "torch.ones", "torch.eye"}  # of every dtype they hold the same
-NEW = {"torch.zeros": "zeros", "torch.ones": "ones"}
+ALIKE = {"torch.zeros", "torch.ones", "torch.eye", "torch.empty"}  # of every dtype they hold the same, or nothing known
+NEW = {"torch.zeros": "zeros", "torch.ones": "ones", "torch.empty": "empty"}
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import Function
-from syncscope.codemod.masks import mask_of
+from syncscope.codemod.masks import INDEX, mask_of
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.proofs import is_mask, taken_for_mask
 from syncscope.codemod.writes import disturbed
@@ -223,8 +223,10 @@ def root_of(mask: ast.expr) -> ast.Name | None:
 
 
 def index_name(function: Function, mask: Mask) -> str:
-    """`train_index` of `data.train_mask`, or `train_mask_index` where there is one already."""
+    """`train_index` of `data.train_mask`, or `train_mask_index` where there is one already; of `kept_idx` `kept_positions`."""
     word = name_of(mask)
+    if INDEX.search(word):
+        return function.fresh(f"{word.rpartition('_')[0]}_positions".lstrip("_"), everywhere=True)
     wish = f"{word.removesuffix('_mask').removesuffix('_index')}_index"
     name = function.fresh(wish, everywhere=True)
     return name if name == wish else function.fresh(f"{word}_index", everywhere=True)

@@ -145,22 +145,28 @@ def may_be_of_host(function: Function, part: ast.expr) -> bool:
 def of_name(function: Function, name: ast.Name) -> Fix | None:
     """The fix for an index that has a name and selects from several tensors, or twice from one: `m[:, kept], mask[:, kept]`."""
     assign = function.reaching_definition(name)
-    return function.once("index made", assign, lambda: shared(function, assign)) if assign is not None else None
+    if assign is None:
+        return None
+    return function.once("index made", split(function, assign)[0], lambda: shared(function, assign))
 
 
 def shared(function: Function, assign: ast.Assign) -> Fix | None:
-    """The same, of the assignment that makes the index: it serves as an index wherever it is read, or is asked for its size."""
-    made, uses = made_on_host(function, assign.value), function.seen_by(assign)
+    """The same, of the assignment that makes the index, and of those that take slices of it: they serve as indices wherever
+    they are read, or are asked for their size.
+    """
+    whole, slices = split(function, assign)
+    made = made_on_host(function, whole.value)
+    uses = [use for each in slices or [whole] for use in function.seen_by(each)]
     taken = [selected(function, use) for use in uses if not described(function, use)]
     indexed = [each for each in taken if each is not None and named(each.value)]
-    if made is None or not indexed or len(indexed) < len(taken) or any(c not in made_here(assign) for c in made.calls):
+    if made is None or not indexed or len(indexed) < len(taken) or any(c not in made_here(whole) for c in made.calls):
         return None
     drawn = any(function.dotted(call.func) in DRAWN for call in made.calls)
     if any(function.dotted(call.func) not in EXACT | DRAWN for call in made.calls):
         return None
-    if not all(serves(function, assign, use) for use in uses):
+    if not all(serves(function, whole, use) for use in uses):
         return None
-    known = [n for n in ast.walk(assign.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
+    known = [n for n in ast.walk(whole.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
     bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
     bases += [t.value for t in indexed if there_before(function, t, made.calls[0])]
     bases += known  # what it counts the rows of, say
@@ -176,6 +182,27 @@ def shared(function: Function, assign: ast.Assign) -> Fix | None:
     if function.fact(there).confidence < 2:
         changes.append(f"{function.file.text(there)} must be a tensor")
     return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def split(function: Function, assign: ast.Assign) -> tuple[ast.Assign, list[ast.Assign]]:
+    """The assignment that makes what another takes a slice of, `order[:kept]`, and all that do; itself where it takes none."""
+    match assign.value:
+        case ast.Subscript(value=ast.Name() as name, slice=ast.Slice()):
+            whole = function.reaching_definition(name)
+            uses = function.seen_by(whole) if whole is not None else []
+            taken = [function.statement(use) for use in uses if isinstance(function.parent(use), ast.Subscript)]
+            slices = [each for each in taken if isinstance(each, ast.Assign) and is_slice(each)]
+            if whole is not None and 0 < len(slices) == len(uses) and all(map(function.seen_by, slices)):
+                return whole, slices
+    return assign, []
+
+
+def is_slice(assign: ast.Assign) -> bool:
+    """Whether an assignment gives a name a slice of another."""
+    match assign:
+        case ast.Assign(targets=[ast.Name()], value=ast.Subscript(value=ast.Name(), slice=ast.Slice())):
+            return True
+    return False
 
 
 def serves(function: Function, assign: ast.Assign, use: ast.Name) -> bool:

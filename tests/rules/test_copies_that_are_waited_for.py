@@ -5,6 +5,8 @@ from textwrap import dedent
 import pytest
 from rules.driver import EVERY, FIXES, HEAD, findings, fixed
 
+from syncscope.model.finding import Safety
+
 SENT_BEFORE = {  # what may be on the device already: sent back to the host without waiting, it is read before it is there
     "joined with what is unknown": """
         def as_tensor(v):
@@ -124,3 +126,28 @@ def test_a_tensor_with_no_elements_is_copied_by_nobody(made: str) -> None:
 def test_what_is_empty_on_one_path_only_is_copied() -> None:
     code = "def f(x: torch.Tensor, n: int):\n    y = torch.zeros(n) if n else torch.zeros(0)\n    return x + y.to(x.device)\n"
     assert findings(HEAD + code, "created-on-host", "blocking-upload")
+
+
+PINNED = """
+import torch
+
+def pinned(data):
+    return torch.utils.data.DataLoader(data, pin_memory=True)
+
+def train(model, train_loader, optimizer, device, augmented, criterion):
+    for _ in range(100):
+        X, y = next(train_loader)
+        X = X.to(device)
+        X = augmented(X)
+        y = y.long().to(device)
+        loss = criterion(model(X), y)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_what_a_loader_gives_is_sent_by_one_fix_converted_or_not() -> None:
+    after = fixed(PINNED, "blocking-upload", allowed={Safety.UNSAFE})
+    assert after == PINNED.replace("to(device)", "to(device, non_blocking=True)")
+    (fix,) = {f.fix for f in findings(PINNED, "blocking-upload")}
+    assert fix.changes.count("must not be written") == 1

@@ -173,3 +173,25 @@ def test_a_number_that_is_written_at_the_index_is_made_on_the_device_with_it(num
     code = HEAD + f"    x[torch.arange(n), labels, 0] = {number}\n    return x\n"
     after = fixed(code, "host-tensor-as-index", allowed={Safety.SAFE})
     assert f"x[torch.arange(n, device=x.device), labels, 0] = x.{made}\n" in after
+
+
+SPLIT = """
+import torch
+
+def episode(images: torch.Tensor, labels: torch.Tensor, shots: int, queries: int):
+    images, labels = images.cuda(), labels.cuda()
+    order = torch.randperm(shots + queries)
+    support = order[:shots]
+    query = order[shots:]
+    return images[support], labels[support], images[query], labels[query]{}
+"""
+
+
+def test_what_is_sliced_into_indices_is_made_on_the_device_whole() -> None:
+    after = fixed(SPLIT.format(""), "host-tensor-as-index", allowed={Safety.UNSAFE})
+    assert after == SPLIT.format("").replace("shots + queries)", "shots + queries, device=images.device)")
+
+
+def test_it_stays_where_a_slice_serves_for_something_else() -> None:
+    told = SPLIT.format(", query.tolist()")
+    assert "order = torch.randperm(shots + queries)\n" in fixed(told, "host-tensor-as-index", allowed={Safety.UNSAFE})

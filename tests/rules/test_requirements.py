@@ -45,6 +45,7 @@ def test_the_oldest_torch_is_what_a_file_of_the_project_says(
 ) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / name).write_text(text)
+    (tmp_path / "net.py").touch()
     assert requirements(str(tmp_path / "net.py")).torch == oldest
 
 
@@ -55,6 +56,7 @@ def test_an_installed_package_says_so_in_its_metadata(tmp_path: Path) -> None:
         (info / "METADATA").write_text(f"Name: {name}\nRequires-Dist: numpy\nRequires-Dist: {needs}\n")
     package = tmp_path / "blurred"
     package.mkdir()
+    (package / "net.py").touch()
     assert requirements(str(package / "net.py")) == Requirements((1, 5), listed=True)
 
 
