@@ -40,14 +40,21 @@ class FixWords:
     """What would mend findings, in words. What many have to say is said at the first: terms, long parts of terms, and that a
     rule's page is what helps where no rewrite fits."""
 
-    def __init__(self) -> None:
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._mended = {  # lines in which something has a fix: of what else waits there it is not said that none fits
+            (each.source_name, line)
+            for each in findings
+            if each.fix is not None
+            for line in range(each.place.line, each.end_line + 1)
+        }
         self._told: dict[str, tuple[str, int, int]] = {}  # the file, line and column of what was said first
 
     def of(self, finding: Finding) -> list[str]:
         """The fix, and the other way if there is one: title, safety, what it changes; or what to read where none fits."""
         fixes = [(finding.fix, "fix"), (finding.fix and finding.fix.also, "or")]
         said = [offer(fix, what, self._terms(fix, finding)) for fix, what in fixes if fix is not None]
-        if finding.fix is None and finding.hot and finding.severity != "error":
+        mended = (finding.source_name, finding.place.line) in self._mended
+        if finding.fix is None and finding.hot and finding.severity != "error" and not mended:
             page = f"`syncscope explain {finding.rule}` shows what is written instead"
             again = self._again(page, finding)
             said.append(f"no rewrite fits here, {again}" if again else f"no rewrite fits here: {page}")

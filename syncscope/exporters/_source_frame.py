@@ -24,7 +24,8 @@ def text(
         return known[finding.place.line - 1] if 0 < finding.place.line <= len(known) else ""
 
     told: dict[tuple[str, Fix], tuple[int, int]] = {}  # a fix that mends several, and line and column of the first
-    offers, said = FixWords(), []
+    findings = [*findings]
+    offers, said = FixWords(findings), []
     for finding, *twins in with_twins(findings, line_of):
         mended = offers.of(finding)
         if finding.fix is not None:

@@ -104,7 +104,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     loop = function.loop(statement)
     number = counter(function, loop)
-    if number is None or statement not in getattr(loop, "body", []) or mentions(statement.test, number):
+    if (
+        not isinstance(loop, ast.For)
+        or number is None
+        or statement not in loop.body
+        or mentions(statement.test, number)
+    ):
+        return None
+    if any(map(counts_passes, ast.walk(loop))):
         return None
     draft = Draft(function)
     rarely, start = f"{number} % {PASSES} == {PASSES - 1} and ", function.file.span(statement.test).start
@@ -124,6 +131,16 @@ def counter(function: Function, loop: ast.AST | None) -> str | None:
         target = target.elts[0]
     counts = name == "enumerate" or (name == "range" and len(loop.iter.args) < 3)
     return target.id if counts and isinstance(target, ast.Name) and target.id != "_" else None
+
+
+def counts_passes(node: ast.AST) -> bool:
+    """Whether code leaves something of each pass, so that a few more are seen: `total += 1`, `found.append(x)`, `yield x`."""
+    match node:
+        case ast.AugAssign() | ast.Yield() | ast.YieldFrom():
+            return True
+        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "add" | "update" | "write" | "put")):
+            return True
+    return False
 
 
 def mentions(node: ast.AST, name: str) -> bool:

@@ -220,6 +220,9 @@ def from_host(site: Site, call: ast.Call, function: Function) -> bool:
         function, moved
     ):  # on MPS the memory of the source is read later, when it may be another's
         return False
+    match moved:
+        case ast.Call(func=ast.Attribute(value=given, attr="long" | "int" | "bool" | "float"), args=[]):
+            return on_host(site.fact_of(given)) and not stays_where_sent(function, given, call)
     return on_host(site.fact_of(moved)) and not stays_where_sent(function, moved, call)
 
 
@@ -250,9 +253,7 @@ def on_host(fact: Fact) -> bool:
     while fact.kind is not Value.BATCH:
         before = fact.source
         if before is None or before.kind is not Value.TENSOR or before.device is not Device.HOST:
-            if before is None or before.kind is Value.BATCH or fact.device is not Device.UNKNOWN:
-                return fact.device is Device.HOST or (before is not None and before.kind is Value.BATCH)
-            return before.kind is Value.TENSOR and on_host(before)  # `labels.long()` of a batch
+            return fact.device is Device.HOST or (before is not None and before.kind is Value.BATCH)
         if not fact.provenance and fact.confidence < before.confidence:
             return False
         fact = before
