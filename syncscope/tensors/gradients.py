@@ -27,7 +27,7 @@ from syncscope.tensors.instances import Bound, Instance
 from syncscope.tensors.made_of import GIVEN, LEAVES, SHAPES, differentiable, given_back, made_of, statements
 
 BACKWARD = frozenset(("backward", "manual_backward"))
-_WAITING = frozenset((Op.MASK_READ, Op.INDEX_HOST))
+_WAITING = frozenset((Op.MASK_READ, Op.MASK_WRITE, Op.INDEX_HOST))
 _DEEPEST, _MOST = 6, 60  # calls into calls, and functions that are looked into for one backward pass
 _ASKED = (
     200  # calls, or selections, of which it is asked what they are made of: all that is before each is gone through

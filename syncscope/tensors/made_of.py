@@ -54,6 +54,8 @@ def _before(root: ast.AST, value: ast.expr, line: int) -> Iterator[MadeOf]:
                 for path, item in names(part.expression):
                     wanted.setdefault(path, set()).add(item)
                 yield part
+                if isinstance(target, ast.Subscript):
+                    yield MadeOf(target)  # what is written over gets no gradient: its place is looked for
 
 
 def _bound(statement: ast.stmt) -> Iterator[tuple[ast.expr, MadeOf]]:

@@ -51,6 +51,18 @@ CASES = {
         loss = F.cross_entropy(out[keep], y[keep])  # waits: mask_read
         return torch.autograd.grad(loss, [x])  # waits: backward
     """,
+    "of what is written under a mask": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        out = self.plain(x, y)
+        out[y > 0] = x  # waits: mask_write
+        out.mean().backward()  # waits: backward
+        other = self.plain(x, y)
+        other[y > 0] = 0.0
+        other.mean().backward()
+        filled = x.clone()
+        filled[y > 0] = y  # waits: mask_write
+        (self.plain(x, y) + 1).mean().backward()
+    """,
     "without gradients, and detached": """
     def step(self, x: torch.Tensor, y: torch.Tensor):
         with torch.no_grad():
