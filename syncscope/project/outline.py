@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from syncscope.project import conventions
+
 _DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
@@ -107,8 +109,22 @@ class Spoken:
         key = function.path, function.begin
         found = self._words.get(key)
         if found is None:
-            found = self._words[key] = tuple(words(function.text()) & self._known)
+            text = function.text()
+            found = self._words[key] = tuple((words(text) & self._known) - _before_training(function.name, text))
         return found
+
+
+_FIRST_LOOP = re.compile(rb"^[ \t]+(?:for|while)\b", re.MULTILINE)
+_ALONE = re.compile(rb"^[ \t]+self(\.\w+)\(", re.MULTILINE)  # a statement by itself: nobody asks what it gives
+
+
+def _before_training(name: str, text: bytes) -> set[bytes]:
+    """The methods that a function which holds a training loop calls for what they do before it alone: no step runs them."""
+    loop = _FIRST_LOOP.search(text) if name in conventions.LOOPS or b".backward(" in text else None
+    if loop is None:
+        return set()
+    called = set(_ALONE.findall(text, 0, loop.start()))
+    return {each for each in called if len(re.findall(rb"%b\b" % re.escape(each), text)) == 1}
 
 
 def spoken(text: bytes) -> list[bytes]:

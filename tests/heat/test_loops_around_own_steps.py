@@ -1,6 +1,10 @@
 """A loop that calls a function of its own file which holds a backward pass trains, whatever both are called."""
 
+from pathlib import Path
+
 from heat.hot_lines import heat
+
+from syncscope.tensors.interpret import Project, sites
 
 SOURCE = b"""
 import torch
@@ -159,3 +163,38 @@ def test_what_a_loop_over_epochs_does_between_the_parts_of_an_epoch_is_cold() ->
     lines = enumerate(EPOCHS.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(EPOCHS, "agent.py") == marks
+
+
+BEFORE = b"""
+import torch
+
+class Trainer:
+    def fit(self, loader):
+        self.weigh(loader)
+        self.score(loader)
+        total = self.sized(loader)
+        for x in loader:
+            loss = self.model(x).mean() / total
+            loss.backward()
+            self.optimizer.step()
+            self.score(x)
+        self.model.eval()
+
+    def weigh(self, x: torch.Tensor):
+        self.weight = x.sum().item()  # cold
+
+    def score(self, x: torch.Tensor):
+        print(x.sum().item())  # hot
+
+    def sized(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+"""
+
+
+def test_what_is_called_before_the_loop_alone_is_no_part_of_its_steps(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    file = tmp_path / "trainer.py"
+    file.write_bytes(BEFORE)
+    found = {s.place.line: "hot" if s.hot else "cold" for s in sites(BEFORE, str(file), Project()) if s.op == "item"}
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(BEFORE.decode().splitlines(), 1) if "# " in line}
+    assert found == marked
