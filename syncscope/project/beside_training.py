@@ -16,9 +16,10 @@ ASIDE = frozenset(
 a model when its training is over, what is for another kind of device."""
 TRAINED = frozenset(
     """tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val
-    scoring""".split()
+    scoring bin cli scripts tools""".split()
 )
-"""Those of them that people train, too: a tokenizer, what infers. Where what trains stands among them, they are not aside."""
+"""Those of them that people train, too, or train from: a tokenizer, what infers, programs. Where what trains stands among them,
+they are not aside."""
 TRAINER = re.compile(r"(^|_)train(ers?|ing)?$")
 TRAINS = re.compile(rb"\.backward\((?s:.*)\.step\(")
 """What a file holds that trains: a backward pass, and behind it an optimizer's step."""

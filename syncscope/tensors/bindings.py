@@ -33,6 +33,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, join
+from syncscope.tensors.made_of import bindings_of, statements
 from syncscope.tensors.operators import binary
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch.host_values import copied_in, number_written
@@ -107,7 +108,7 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     number = fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0 and fact.device is HOST)
     if base.kind is not ARRAY and mask is not None and not (number and not _gathers(frame, target, node)):
         # a number of the host lowers to masked_fill; one that is on the device does not
-        confidence = 3 if fact.kind in (TENSOR, SCALAR) else 1
+        confidence = 3 if fact.kind in (TENSOR, SCALAR) else 2 if _is_computed(frame, value) else 1
         if base.kind is not TENSOR:
             confidence = min(confidence, 2)
         frame.emit(
@@ -119,6 +120,19 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         number_written(frame, target, base, fact, value)
     if value is not None:
         copied_in(frame, value, value, base, fact, number=True)
+
+
+def _is_computed(frame: Frame, value: ast.expr | None) -> bool:
+    """Whether a call gives what is written under a mask: what is passed in, counted or looked up may be a number."""
+    if isinstance(value, ast.Call):
+        return not conventions.is_number(name_of(value.func))
+    function = frame.function
+    if not isinstance(value, ast.Name) or function is None or conventions.is_number(value.id):
+        return False
+    bound = [
+        part for each in statements(function.node) for target, part in bindings_of(each) if name_of(target) == value.id
+    ]
+    return bool(bound) and all(isinstance(part.expression, ast.Call) for part in bound)
 
 
 def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool:

@@ -49,7 +49,7 @@ def _before(root: ast.AST, value: ast.expr, line: int) -> Iterator[MadeOf]:
         wanted.setdefault(path, set()).add(item)
     earlier = (s for s in statements(root) if s.lineno <= line)
     for statement in sorted(earlier, key=lambda s: s.lineno, reverse=True):
-        for target, part in _bound(statement):
+        for target, part in bindings_of(statement):
             if any(_is_of(item, wanted.get(path)) for path, item in names(target)):
                 for path, item in names(part.expression):
                     wanted.setdefault(path, set()).add(item)
@@ -58,7 +58,7 @@ def _before(root: ast.AST, value: ast.expr, line: int) -> Iterator[MadeOf]:
                     yield MadeOf(target)  # what is written over gets no gradient: its place is looked for
 
 
-def _bound(statement: ast.stmt) -> Iterator[tuple[ast.expr, MadeOf]]:
+def bindings_of(statement: ast.stmt) -> Iterator[tuple[ast.expr, MadeOf]]:
     """What a statement gives a value, one by one where a tuple is unpacked."""
     match statement:
         case ast.Assign(targets=targets, value=value):
