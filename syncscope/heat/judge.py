@@ -12,14 +12,14 @@ from syncscope.heat import blocks, by_code
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
-from syncscope.heat.loops import NO_GRAD, at_top
+from syncscope.heat.loops import at_top
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, conventions
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import ancestry, outside
-from syncscope.project.syntax import name_of
+from syncscope.project.syntax import NO_GRAD, name_of
 
 _FARTHEST = 3  # callers of callers that are asked
 

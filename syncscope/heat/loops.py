@@ -8,12 +8,11 @@ from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import name_of, walk, without_gradients
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
 PACED = Reason.PACED()
-NO_GRAD = frozenset(("no_grad", "inference_mode"))
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
@@ -150,15 +149,6 @@ def _over_weights(node: ast.expr) -> bool:
 def _steps_environment(node: ast.AST) -> bool:
     calls = (ast.unparse(each.func) for each in walk(node) if isinstance(each, ast.Call))
     return any(environments.asks_environment(f"{each}(".encode()) for each in calls)
-
-
-def without_gradients(node: ast.With | ast.AsyncWith) -> bool:
-    """Whether it is `with torch.no_grad()`."""
-    return any(isinstance(each.context_expr, ast.Call) and _is_no_grad(each.context_expr.func) for each in node.items)
-
-
-def _is_no_grad(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in NO_GRAD
 
 
 def _over_loader(node: ast.expr) -> bool:

@@ -134,3 +134,15 @@ def last_word(node: ast.expr | None) -> str:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         return key if isinstance(key, str) else last_word(node.value)
     return name_of(node)
+
+
+NO_GRAD = frozenset(("no_grad", "inference_mode"))
+
+
+def without_gradients(node: ast.With | ast.AsyncWith) -> bool:
+    """Whether it is `with torch.no_grad()`."""
+    return any(isinstance(each.context_expr, ast.Call) and _is_no_grad(each.context_expr.func) for each in node.items)
+
+
+def _is_no_grad(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in NO_GRAD

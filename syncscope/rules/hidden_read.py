@@ -16,6 +16,7 @@ What to do
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
 - `torch.normal(mean, std)` asks whether a deviation is negative: `mean + std * torch.randn_like(mean + std)` does not.
+- `Normal(mean, std).sample()` asks the same, with `validate_args=False`, too: `.rsample().detach()` gives the same numbers.
 - torch_geometric's `global_add_pool(x, batch, size=data.num_graphs)` need not look how many graphs there are. Nor need
   `degree`, `softmax`, `scatter`, `add_self_loops` with `num_nodes` (`dim_size`), and `to_dense_batch` with `batch_size` and
   `max_num_nodes`.
@@ -34,7 +35,8 @@ Fix safety
 ----------
 Unsafe, because `data.num_graphs` is what torch_geometric's loader gives, and counts graphs without nodes, too. Noise that is
 drawn and scaled is the same numbers as `torch.normal` gives; unsafe, because nobody asks any more whether a deviation is
-negative, and gradients go through it.
+negative, and gradients go through it. `rsample().detach()` is unsafe for the first reason alone: a distribution that checks its
+parameters has looked already.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ SEEN_AS = (
     "aten::_to_copy",
     "aten::copy_",
 )
-REWRITES = ("pass_number_of_graphs", "draw_without_check")
+REWRITES = ("pass_number_of_graphs", "draw_without_check", "draw_and_detach")
 READ = {  # last word of the call: what it needs
     "histc": "the smallest and the largest value for its range",
     "cov": "whether there are enough observations",
@@ -73,6 +75,7 @@ READ = {  # last word of the call: what it needs
     "pad_packed_sequence": "the order of its lengths on the host, where they were not sorted before",
     "gaussian_nll_loss": "whether a variance is negative",
     "normal": "whether a deviation is negative",
+    "sample": "whether a deviation is negative, or which draws to keep",
     "ctc_loss": "lengths and offsets on the device, copied from the host",
     **dict.fromkeys(("global_add_pool", "global_mean_pool", "global_max_pool"), "the largest number of a graph"),
     "normalize": "mean and deviation on the device, copied from the host",

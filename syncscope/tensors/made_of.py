@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from syncscope.heat.loops import without_gradients
-from syncscope.project.syntax import dotted, name_of
+from syncscope.project.syntax import dotted, name_of, without_gradients
 
 LEAVES = frozenset("detach item tolist numpy size dim numel".split())  # methods that pass no gradient on
 SHAPES = frozenset("shape device dtype ndim data".split())

@@ -12,7 +12,7 @@ from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import find_method, imported, lookup
-from syncscope.project.syntax import dotted, name_of
+from syncscope.project.syntax import dotted, name_of, without_gradients
 from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.branches import branch, merge, unlike
@@ -186,7 +186,7 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         if item.optional_vars is not None:
             bar = name_of(getattr(item.context_expr, "func", None)) in conventions.BARS
             bind(frame, item.optional_vars, fact if bar or isinstance(fact.ref, Instance) else UNKNOWN)
-    if loops.without_gradients(node):
+    if without_gradients(node):
         frame.around = loops.of_with(node, heat_of(before)) or before
     execute(frame, node.body)
     frame.around = before

@@ -36,7 +36,14 @@ from syncscope.tensors.torch.factories import is_setting
 from syncscope.tensors.torch.host_values import numbers_broadcast
 from syncscope.tensors.torch.signatures import table
 
-_READ_TO_SAMPLE = frozenset(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical", "VonMises"))
+# What reads a value, checks or not; measured with torch 2.11 and 2.13. `torch.normal`, by which `sample` draws what is normal,
+# asks whether a deviation is negative.
+_READING = {
+    **dict.fromkeys(("MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical"), ("sample", "rsample")),
+    **dict.fromkeys(("Normal", "LogNormal", "HalfNormal", "LogisticNormal", "VonMises"), ("sample",)),
+    **dict.fromkeys(("Binomial", "Multinomial"), ("entropy",)),
+    "Wishart": ("sample", "rsample", "entropy"),
+}
 # They check no parameters: those are of the distribution that they are made of, which is the argument of this place and name.
 _MADE_OF_OTHERS = {
     "Independent": (0, "base_distribution"),
@@ -76,13 +83,22 @@ def made(call: Call) -> Fact:
         device = lives.device
     else:
         device = SOMEWHERE if unknown else HOST
+    over = call.given(*_MADE_OF_OTHERS[word]) if word in _MADE_OF_OTHERS else None
     return Fact(
         OTHER,
         BOOL if unchecked else ANY_DTYPE,
         device,
         confidence=3 if held is not None else 2,
         ref=f"torch.distributions.{word}()",
+        source=over if over is not None and is_distribution(over) else None,
     )
+
+
+def drawn_by(owner: Fact, made_by: str) -> str:
+    """The distribution that draws: of one that is made of another, that other."""
+    while (of := owner.source) is not None and is_distribution(of) and not made_by.endswith("MixtureSameFamily"):
+        owner, made_by = of, str(of.ref).removesuffix("()")
+    return made_by.rpartition(".")[2]
 
 
 def _made_of_unchecked(call: Call, itself: bool) -> bool:
@@ -115,7 +131,7 @@ def method(call: Call, made_by: str) -> Fact:
             call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 1 if inherited else 2)
         return tensor(FLOAT, where if held is None else device_of(held), 3, node)
     if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
-        if word.endswith("sample") and made_by.rpartition(".")[2] in _READ_TO_SAMPLE:
+        if word in _READING.get(drawn_by(owner, made_by), ()) and owner.device is not HOST:
             call.emit(Op.LIBRARY_READ, node.func, tensor(device=owner.device, confidence=2, why=node))
         numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
         return tensor(INT if numbered else FLOAT, owner.device, 3, node)
