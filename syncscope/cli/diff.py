@@ -53,25 +53,29 @@ def command(
     \b
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
-    syncscope diff before/runs after/runs                the newest recording of each folder
+    syncscope diff before/runs after/runs                the newest recording of each folder; of two jobs each rank
     syncscope diff main/runs mine/runs --max-slowdown 5% --max-new-syncs 0    a gate for CI: exits 1
     syncscope diff main/runs mine/runs --max-slowdown 5% --format markdown    a comment of the pull request
 
     The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. A change of anything else between the
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
-    chance as much as they do are said to be within noise.
+    chance as much as they do are said to be within noise. Of two jobs a row for each rank is shown, and the median rank and the
+    worst in full; --max-slowdown is of the median rank, --max-new-syncs of the one that has most.
 
     Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, the two not be compared, or a
     limit not be judged.
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare
-    from syncscope.cli import _gate_of_diff
+    from syncscope.cli import _diff_of_jobs, _gate_of_diff
     from syncscope.cli._console import complain
     from syncscope.cli._diff_words import unlike
     from syncscope.errors import UserError
 
     format_ = _formats.plain(format_, output, FORMATS)
+    if (one := _diff_of_jobs.job_in(before)) is not None and (other := _diff_of_jobs.job_in(after)) is not None:
+        _outputs.spare([output], [*one.traces.values(), *other.traces.values()])
+        return _diff_of_jobs.diff_jobs(one, other, most, format_, output, most_slower, most_new)
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))

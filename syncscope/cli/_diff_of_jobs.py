@@ -1,0 +1,186 @@
+"""Two jobs side by side: rank by rank, and in full the median rank and the worst."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncscope.cli import _formats, _limits
+from syncscope.cli._console import complain
+from syncscope.cli._diff_files import as_object
+from syncscope.cli._diff_tables import number as figure
+from syncscope.cli._diff_words import unlike
+from syncscope.errors import UserError
+from syncscope.model.uses import Use
+from syncscope.model.words import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from syncscope.analysis.comparison import Comparison
+    from syncscope.analysis.job_comparison import JobComparison
+    from syncscope.cli._limits import GivenLimit
+    from syncscope.model.report import Report
+
+HEADS = ("rank", "step ms", "after", "change", "idle ms", "after", "exposed ms", "after", "")
+
+
+class JobFolder(NamedTuple):
+    """A folder, and by rank the traces of the job in it."""
+
+    name: str
+    traces: Mapping[int, str]
+
+
+def job_in(name: str) -> JobFolder | None:
+    """The job in a folder; None where it is no folder, or holds anything else, or several jobs."""
+    from syncscope.cli import _jobs, _traces
+    from syncscope.kineto import header
+
+    if not os.path.isdir(name):
+        return None
+    paths = _traces.traces([name])
+    if len(paths) < 2:
+        return None
+    newest = _jobs.newest_of_each(paths)
+    found = list(_jobs.jobs(newest).values())
+    if len(found) != 1 or len(found[0]) < len(newest):
+        return None
+    told = {path: header.rank(path) for path in found[0]}
+    return JobFolder(name, {one[0]: path for path, one in told.items() if one is not None})
+
+
+def diff_jobs(
+    before: JobFolder,
+    after: JobFolder,
+    most: int,
+    format_: str,
+    output: str | None,
+    most_slower: float | None,
+    most_new: float | None,
+) -> int:
+    """Print two jobs side by side, or write it; the exit code.
+
+    Raises:
+        UserError: they have no rank in common, or the format is of two recordings.
+    """
+    from syncscope import kineto
+    from syncscope.analysis.job_comparison import compare_jobs
+    from syncscope.cli._progress import Progress
+
+    if format_ in ("html", "github"):
+        raise UserError(
+            f"--format {format_} is of two recordings, and these are two jobs",
+            f"name one rank of each, as {visible(next(iter(before.traces.values())))}",
+        )
+    with Progress("ranks", logged="ranks" if format_ == "terminal" else "") as tick:
+        found = compare_jobs(partial(kineto.read, most=most), before.traces, after.traces, tick)
+    limits = list(_given(found, most_slower, most_new))
+    if format_ == "json":
+        _formats.written(json.dumps(_object(found), indent=2), output)
+    elif format_ == "markdown":
+        _formats.written("\n\n".join(_markdown(found, before, after, limits)), output)
+    else:
+        _show(found, before, after)
+    why = [f"rank {number}: {said}" for number, one in found.ranks.items() if (said := unlike(one))]
+    if why:
+        complain(UserError(why[0], f"and {len(why) - 1} more ranks" if len(why) > 1 else "record that rank again"))
+    return _limits.code(limits) or (2 if why else 0)
+
+
+def _given(found: JobComparison, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:
+    """Each limit that was given: a step of the median rank, for a job is as fast as that, and the syncs of the rank that has
+    most new ones."""
+    from syncscope.cli import _gate_of_diff
+
+    judged = {n: one for n, one in found.ranks.items() if not unlike(one)}
+    if not judged:
+        return
+    busiest = max(judged, key=lambda n: judged[n].more.surely)
+    for number, slower, new in ((found.median, most_slower, None), (busiest, None, most_new)):
+        if number in judged:
+            for limit in _gate_of_diff.limits(judged[number], slower, new):
+                first = tuple(f"rank {number}: {line}" for line in limit.broken[:1])
+                yield replace(limit, broken=(*first, *limit.broken[1:]))
+
+
+def _object(found: JobComparison) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "ranks": [{"number": number} | as_object(one) for number, one in found.ranks.items()],
+        "median": found.median,
+        "worst": found.worst,
+        "only_before": list(found.only[0]),
+        "only_after": list(found.only[1]),
+    }
+
+
+def _rows(found: JobComparison) -> Iterator[tuple[str, ...]]:
+    """A row for each rank, that which got longer most first."""
+    rest = [number for number in found.ranks if number not in found.order]
+    for number in [*found.order, *rest]:
+        one = found.ranks[number]
+        steps = one.before.step, one.after.step
+        change = f"{steps[1] / steps[0] - 1:+.1%}" if steps[0] and steps[1] else ""
+        said = [name for name, of in (("worst", found.worst), ("median", found.median)) if of == number]
+        said += ["within noise"] * bool(one.within_noise and change)
+        pairs = (steps, *(_spent(one, uses) for uses in ([use for use in Use if use.is_idle], [Use.COLLECTIVE])))
+        times = [figure(ns, 1e6) for pair in pairs for ns in pair]
+        yield str(number), *times[:2], change, *times[2:], ", ".join(said)
+
+
+def _spent(one: Comparison, uses: Sequence[Use]) -> tuple[float | None, float | None]:
+    """What a step spends in these uses, before and after."""
+
+    def of(report: Report) -> float | None:
+        return sum(part.time for part in report.uses.spent if part.use in uses) if report.uses else None
+
+    return of(one.before), of(one.after)
+
+
+def _missing(found: JobComparison) -> Iterator[str]:
+    for which, numbers in zip(("first", "second"), found.only, strict=True):
+        if numbers:
+            yield f"Only the {which} job has rank {', '.join(map(str, numbers[:8]))}{' and more' * (len(numbers) > 8)}."
+
+
+def _show(found: JobComparison, before: JobFolder, after: JobFolder) -> None:
+    """Print it for people."""
+    from rich.table import Table
+
+    from syncscope.cli._console import console
+    from syncscope.cli.diff import show
+
+    out = console()
+    out.print(f"{len(found.ranks)} ranks of {visible(before.name)} and of {visible(after.name)}\n")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in HEADS:
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for row in _rows(found):
+        table.add_row(*row)
+    out.print(table)
+    for line in _missing(found):
+        out.print(line)
+    for number, name in {found.median: "the median", found.worst: "the worst"}.items():
+        out.print(f"\nrank {number}, {name}:\n", style="bold")
+        show(found.ranks[number], before.traces[number], after.traces[number])
+
+
+def _markdown(found: JobComparison, before: JobFolder, after: JobFolder, limits: Sequence[GivenLimit]) -> Iterator[str]:
+    from syncscope.cli._diff_markdown import markdown
+    from syncscope.cli._markdown import limit
+    from syncscope.exporters.markdown import code, plain
+
+    yield f"### syncscope: {code(after.name)} beside {code(before.name)}, {len(found.ranks)} ranks"
+    if limits:
+        yield "\n".join(map(limit, limits))
+    rows = [f"| {' | '.join(HEADS)} |", f"| {' | '.join(['---:'] * (len(HEADS) - 1))} | --- |"]
+    yield "\n".join([*rows, *(f"| {' | '.join(map(plain, row))} |" for row in _rows(found))])
+    yield from _missing(found)
+    for number, name in {found.median: "the median", found.worst: "the worst"}.items():
+        yield f"#### Rank {number}, {name}"
+        yield markdown(found.ranks[number], before.traces[number], after.traces[number], ())

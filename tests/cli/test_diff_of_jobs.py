@@ -1,0 +1,93 @@
+"""`syncscope diff` of two jobs: rank by rank, the median rank and the worst, and which kernel got slower there."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.cli.diff import command
+from syncscope.errors import UserError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+from test_work_changes import BEFORE, loop
+
+
+def job(where, *takes, world=None):
+    """A rank for each of these: how long its second gemm takes, ms."""
+    for rank, ms in enumerate(takes):
+        trace = loop(BEFORE[0], ("gemm", 4, ms), *BEFORE[2:])
+        meta = trace.meta | {"rank": rank, "world_size": world or len(takes), "origin_ns": 10**18}
+        kineto.save(replace(trace, meta=meta), where / f"worker{rank}.pt.trace.json")
+    return str(where)
+
+
+def diff(*args):
+    return CliRunner(env={"COLUMNS": "100"}).invoke(command, [*args], standalone_mode=False)
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    """Four ranks; in the second job all take 0.2 ms longer, and rank 2 takes 1 ms longer."""
+    return job(tmp_path / "one", 1, 1, 1, 1), job(tmp_path / "two", 1.2, 1.2, 2, 1.2)
+
+
+def test_each_rank_has_a_row_and_the_worst_is_told_with_its_kernel(jobs):
+    told = diff(*jobs)
+    assert told.return_value == 0, told.exception
+    rows = [line.split() for line in told.stdout.splitlines()]
+    at = rows.index(["rank", "step", "ms", "after", "change", "idle", "ms", "after", "exposed", "ms", "after"])
+    assert [row[0] for row in rows[at + 1 : at + 5]] == ["2", "0", "1", "3"]
+    assert rows[at + 1][-1] == "worst"
+    assert rows[at + 3][-1] == "median"
+    worst = told.stdout.partition("rank 2, the worst:")[2]
+    assert "slower  gemm            train.py:4              1        1             1.00     2.00" in worst
+    assert "rank 1, the median:" in told.stdout
+
+
+def test_two_jobs_as_json_and_as_markdown(jobs, tmp_path):
+    found = json.loads(diff(*jobs, "--format", "json").stdout)
+    assert [rank["number"] for rank in found["ranks"]] == [0, 1, 2, 3]
+    assert (found["worst"], found["median"], found["only_before"], found["only_after"]) == (2, 1, [], [])
+    assert found["ranks"][2]["kernels"][0] == {
+        "became": "slower", "name": "gemm", "path": "train.py", "line": 4, "count": [1, 1], "ms": [1, 2],
+    }  # fmt: skip
+    told = diff(*jobs, "--format", "markdown", "--max-slowdown", "20%").stdout
+    assert "4 ranks\n\n- held `--max-slowdown 20%`\n\n| rank | step ms | after | change |" in told
+    assert "#### Rank 2, the worst" in told
+    refused = diff(*jobs, "-o", str(tmp_path / "both.html")).exception
+    assert isinstance(refused, UserError)
+    assert "these are two jobs" in refused.message
+
+
+def test_a_limit_is_of_the_median_rank(jobs):
+    assert diff(*jobs, "--max-slowdown", "20%").return_value == 0
+    broken = diff(*jobs, "--max-slowdown", "1%")
+    assert broken.return_value == 1
+    assert broken.stderr.startswith("rank 1: a step is 6.")
+    assert "  slower: gemm of train.py:4, 1.00 ms to 1.20 ms a step" in broken.stderr
+
+
+def test_ranks_that_only_one_job_has_are_named(tmp_path):
+    one, two = job(tmp_path / "one", 1, 1, 1), job(tmp_path / "two", 1, 1, world=3)
+    assert "Only the first job has rank 2." in diff(one, two).stdout
+    (tmp_path / "two" / "worker1.pt.trace.json").unlink()
+    assert isinstance(diff(one, two).exception, UserError), "one rank alone is no job"
+
+
+def test_many_ranks_are_compared_by_many_processes(tmp_path):
+    one, two = job(tmp_path / "one", *[1] * 6), job(tmp_path / "two", *[1] * 5, 1.5)
+    told = json.loads(diff(one, two, "--format", "json").stdout)
+    assert (len(told["ranks"]), told["worst"]) == (6, 5)
+    assert told["ranks"][0]["kernels"] == []
+    assert told["ranks"][5]["kernels"][0]["ms"] == [1, pytest.approx(1.5)]
+
+
+def test_a_real_job_and_its_copy_differ_in_nothing(shared):
+    folder = str(shared / "traces" / "multirank_dlrm8")
+    found = json.loads(diff(folder, folder, "--format", "json").stdout)
+    assert [rank["number"] for rank in found["ranks"]] == list(range(8))
+    assert all(rank["before"] == rank["after"] and rank["kernels"] == [] for rank in found["ranks"])
