@@ -153,7 +153,7 @@ def _show(found: JobComparison, before: JobFolder, after: JobFolder) -> None:
     from rich.table import Table
 
     from syncscope.cli._console import console
-    from syncscope.cli.diff import show
+    from syncscope.cli._diff_shown import show
 
     out = console()
     out.print(f"{len(found.ranks)} ranks of {visible(before.name)} and of {visible(after.name)}\n")
