@@ -129,18 +129,26 @@ def opened(device: cl.Device) -> cl.Context:
     Raises:
         UserError: there is none later, either.
     """
-    for pause in PAUSES:
+    pauses = list(PAUSES)
+    while True:
         try:
             return cl.Context([device])
-        except cl.MemoryError:
-            sleep(pause)
-    try:
-        return cl.Context([device])
-    except cl.MemoryError as error:
-        raise UserError(f"the driver opens no context on {device.name.strip()} ({error})", NO_ROOM) from error
+        except cl.Error as error:
+            if error.code not in _FULL:
+                raise
+            if not pauses:
+                raise UserError(f"the driver opens no context on {device.name.strip()} ({error})", NO_ROOM) from error
+        sleep(pauses.pop(0))
 
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)  # seconds before the next try
+# What drivers say where there is no memory: NVIDIA's speaks of the host's where the device's own is taken. To pyopencl only the
+# first of them is an error of memory.
+_FULL = (
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.OUT_OF_RESOURCES,
+)
 NO_ROOM = (
     "the device's memory is full, or this machine's: end other programs that use the device, or start fewer at a time; "
     "SYNCSCOPE_OCL_DEVICE names another device"

@@ -148,7 +148,7 @@ def _new(size: int) -> Block:
             if held + size > ROOM:  # drivers promise more than there is, and fail at a launch
                 raise cl.MemoryError("above the device's memory")
             block = Block(size)
-        except (cl.MemoryError, cl.LogicError) as error:
+        except cl.Error as error:
             if attempt == 1:
                 queue.finish()
                 empty_cache()
