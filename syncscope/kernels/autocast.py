@@ -1,7 +1,8 @@
 """What `torch.autocast("ocl")` casts: PyTorch's own lists for CUDA, which it leaves to other backends to register.
 
 Products run in half precision and are summed in float; what loses too much in half runs in float32. The lists are those of
-ATen/autocast_mode.h. In an autocast region PyTorch calls these functions first; outside of one they cost nothing.
+ATen/autocast_mode.h of PyTorch 2.13; with an earlier one, what that casts of them. In an autocast region PyTorch calls these
+functions first; outside of one they cost nothing.
 """
 
 from __future__ import annotations
@@ -136,6 +137,11 @@ def _refused(*args: object, **kwargs: object) -> object:
     )
 
 
+def casts_on_cuda(name: str) -> bool:
+    """Whether this PyTorch casts what the operator is given; one that was built without CUDA knows it, too."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "AutocastCUDA"))
+
+
 def install(library: torch.library.Library) -> None:
     """Registers what is cast, and forgets what was when PyTorch does: at the end of the outermost region."""
 
@@ -144,7 +150,7 @@ def install(library: torch.library.Library) -> None:
 
     for names, chosen in ((LOWER, _lower), (FLOAT, _float), (WIDEST, _widest)):
         for name in names.split():
-            if operators.known(name):
+            if operators.known(name) and casts_on_cuda(name):
                 register(name, _to(chosen, operators.overload(name)))
     for name in FLOAT_RESULT.split():
         packet, _, variant = name.partition(".")

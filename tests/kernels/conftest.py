@@ -36,6 +36,20 @@ def no_plans(monkeypatch):
     plans.forget()
 
 
+@pytest.fixture
+def launched():
+    """Tells how many launches there were, those included whose kernels are being built when it is asked."""
+    import torch
+
+    from syncscope.kernels import queue
+
+    def told():
+        torch.ocl.synchronize()
+        return queue.launches
+
+    return told
+
+
 @pytest.fixture(scope="module")
 def gpu_shape():
     """The kernels of GPUs, which any device can run, if slowly."""

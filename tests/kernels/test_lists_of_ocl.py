@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from syncscope.kernels import fallback, lists, operators, plans, queue
+from syncscope.kernels import fallback, lists, operators, plans
 
 FOREACH = sorted(name for name in operators.native if name.startswith("_foreach_") and "norm" not in name)
 SIZES = [(3,), (5000,), (2, 3, 4), (), (0,), *[(k, 7) for k in range(1, 14)]]
@@ -37,11 +37,11 @@ def few_slots(monkeypatch):
 
 
 @pytest.mark.parametrize("name", FOREACH)
-def test_a_line_is_what_the_cpu_computes(name, few_slots):
+def test_a_line_is_what_the_cpu_computes(name, few_slots, launched):
     here, there = arguments(name, "cpu", torch.float32), arguments(name, "ocl", torch.float32)
-    before = queue.launches
+    before = launched()
     expected, got = operators.overload(name)(*here) or here[0], operators.overload(name)(*there) or there[0]
-    assert queue.launches - before < 6
+    assert launched() - before < 6
     for a, b in zip(expected, got, strict=True):
         torch.testing.assert_close(b.cpu(), a)
 
@@ -66,7 +66,7 @@ def test_lists_that_do_not_fit_are_pytorchs_error():
 
 
 @pytest.mark.parametrize("order", [1, 2, float("inf")])
-def test_clipping_takes_few_launches_for_all_gradients(order):
+def test_clipping_takes_few_launches_for_all_gradients(order, launched):
     layers = [nn.Linear(9, 9) for _ in range(50)]
     here, there = (nn.ModuleList(layers), nn.ModuleList([nn.Linear(9, 9) for _ in layers]))
     there.load_state_dict(here.state_dict())
@@ -74,10 +74,10 @@ def test_clipping_takes_few_launches_for_all_gradients(order):
     for a, b in zip(here.parameters(), there.parameters(), strict=True):
         a.grad = torch.randn_like(a)
         b.grad = a.grad.to("ocl")
-    before = queue.launches
+    before = launched()
     norm = nn.utils.clip_grad_norm_(there.parameters(), 1.0, norm_type=order)
     if order != float("inf"):
-        assert queue.launches - before < 25
+        assert launched() - before < 25
     torch.testing.assert_close(norm.cpu(), nn.utils.clip_grad_norm_(here.parameters(), 1.0, norm_type=order))
     for a, b in zip(here.parameters(), there.parameters(), strict=True):
         torch.testing.assert_close(b.grad.cpu(), a.grad)
@@ -85,12 +85,12 @@ def test_clipping_takes_few_launches_for_all_gradients(order):
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.float16])
-def test_many_tensors_are_joined_at_once(dim, dtype):
+def test_many_tensors_are_joined_at_once(dim, dtype, launched):
     parts = [torch.randn(2, 3, 4).to(dtype) for _ in range(30)]
     there = [x.to("ocl") for x in parts]
-    before = queue.launches
+    before = launched()
     joined = torch.cat(there, dim)
-    assert queue.launches - before < 4
+    assert launched() - before < 4
     assert torch.equal(joined.cpu(), torch.cat(parts, dim))
     assert torch.equal(torch.stack(there, dim).cpu(), torch.stack(parts, dim))
     mixed = torch.cat([there[0], there[1].double()], dim)

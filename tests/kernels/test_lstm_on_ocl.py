@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import syncscope.kernels  # noqa: F401 - registers the device
-from syncscope.kernels import fallback, queue
+from syncscope.kernels import fallback
 
 pytestmark = pytest.mark.usefixtures("exactly")
 FORMS = {
@@ -77,13 +77,13 @@ def test_without_gradients_and_under_autocast():
     torch.testing.assert_close(got.float().cpu(), expected.cpu(), rtol=0.05, atol=0.05)
 
 
-def test_a_step_is_two_launches_each_way_and_nothing_falls_back():
+def test_a_step_is_two_launches_each_way_and_nothing_falls_back(launched):
     model, x, state = made("plain", torch.float32, "ocl")
     counts = []
     for steps in (1, 3):
         for _ in range(3):
-            before, fallen = queue.launches, sum(fallback.counts.values())
+            before, fallen = launched(), sum(fallback.counts.values())
             model(x[:1].repeat(steps + 1, 1, 1), tuple(state))[0].sum().backward()
-        counts.append(queue.launches - before)
+        counts.append(launched() - before)
         assert sum(fallback.counts.values()) == fallen
     assert counts[1] - counts[0] <= 2 * (4 + 2)  # products may pack an operand, where the device is a CPU
