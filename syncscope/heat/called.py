@@ -226,6 +226,9 @@ class Calls:
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
         if not is_called:
             return []
+        named = [
+            each for each in same if beside_training.beside(each.name, each.cls) and _is_called_like(owner, each.cls)
+        ]  # `self.logger.log(loss)`
         same = _without_beside(same)  # it may be any object's
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
@@ -233,7 +236,7 @@ class Calls:
         if name in _OF_TENSORS:
             alike = owner.lower() if len(owner) >= _TELLING else " "
             methods = [each for each in methods if alike in each.cls.lower()]
-        return functions or (methods if methods and self._means_few(name) else [])
+        return functions or named or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:
         """Whether few methods have a name, but for those of modules that override one another and, where the name alone says
@@ -363,6 +366,12 @@ def _owner(node: ast.Name | ast.Attribute) -> str | None:
     if isinstance(node, ast.Name):
         return None
     return name_of(node.value.func if isinstance(node.value, ast.Call) else node.value)
+
+
+def _is_called_like(owner: str, cls: str) -> bool:
+    """Whether an object has the name of its class, or of what it is a kind of: `logger` of a `TextLogger`."""
+    word = owner.replace("_", "").lower()
+    return len(word) > _TELLING and cls.lower().endswith(word)
 
 
 def _called_like(cls: str) -> set[str]:

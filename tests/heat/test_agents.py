@@ -159,6 +159,7 @@ AROUND = {
                         self.logger.note(reward, done)
                 loss = self.agent.update()
                 print(loss.sum().item())  # hot
+                self.logger.log(loss)
     """,
     "agents": """
     import torch
@@ -196,6 +197,13 @@ AROUND = {
 
         def note(self, reward: torch.Tensor, done: torch.Tensor):
             self.total = (reward * done).sum().item()  # hot
+
+        def log(self, loss: torch.Tensor):
+            print(loss.item())  # hot
+
+    class Table:
+        def log(self, loss: torch.Tensor):
+            print(loss.item())  # cold
     """,
 }
 

@@ -10,7 +10,7 @@ from syncscope.tensors.call import Call
 from syncscope.tensors.facts import BATCH, SOMEWHERE, TENSOR, Items, Tag, holds_tensor, items
 
 # Methods of loggers; their first argument is a text into which the others are formatted.
-_MESSAGES = frozenset("debug info warning error critical exception log warn warn_once warning_once info_once".split())
+_MESSAGES = frozenset("debug info warning error critical exception warn warn_once warning_once info_once".split())
 # Methods of tensorboard's writer, of mlflow and of tqdm's bars.
 _TRACKED = frozenset(
     """log_metrics add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description log_metric""".split()
