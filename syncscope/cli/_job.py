@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syncscope.cli import _formats, _limits, _outputs
 from syncscope.cli._console import echo
@@ -136,9 +136,26 @@ def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> Non
     for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0]):
         lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
         steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
-    shown = html.job_page(name, found.verdict, found.notes, asdict(found) | {"steps": steps})
+    more = {"steps": steps, "timeline": _timeline(ranks)}
+    shown = html.job_page(name, found.verdict, found.notes, asdict(found) | more)
     files.write(output, html.page(shown, "").encode())
     echo(f"wrote {output}", err=True)
+
+
+def _timeline(ranks: Sequence[Rank]) -> dict[str, Any]:
+    """What the page draws of the ranks, ms of the job's clock."""
+    from syncscope.analysis.job_timeline import job_timeline
+
+    found = job_timeline(ranks)
+    lanes = [
+        {
+            "number": lane.number,
+            "steps": {step: [ms(at) for at in when] for step, when in lane.steps.items()},
+            "met": [[one.step, *map(ms, (one.start, one.waits_until, one.end)), one.meet] for one in lane.collectives],
+        }
+        for lane in found.lanes
+    ]
+    return {"lanes": lanes, "late": found.late, "steps": found.steps, "ranks": found.ranks}
 
 
 def show(found: JobReport, whole: bool = False) -> None:

@@ -33,7 +33,7 @@ FORMATS = ("terminal", "json", "html", "markdown", "junit")
 @everything("Every rank, operator and collective, in place of those that matter most (at the terminal, markdown).")
 @_formats.options(
     FORMATS,
-    "Write there: a page with heat maps of steps by ranks, and who waited for whom (.html), JSON (.json), tables (.md), or the "
+    "Write there: a page with the ranks side by side, and who waited for whom (.html), JSON (.json), tables (.md), or the "
     "limits as tests (.junit.xml).",
 )
 @_limits.number("--max-syncs-per-step", "most_syncs", when="a step of any rank has more syncs than that")
@@ -64,7 +64,7 @@ def command(
     \b
     syncscope ranks traces/                       where a step of each rank goes, and who waits for whom
     syncscope ranks traces/ --steps 3:6 --all     of some steps, every rank
-    syncscope ranks traces/ -o job.html           a page, with heat maps of steps by ranks
+    syncscope ranks traces/ -o job.html           a page: the ranks side by side, heat maps of steps
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     syncscope ranks traces/ --max-saving 2% --max-wait-for-rank 5%    a gate for CI: exits 1
 

@@ -108,6 +108,19 @@ JOB = {
     "ranks": [{"number": n, "blocked": 2e6, **RANK} for n in range(3)],
     "meets": [MEET],
     "steps": [[n, [[0, 9.0 + n], [1, 9.5]]] for n in range(3)],
+    "timeline": {
+        "lanes": [
+            {
+                "number": n,
+                "steps": {"0": [0.0, 9.0 + n], "1": [12.0, 21.5]},
+                "met": [[0, 5.0 + (n == 1), 6.0, 6.5, 0], [1, 20.0, 20.0, 20.5, -1]],
+            }
+            for n in range(3)
+        ],
+        "late": [["0//all_reduce", 1, "host work"]],
+        "steps": 2,
+        "ranks": 3,
+    },
     "lines": [],
 }
 
@@ -327,6 +340,22 @@ def test_steps_that_take_no_time_are_no_part_of_anything(whole, browser, tmp_pat
     with watched(browser) as page:
         text = shown(page, tmp_path / "page.html").inner_text("main")
         assert not re.search(r"NaN|Infinity|undefined", text)
+
+
+def test_the_ranks_of_a_job_lie_side_by_side_one_step_at_a_time(browser, tmp_path):
+    (tmp_path / "ranks.html").write_text(
+        html.page(html.job_page("job", "Rank 1 comes last.", [], JOB), ""), encoding="utf-8"
+    )
+    with watched(browser, viewport={"width": 420, "height": 900}) as page:
+        lanes = shown(page, tmp_path / "ranks.html").locator(".lanes")
+        kinds = ("step", "wait", "move", "unknown", "last")
+        assert [lanes.locator(f".lane-{kind}").count() for kind in kinds] == [3, 2, 3, 0, 1]
+        waits = lanes.locator(".lane-wait title").all_text_contents()
+        assert waits == [f"rank {n}, all_reduce: waits 1.00 ms for rank 1, late by host work" for n in (0, 2)]
+        page.get_by_label("The next step").click()
+        assert [lanes.locator(f".lane-{kind}").count() for kind in kinds] == [3, 0, 0, 3, 0]
+        assert page.get_by_label("Step that is drawn").input_value() == "1"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_job_of_more_steps_than_a_call_takes_arguments_is_drawn(browser, tmp_path):

@@ -1,3 +1,4 @@
+import {rankLanes} from "./rank_lanes.js";
 import {largest, make, msTime, section, smallest, table} from "./dom.js";
 
 const MOST = 400;
@@ -8,10 +9,11 @@ export function ranks(model) {
   const job = model.ranks;
   if (!job) return null;
   const box = section("ranks", "Ranks", `${job.ranks.length} ranks, ${job.meets.length} collectives; a step of the job takes ${msTime(job.step / 1e6)}`);
+  if (job.timeline) box.append(rankLanes(job.timeline));
   const steps = [...new Set(job.steps.flatMap(([, list]) => list.map(([index]) => index)))].sort((a, b) => a - b);
   box.append(heat("How long each step took on each rank", "ms", job.steps.map(([rank, list]) => [rank, new Map(list)]), steps, ms => msTime(ms)));
   const known = job.ranks.filter(rank => rank.times), part = key => ({name: USES[key], text: rank => `${msTime(rank.times[key] / 1e6)}, ${Math.round(100 * rank.times[key] / (rank.times.step || 1))} %`});
-  if (known.length) box.append(table([{name: "rank", text: rank => String(rank.number)}, {name: "step", text: rank => msTime(rank.times.step / 1e6)}, ...Object.keys(USES).map(part), {name: "mostly", left: true, text: rank => rank.times.why[0]?.[0] || ""}], known.slice(0, MOST), "Where a step of each rank goes"));
+  if (known.length) box.append(make("h3", {class: "spaced"}, "Where a step of each rank goes"), table([{name: "rank", text: rank => String(rank.number)}, {name: "step", text: rank => msTime(rank.times.step / 1e6)}, ...Object.keys(USES).map(part), {name: "mostly", left: true, text: rank => rank.times.why[0]?.[0] || ""}], known.slice(0, MOST), "Where a step of each rank goes"));
   const late = new Map(job.ranks.map(rank => [rank.number, new Map()]));
   for (const meet of job.meets) {
     const step = Number(meet.key.split("/")[0]);
@@ -23,7 +25,7 @@ export function ranks(model) {
   const met = [...new Set(job.meets.map(meet => Number(meet.key.split("/")[0])))].sort((a, b) => a - b);
   if (met.length) box.append(heat("How long the others waited for a rank, in sum", "late", [...late], met, msTime));
   box.append(table([{name: "rank", text: rank => String(rank.number)}, {name: "blocked", title: "in syncs, in all", text: rank => msTime(rank.blocked / 1e6)}, {name: "of it for others", title: "what its syncs waited because other ranks were late", text: rank => msTime(rank.symptom / 1e6)},
-    {name: "comes last", text: rank => rank.late ? `${rank.late} time${rank.late === 1 ? "" : "s"}` : ""}, {name: "others wait", text: rank => rank.late ? msTime(rank.imposed / 1e6) : ""}, {name: "mostly by", left: true, text: rank => rank.cause}, {name: "most at", left: true, text: rank => rank.lines.length ? make("code", {class: "clip"}, rank.lines[0].name) : ""}, {name: "saved if only it never syncs", title: "what the job gains a step", text: rank => rank.saved_alone === null ? "-" : msTime(rank.saved_alone / 1e6)}],
+    {name: "comes last", text: rank => rank.late ? `${rank.late} time${rank.late === 1 ? "" : "s"}` : ""}, {name: "others wait", text: rank => rank.late ? msTime(rank.imposed / 1e6) : ""}, {name: "mostly by", left: true, text: rank => rank.cause}, ...(job.ranks.some(rank => rank.lines.length) ? [{name: "most at", left: true, text: rank => rank.lines.length ? make("code", {class: "clip"}, rank.lines[0].name.split(/[(<]/)[0]) : ""}] : []), {name: "saved if only it never syncs", title: "what the job gains a step", text: rank => rank.saved_alone === null ? "-" : msTime(rank.saved_alone / 1e6)}],
     [...job.ranks].sort((a, b) => b.imposed - a.imposed).slice(0, MOST), "What each rank waited"));
   const worst = [...job.meets].sort((a, b) => b.skew - a.skew).slice(0, 12);
   if (worst.length) box.append(make("h3", {class: "spaced"}, "Where most was waited"), table([{name: "step", text: meet => named(meet.key)[0]}, {name: "collective", left: true, text: meet => make("code", {class: "clip"}, named(meet.key)[1]), tell: meet => meet.key}, {name: "last after first", text: meet => msTime(meet.skew / 1e6)}, {name: "last is", text: meet => `rank ${meet.late}`}, {name: "by", left: true, text: meet => meet.cause}, {name: "transfer", text: meet => msTime(meet.transfer / 1e6)}], worst, "Collectives in which most was waited"));
