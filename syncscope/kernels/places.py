@@ -39,9 +39,12 @@ def take(count: int, number: str) -> tuple[int, ...]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(handle)
+            except OSError:
+                os.close(handle)
+                raise
             else:
                 return (handle,)
-    except OSError:
+    except OSError:  # a folder that is not to be written to, or without locks
         return ()
     raise BlockingIOError
 

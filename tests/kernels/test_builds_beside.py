@@ -1,5 +1,6 @@
 """Programs that other processes build first: the same kernels, whatever becomes of the processes."""
 
+import errno
 import json
 import os
 import signal
@@ -112,6 +113,20 @@ def test_programs_share_the_places_of_a_device(builders):
     handed = beside.places.take(1, "0:0")  # it is free again
     assert len(handed) == 1
     os.close(*handed)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="places are counted elsewhere")
+def test_where_files_have_no_locks_nobody_counts(builders, monkeypatch):
+    def no_locks(handle, how):
+        opened.append(handle)
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    opened = []
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    assert beside.places.take(2, "0:0") == ()
+    (handle,) = opened
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
 
 
 def test_an_error_is_the_drivers_own(builders):
