@@ -109,9 +109,9 @@ class Enclosure:
 
     def sometimes(self, node: ast.AST, loop: ast.AST, other: ast.AST | None = None) -> bool:
         """Whether a node runs on some passes of a loop only, under an `if` in it, and one that is not around `other`."""
-        return bool(self._arms(node, loop) - (self._arms(other, loop) if other is not None else set()))
+        return bool(self.arms(node, loop) - (self.arms(other, loop) if other is not None else set()))
 
-    def _arms(self, node: ast.AST, loop: ast.AST) -> set[tuple[int, bool]]:
+    def arms(self, node: ast.AST, loop: ast.AST) -> set[tuple[int, bool]]:
         """The `if`s around a node within a loop, and whether it stands in their body."""
         found, child = set(), node
         for n in self.around(node):

@@ -13,7 +13,7 @@ from syncscope.model.fact import Site
 from syncscope.project.syntax import each_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-INDEX = re.compile(r"(?:^|_)(?:index|indexes|indices|inds?|idxs?)$")
+INDEX = re.compile(r"(?:^|_)(?:index|indexes|indices?|inds?|idxs?)$")
 SURE = 3  # the confidence of what torch itself gives
 SET_ON_TENSORS = ("data", "grad", "requires_grad")
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often

@@ -174,6 +174,8 @@ def of_nothing(node: ast.If) -> Heat | None:
     called = name_of(left.func) if isinstance(left, ast.Call) else name_of(left)
     if isinstance(zero, ast.Constant) and zero.value == 0 and conventions.AMOUNT.search(called):
         return Reason.WHEN_NOTHING(ast.unparse(test))
+    if isinstance(zero, ast.Constant) and zero.value == 0 and isinstance(left, ast.Attribute):
+        return Reason.WHEN(ast.unparse(test)) if conventions.WEIGHT.search(left.attr) else None
     return None
 
 

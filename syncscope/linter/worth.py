@@ -137,6 +137,8 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
     plain = is_safe(finding) and site.op is not Op.NUMBER_WRITE  # a number reads better than a tensor of it
     if not counts(first or before) or (plain and apart(view, before, site)):
         return False
+    if site.op is Op.NUMBER_WRITE and not (first and first.fix and first.fix.safety is not Safety.SUGGEST):
+        return True
     if first is None:
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
     if first.fix is None or not first.heat.whole:

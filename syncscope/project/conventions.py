@@ -230,6 +230,7 @@ MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # 
 STATISTICS = re.compile(
     r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"
 )  # functions that say much at once to a log, where they give nothing
+WEIGHT = re.compile(r"(^|_)(weight|scale|coeff?|coefficient|factor|lambda|beta|alpha|gamma)$")  # 0 switches a loss off
 AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing
@@ -249,7 +250,7 @@ STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a train
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
     r"setups?|init|build\w*|reset_parameters|init_weights|_init\w*|"
-    r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?initiali[sz]e\w*|"
+    r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?(re_?)?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
@@ -258,9 +259,11 @@ COLD = re.compile(
 
 def never(name: str, owner: str) -> bool:
     """Whether no call says that a function, or a method, is part of a step: Python calls it, or whoever runs all steps."""
-    return name[:2] == name[-2:] == "__" or hooks.around_steps(name) or _DECODERS.search(owner) is not None
+    dunder = name[:2] == name[-2:] == "__"
+    return dunder or hooks.around_steps(name) or bool(_DECODERS.search(owner) or _DUMMY.search(name))
 
 
+_DUMMY = re.compile(r"(^|_)dummy(_|$)")  # what stands in where there is no batch
 _DECODERS = re.compile(r"Viterbi\w*Decoder|BeamSearch")
 PARTLY = frozenset((Reason.MAYBE, Reason.OF_LOSS))
 """What a name says of what may run in every step: what speaks of it says more."""

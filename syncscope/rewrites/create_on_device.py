@@ -324,6 +324,10 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     said = converted or any(k.arg == "dtype" for k in made.keywords)
     kind: dict[str, Part] = {"dtype": draft.part("{x}.dtype", x=other)} if other is not None else {}
     at_once = name in ALIKE and not said
+    if other is not None and name == "torch.full" and not said and not function.file.other_layouts:
+        filled = draft.call(made, {made.func: draft.part("{x}.new_full", x=other)})
+        draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: filled}))
+        return draft.fix(TITLE, Safety.UNSAFE, f"it is rounded to {function.file.text(other)}'s dtype at once")
     if other is not None and at_once and name in NEW and not function.file.other_layouts:
         new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
     else:
@@ -348,6 +352,11 @@ def number_as_another(site: Site, function: Function) -> Fix | None:
             if not everywhere or not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
                 return None
             draft = Draft(function)
+            match function.parent(site.node):
+                case ast.Call(func=func, args=[_, *choices]) if function.dotted(func) == "torch.where":
+                    if site.node in choices and len(choices) > 1:
+                        draft.replace(site.node, "{n}", n=number)
+                        return draft.fix("choose the number", Safety.UNSAFE, "it takes the dtype of the other choice")
             alike = {"dtype": draft.part("{x}.dtype", x=other), "device": draft.part("{x}.device", x=other)}
             draft.replace(site.node, "{call}", call=filling(draft, made, number, "()", **alike))
             return draft.fix(TITLE, Safety.SAFE)

@@ -272,7 +272,8 @@ def in_a_row(function: Function, reads: Sequence[ast.expr]) -> Sequence[ast.expr
     at = next((n for n, each in enumerate(given) if each is reads[0]), None)
     tensors = {ast.unparse(number_read(function, r) or r) for r in reads}
     apart = len(tensors) == len(reads) and not any(by_int(function, r) for r in reads)
-    fits = at is not None and len(reads) > 2 and all(a is b for a, b in zip(given[at:], reads, strict=False))
+    whole = isinstance(holder, ast.Tuple) and len(holder.elts) == len(reads)
+    fits = at is not None and (len(reads) > 2 or whole) and all(a is b for a, b in zip(given[at:], reads, strict=False))
     bracketed = isinstance(holder, ast.Call) or function.file.text(holder).startswith("(")
     return reads if fits and apart and bracketed and len(given) >= (at or 0) + len(reads) else None
 

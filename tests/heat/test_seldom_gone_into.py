@@ -32,6 +32,8 @@ class Net(nn.Module):
             self.g = x.amin().item()  # hot
         if self.size != size:
             self.h = x.amax().item()  # hot
+        if self.loss_scale == 0:
+            return x.sin().sum().item()  # cold
         if targets is not None:
             self.i = x.mean().item()  # hot
         else:

@@ -71,7 +71,7 @@ def test_what_loops_collect_is_read_in_the_order_of_the_code() -> None:
         ('{"epe": e.mean().item(), "1px": (e < 1).float().mean().item()}', "epe_value, e_1px_value"),
         ("dict(near=e.mean().item(), far=e.max().item() * 2)", "near_value, far_value"),
         ('{"val/near loss": e.mean().item(), "class": e.max().item()}', "near_loss_value, max_value"),
-        ("(e.mean().item(), e.max().item())", "mean_value, max_value"),
+        ("[e.mean().item(), e.max().item()]", "mean_value, max_value"),
         ("float(e[0, 0].mean()) / float(e[0, k] + 1)", "mean_value, e_k_value"),
         ("e[k - 1].item() - e[k].item()", "e_k_1, e_k"),
     ],
@@ -79,6 +79,11 @@ def test_what_loops_collect_is_read_in_the_order_of_the_code() -> None:
 def test_numbers_are_called_what_the_code_calls_them(taken: str, names: str) -> None:
     code = f"import torch\n\n\ndef f(e: torch.Tensor, k: int):\n    e = e.exp()\n    return {taken}\n"
     assert any(f"    {names} = torch.{join}" in fixed(code) for join in ("stack", "hstack"))
+
+
+def test_a_tuple_of_numbers_is_read_as_one() -> None:
+    code = "import torch\n\n\ndef f(e: torch.Tensor):\n    size = (e[0].item(), e[1].item())\n    return size\n"
+    assert "    size = tuple(e[:2].tolist())\n" in fixed(code)
 
 
 OWN = "class Nested:\n    def to(self, device{more}):\n        return self\n"

@@ -154,3 +154,26 @@ def test_what_a_loop_within_a_loop_counts_is_a_slice_beside_what_that_counts(beg
 def test_what_math_computes_for_a_dict_is_suggested(line: str, safety: Safety) -> None:
     code = f"import math\nimport torch\n\n\ndef step(group: dict, x: torch.FloatTensor, n: int):\n    {line}\n"
     assert {f.fix.safety for f in findings(code, "numpy-crossing") if f.fix is not None} == {safety}
+
+
+FETCHED = """
+import torch
+
+def evaluate(model, loader: torch.utils.data.DataLoader, device):
+    total, preds = 0.0, None
+    for x, y in loader:
+        out = model(x.to(device))
+        total += torch.nn.functional.cross_entropy(out, y.to(device)).item()
+        if preds is None:
+            preds = {}
+        else:
+            preds = preds + {}
+    return total, preds
+"""
+
+
+@pytest.mark.parametrize(("first", "by_hand"), [("out.cpu().numpy().tolist()", True), ("[]", False)])
+def test_a_sum_is_by_hand_where_whichever_arm_fetches_something_in_each_pass(first: str, by_hand: bool) -> None:
+    code = FETCHED.format(first, "out.cpu().numpy().tolist()")
+    found = [f.fix for f in findings(code, "host-read") if f.fix is not None and "add up" in f.fix.title]
+    assert [fix.safety is Safety.SUGGEST for fix in found] == [by_hand]

@@ -13,6 +13,7 @@ from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.patterns.reads import tensor_read, without_item
 from syncscope.codemod.proofs import cast, taken_for_mask
 from syncscope.model.fact import Dtype, Site
+from syncscope.model.ops import COPIES
 from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
@@ -141,7 +142,10 @@ def read_in_passes(function: Function, loop: ast.AST) -> list[ast.AST]:
         for call in function.every(ast.Call)
         if without_item(call) is not call and not any(id(n) in inside for n in (call, *function.around(call)))
     ]
-    return [n for n in (*known, *items) if function.loop(n) is loop and not function.sometimes(n, loop)]
+    found: list[ast.AST] = [n for n in (*known, *items) if function.loop(n) is loop and not function.sometimes(n, loop)]
+    fetched = (s.node for s in function.sites if s.confidence >= 2 and s.op in COPIES and function.loop(s.node) is loop)
+    arms = {each for node in (*known, *items, *fetched) for each in function.arms(node, loop)}
+    return found + [n for n in ast.walk(loop) if isinstance(n, ast.If) and {(id(n), True), (id(n), False)} <= arms]
 
 
 def goes_round_devices(function: Function, loop: ast.AST) -> bool:
