@@ -100,6 +100,9 @@ class Operators(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         own = OPDEFS.get(func._schema.name)
+        with self:  # tensors of inference mode come without autograd, which takes operators apart that others make up
+            if (result := func.decompose(*args, **kwargs)) is not NotImplemented:
+                return result
         with torch._C.DisableTorchFunctionSubclass():
             given = list(tensors((args, kwargs)))
             marked = [each in self.marks for each in given]
@@ -187,7 +190,9 @@ class Functions(TorchFunctionMode):
             Tensor.__deepcopy__: self.deepcopy,
             torch.histc: self.histc,
             Tensor.histc: self.histc,
-            torch._C._nn._parse_to: torch._C._nn._parse_to,
+            torch._C._nn._parse_to: lambda *args, **more: torch._C._nn._parse_to(
+                *(CUDA if type(each) is int else each for each in args), **more
+            ),
             torch.device: lambda of, *rest, **more: torch.device(
                 *(["cuda"] if type(of) is int else []), of, *rest, **more
             ),

@@ -50,3 +50,29 @@ def test_an_index_alone_is_a_device(heard):
 
     cuda = torch.device("cuda", 0)
     assert heard(run) == ([], (cuda, True, torch.device("cpu"), cuda))
+
+
+def test_a_module_is_moved_by_an_index_alone(heard):
+    assert heard(lambda: torch.nn.Linear(1, 1).to(0).weight.device)[1] == torch.device("cuda", 0)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda x: x.item(), float, bool, lambda x: x.cpu(), lambda x: x.reshape(1)[x.reshape(1) > 0]]
+)
+def test_reads_are_heard_in_inference_mode_as_without_gradients(heard, read):
+    def run(mode):
+        x = torch.ones((), device="cuda")
+        with mode():
+            return read(x * 2)
+
+    assert heard(lambda: run(torch.inference_mode)) == heard(lambda: run(torch.no_grad))
+    assert heard(lambda: run(torch.inference_mode))[0]
+
+
+def test_what_was_made_in_inference_mode_is_heard_outside_of_it(heard):
+    def run():
+        with torch.inference_mode():
+            x = torch.ones((), device="cuda") * 2
+        return x.item()
+
+    assert heard(run) == (["_local_scalar_dense"], 2.0)
