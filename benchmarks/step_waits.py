@@ -28,7 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -141,31 +141,51 @@ def makers(path: Path) -> dict[str, Callable[[], Step]]:
     return steps
 
 
+def seeded() -> None:
+    for seed in (torch.manual_seed, np.random.seed, random.seed):
+        seed(0)
+
+
 class Recorder:
     """Which lines of the sources wait, and which run."""
 
     def __init__(self, sources: Path) -> None:
         self.sources = str(sources) + os.sep
-        self.waits: dict[str, Counter[int]] = defaultdict(Counter)
+        self.waits: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(int))
         self.words: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.ran: dict[str, set[int]] = defaultdict(set)
         self.seen: set[tuple[str, int]] = set()
 
-    def heard(self, word: str) -> None:
-        """The innermost line that is not torch's: where torch's own warning would be placed."""
+    def aside(self, path: str) -> bool:
+        """Whether frames of a file do not say whose wait it is: torch's own warning looks past torch."""
+        return path.startswith(ASIDE)
+
+    def place(self) -> tuple[str, int] | None:
+        """The innermost line that is not aside, if it is one of the sources."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(ASIDE):
+        while frame is not None and self.aside(frame.f_code.co_filename):
             frame = frame.f_back
-        if frame is not None and frame.f_code.co_filename.startswith(self.sources):
-            place = frame.f_code.co_filename.removeprefix(self.sources), frame.f_lineno
+        if frame is None or not frame.f_code.co_filename.startswith(self.sources):
+            return None
+        return frame.f_code.co_filename.removeprefix(self.sources), frame.f_lineno
+
+    def heard(self, word: str) -> None:
+        if place := self.place():
             self.seen.add(place)
             self.words[place].add(word)
 
+    def lines(self) -> coverage.Coverage:
+        """What collects which lines of the sources run."""
+        return coverage.Coverage(data_file=None, include=[f"{self.sources}*"], config_file=False, messages=False)
+
+    def collected(self, lines: coverage.Coverage) -> None:
+        for path in lines.get_data().measured_files():
+            self.ran[path.removeprefix(self.sources)].update(lines.get_data().lines(path) or ())
+
     def record(self, make: Callable[[], Step]) -> int:
         """Make a step, run it, and say how many lines wait each time."""
-        for seed in (torch.manual_seed, np.random.seed, random.seed):
-            seed(0)
-        lines = coverage.Coverage(data_file=None, include=[f"{self.sources}*"], config_file=False, messages=False)
+        seeded()
+        lines = self.lines()
         with pretended(self.heard):
             go = make()
             go(), go()
@@ -175,15 +195,14 @@ class Recorder:
                     self.seen = set()
                     go()
                     times.append(self.seen)
-        for path in lines.get_data().measured_files():
-            self.ran[path.removeprefix(self.sources)].update(lines.get_data().lines(path) or ())
+        self.collected(lines)
         each = set.intersection(*times)
         for path, line in each:
             self.waits[path][line] += 1
         return len(each)
 
     def truth(self) -> dict[str, Any]:
-        """By file: its hash, the lines that ran, and of those that waited in how many steps and how."""
+        """By file: its hash, the lines that ran, and of those that waited in how many steps, or what share of them, and how."""
         return {
             path: {
                 "sha1": hashlib.sha1(Path(self.sources, path).read_bytes()).hexdigest(),
