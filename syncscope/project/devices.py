@@ -1,6 +1,7 @@
 """What people call what says where a model lives, and what comes from elsewhere."""
 
 import re
+from functools import lru_cache
 
 from syncscope.project.conventions import LAUNCHERS, MODELS
 
@@ -18,6 +19,17 @@ OF_A_BATCH = re.compile(r"(^|_)(step|batch|iteration|iter)$")
 def knows_device(name: str) -> bool:
     """Whether people call so what knows where the model lives, and is no tensor: `self.device`, `args.device`."""
     return name in _KNOW_DEVICE or name.endswith(LAUNCHERS)
+
+
+_DEFAULT = re.compile(
+    rb"""^[ \t]*torch\.set_default_(?:device\((?![ \t]*["'](?:cpu|meta))|tensor_type\([^)\n]*cuda)""", re.MULTILINE
+)
+
+
+@lru_cache(maxsize=16)
+def switches_default(source: bytes) -> bool:
+    """Whether a file has torch make on another device what it is told no device of: `torch.set_default_device(device)`."""
+    return b"torch.set_default_" in source and _DEFAULT.search(source) is not None
 
 
 def on_cpu(name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
 from syncscope.model.ops import Op
+from syncscope.project import devices
 from syncscope.tensors.facts import ANY_DTYPE, DEVICE, HOST, NONE, SOMEWHERE, SPREAD, TENSOR, Items, Tag, like
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
@@ -135,6 +136,11 @@ class Call:
         more = self.keywords.get(None)
         keys = more.ref.keys if more is not None and isinstance(more.ref, Items) else None
         return self.keywords.get("device") or (keys or {}).get("device")
+
+    @property
+    def by_default(self) -> Device:
+        """Where torch makes a tensor of which nobody says where: on the host, where its file has not told it otherwise."""
+        return SOMEWHERE if devices.switches_default(self.frame.module.source) else HOST
 
     def where_made(self, otherwise: Device) -> Device:
         """The device that a `device=` argument names."""

@@ -189,7 +189,7 @@ def construct(call: Call, cls: Class) -> Fact:
     elif init is not None:
         note_built(init, call.frame, call.args, call.keywords)
     if made.kind is MODULE and not any(fact.ref is Tag.DEVICE for fact in call.args):
-        return made.but(device=call.where_made(HOST))
+        return made.but(device=call.where_made(call.by_default))
     return made
 
 

@@ -52,7 +52,7 @@ def factory(call: Call) -> Fact:
     if word in ("from_numpy", "frombuffer", "from_file"):
         known = first if first.kind is ARRAY else UNKNOWN
         return tensor(known.dtype, HOST, 3, call.node, ndim=known.ndim)
-    device = call.where_made(HOST)
+    device = call.where_made(call.by_default)
     if call.name.startswith(TYPES_ON_DEVICE):
         device = DEVICE
         _filled_with(call)
@@ -106,8 +106,8 @@ def _filled_with(call: Call) -> None:
 def _of_values(call: Call) -> Fact:
     word, first = call.word, call.first
     held = holds_tensor(first)
-    given = call.device_given is not None
-    device = call.where_made(HOST)
+    given = call.device_given is not None or call.by_default is not HOST
+    device = call.where_made(call.by_default)
     if not given and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
     elif not given and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:

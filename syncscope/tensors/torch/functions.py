@@ -329,7 +329,7 @@ def _device_of_result(call: Call, first: Fact) -> Device:
     if call.word in LIKE:
         return call.where_made(first.device if first.kind is TENSOR else SOMEWHERE)
     if call.word == "normal" and ("size" in call.keywords or len(call.args) > 2):
-        return call.where_made(HOST)  # of two numbers: what has a size is made of nothing else
+        return call.where_made(call.by_default)  # of two numbers: what has a size is made of nothing else
     device = HOST
     known = False
     for fact in (*call.args, *call.keywords.values()):

@@ -56,7 +56,7 @@ def made(call: Call) -> Fact:
     if word in _CONTAINERS:
         device = parts[0].device if parts and all(p.device is parts[0].device for p in parts) else SOMEWHERE
     else:
-        device = call.where_made(HOST)
+        device = call.where_made(call.by_default)
     return Fact(MODULE, device=device, confidence=3, ref=f"torch.nn.{word}", elements=parts)
 
 
