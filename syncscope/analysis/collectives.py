@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +14,10 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.lines_between import LinesBetween
-from syncscope.analysis.members import group_of
+from syncscope.analysis.members import Asked, group_of
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.waits import Launches
+from syncscope.model.detail import Detail
 from syncscope.model.trace import Kind, Trace
 
 
@@ -48,25 +51,33 @@ class Collective:
     group_size: int = 0
 
 
-def numbered(trace: Trace, event_graph: EventGraph) -> tuple[list[int], list[str]]:
-    """Rows of the collectives in the order of their launch, and a key for each: step, process group, kind, ordinal."""
+class Numbered(NamedTuple):
+    """The row of a collective, its key, and what is known of it."""
+
+    row: int
+    key: str
+    known: Detail
+
+
+def numbered(trace: Trace, event_graph: EventGraph) -> list[Numbered]:
+    """The collectives in the order of their launch, with a key for each: step, process group, kind, ordinal."""
     launched, steps = event_graph.launched, event_graph.marked
     kernels = (trace.kind[launched.row] == Kind.KERNEL) & is_collective(trace)[launched.row]
     rows, calls = launched.row[kernels], launched.call[kernels]
     since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
     order = np.argsort(since, kind="stable")
-    begins = [s.start for s in steps]
+    begins, asked = [s.start for s in steps], Asked(trace)
     counts: dict[str, int] = defaultdict(int)
-    keys = []
-    for row, at in zip(rows[order].tolist(), since[order].tolist(), strict=True):
+    found = []
+    for row, call, at in zip(rows[order].tolist(), calls[order].tolist(), since[order].tolist(), strict=True):
         position = int(np.searchsorted(begins, at, side="right")) - 1
         step = steps[position].index if position >= 0 else -1
-        known = trace.known(row)
+        known = asked.known(row, call)
         kind = known.collective or trace.names[trace.name[row]].partition("(")[0]
         base = f"{step}/{group_of(known, trace.meta) or ''}/{kind}"
-        keys.append(f"{base}/{counts[base]}")
+        found.append(Numbered(row, f"{base}/{counts[base]}", known))
         counts[base] += 1
-    return rows[order].tolist(), keys
+    return found
 
 
 def is_collective(trace: Trace) -> NDArray[np.bool_]:
@@ -83,9 +94,10 @@ def _computing(trace: Trace, launched: Launches) -> Intervals:
 
 
 def collectives(
-    trace: Trace, event_graph: EventGraph, rows: list[int], keys: list[str], origin: int
+    trace: Trace, event_graph: EventGraph, these: Sequence[Numbered], origin: int
 ) -> tuple[Collective, ...]:
-    """The collectives of these rows and keys, with what the rank did before each."""
+    """These collectives with what the rank did before each."""
+    rows = [one.row for one in these]
     launched, reads = event_graph.launched, event_graph.reads
     call_of = dict(zip(launched.row.tolist(), launched.call.tolist(), strict=True))
     calls = np.unique(launched.call[launched.call >= 0])
@@ -94,7 +106,7 @@ def collectives(
     busy = covered(computing, trace.start[rows], trace.start[rows] + trace.duration[rows]).tolist()
     since, found = origin, []
     spans: list[tuple[int, int, int]] = []
-    for row, key, meanwhile in zip(rows, keys, busy, strict=True):
+    for (row, key, known), meanwhile in zip(these, busy, strict=True):
         start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
         launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
         first, last = np.searchsorted(begins, [since, launch])
@@ -102,7 +114,6 @@ def collectives(
         blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
         hosting = max(0.0, launch - since - launching - blocked)
         times = (blocked, launching, hosting, float(start - launch))
-        known = trace.known(row)
         one = Collective(key, float(start - origin), float(end - origin), *times, busy=float(meanwhile))
         found.append(
             replace(

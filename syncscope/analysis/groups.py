@@ -78,17 +78,24 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
     """The ranks, with the group that was found in the key of each collective that names none, and what is to be said of it."""
     grouped = _regular(ranks)
     every = {rank.number for rank in ranks}
+    whole = _whole(ranks)
     label = {(r, queue): f"of rank {ranks[r].number}" for r, queue in grouped.doubtful}
     found: dict[tuple[int, ...], None] = {}
     for group in grouped.groups:
         members = tuple(sorted(ranks[r].number for r, _ in group.queues))
-        too_many = any(0 < size < len(members) for _, _, size in group.ends)
-        if len(members) > 1 and not too_many:
+        sizes = {size for _, _, size in group.ends if size}
+        other = any(size < len(members) or (whole and size != len(members)) for size in sizes)
+        if len(members) > 1 and not other:
             found[members] = None
             label |= dict.fromkeys(group.queues, "" if every == set(members) else in_short(members))
         else:
             label |= {(r, queue): f"of rank {ranks[r].number}" for r, queue in group.queues}
     return [_labelled(rank, r, label) for r, rank in enumerate(ranks)], list(_said(ranks, list(found), label))
+
+
+def _whole(ranks: Sequence[Rank]) -> bool:
+    """Whether all ranks of the job are here, as far as they say how many it has."""
+    return len(ranks) >= max(rank.world for rank in ranks)
 
 
 def _said(ranks: Sequence[Rank], found: Sequence[tuple[int, ...]], label: dict[tuple[int, int], str]) -> Iterator[str]:
@@ -126,7 +133,7 @@ def _regular(ranks: Sequence[Rank]) -> _Grouped:
     """The groups of queues, of those that do the same with as many ranks each."""
     first = ranks[0].origin  # taken off: a double cannot hold nanoseconds since 1970
     queues = [_queues(rank, rank.origin - first) for rank in ranks]
-    whole = len(ranks) >= max(rank.world for rank in ranks)
+    whole = _whole(ranks)
     tried = []
     for near in TOGETHER:
         found = _grouped(queues, near)

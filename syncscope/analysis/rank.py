@@ -55,8 +55,8 @@ def common_steps(ranks: Sequence[Rank]) -> frozenset[int]:
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
     event_graph = event_graph_of(trace)
-    rows, keys = numbered(trace, event_graph)
-    graph = event_graph.graph(collectives={row: i for i, row in enumerate(rows)})
+    these = numbered(trace, event_graph)
+    graph = event_graph.graph(collectives={row: i for i, row in enumerate(one.row for one in these)})
     trusted = fidelity_of(event_graph, graph)
     members = list(by_line(event_graph.reads).values())
     unforeseen = unforeseen_lines(event_graph, event_graph.graph(), members) if event_graph.selections else ()
@@ -66,7 +66,7 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
         graph=graph,
-        collectives=collectives(trace, event_graph, rows, keys, graph.origin),
+        collectives=collectives(trace, event_graph, these, graph.origin),
         error=None if trusted.error is None else max(trusted.error, trusted.unexplained),
         name=name,
         world=int(trace.meta.get("world_size", 0)),

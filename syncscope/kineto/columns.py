@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -56,6 +57,8 @@ _TYPES: dict[str, type[np.generic]] = {
 SAID_BY_US = {"column": -1, "flags": 0}  # what only our own files say, and what it is in those of others
 GROWTH = 1.25  # of the columns when they are full: memory that is grown is moved page by page, not copied
 FIRST = 1 << 16  # rows
+VALUED = re.compile("conv|^record_param_comms$")
+"""Operators of which more than tensors is needed: the strides of convolutions, for their output's shape, and ranks."""
 _NO_ARGS = Args()
 Column = NDArray[Any]
 
@@ -204,8 +207,8 @@ class Columns:
     def _details_of(self, events: list[JsonEvent], args: list[Args], rows: Iterable[int]) -> Column:
         """Details by the text of their parts: each different one is turned into JSON once, at the end.
 
-        Values of arguments that are no tensors are kept of convolutions only (their output's shape needs the strides): the
-        learning rates and indices of others would make a detail of each event.
+        Values of arguments that are no tensors are kept of `VALUED` operators only: the learning rates and indices of others
+        would make a detail of each event.
         """
         table = self._details
         codes = np.full(len(args), -1, np.int32)
@@ -217,7 +220,7 @@ class Columns:
                 key = bytes(a.dims), bytes(a.types), a.modules
                 if a.detail is not NOTHING:  # our own: the rest of what we know, beside what viewers show
                     codes[row] = table[(*key, bytes(a.detail), True)]
-                elif a.concrete is not NOTHING and "conv" in str(events[row].name):
+                elif a.concrete is not NOTHING and VALUED.search(str(events[row].name)):
                     codes[row] = table[(*key, bytes(a.concrete))]
                 else:
                     codes[row] = table[key]

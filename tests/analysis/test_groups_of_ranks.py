@@ -1,11 +1,16 @@
 """Collectives of several groups of ranks, whose recordings say who takes part, say it in part, or do not say it."""
 
-import pytest
-from drawn_ranks import MS, grid_of
+from dataclasses import replace
 
+import pytest
+from drawn_ranks import MS, grid_of, launch, work
+
+from syncscope import kineto
 from syncscope.analysis.job import job
-from syncscope.analysis.members import group_of, in_short
+from syncscope.analysis.members import Asked, group_of, in_short
+from syncscope.analysis.rank import rank_of
 from syncscope.model.detail import Detail
+from syncscope.model.trace import Event, Kind, Lane, Trace
 
 LATE = 150_000
 
@@ -67,6 +72,44 @@ def test_of_too_few_collectives_nobody_can_tell_who_takes_part():
 )
 def test_what_a_recording_says_of_a_group(known, meta, group):
     assert group_of(known, meta) == group
+
+
+@pytest.mark.parametrize(
+    ("name", "detail", "elements", "group", "size"),
+    [
+        ("c10d::allreduce_", Detail(input_dims=([[10, 3], [5]], [])), 35, None, None),
+        ("c10d::_allgather_base_", Detail(input_dims=([80, 3], [10, 3], [])), 30, None, 8),
+        ("c10d::_reduce_scatter_base_", Detail(input_dims=([10], [160])), 160, "", 16),
+        ("c10d::alltoall_base_", Detail(input_dims=([10], [10])), None, None, None),
+        ("record_param_comms", Detail(input_dims=([[7]],), concrete_inputs=("", "0", "4", "2")), 7, "0,4", 2),
+        ("record_param_comms", Detail(input_dims=([[7]],), concrete_inputs=("", "0", "1", "16")), 7, "", 16),
+        ("record_param_comms", Detail(input_dims=([], [])), None, None, None),
+        ("aten::mm", Detail(input_dims=([10], [10])), None, None, None),
+    ],
+)
+def test_the_arguments_of_the_operator_tell_how_much_is_sent_and_among_how_many(name, detail, elements, group, size):
+    """Of kernels that say nothing: the call that launches one lies in the operator that asked for it."""
+    events = [
+        Event(Kind.OP, name, Lane(1, 1), 100, 50, detail=detail.text()),
+        replace(launch(110, 1), duration=5),
+        work("ncclDevKernel_Generic", 200, 30, 1),
+    ]
+    trace = Trace.of(events, world_size=16)
+    row, call = (
+        [trace.names[n] for n in trace.name].index(each) for each in ("ncclDevKernel_Generic", "cudaLaunchKernel")
+    )
+    known = Asked(trace).known(row, call)
+    assert (known.elements, group_of(known, trace.meta), known.group_size) == (elements, group, size)
+
+
+def test_of_real_kernels_that_say_nothing_the_operators_tell_the_size_of_the_group(shared):
+    """The first of 16 ranks, of which 8 share their gradients."""
+    rank = rank_of(kineto.read(shared / "traces" / "a100_train_16ranks_rank0_945item_cudagraph.json.gz"))
+    assert {one.group_size for one in rank.collectives} == {0, 8}
+    assert not any(one.told for one in rank.collectives)
+    assert sum(one.elements > 0 for one in rank.collectives) == 20, (
+        "what ranks send each other in all to all is not alike"
+    )
 
 
 def test_ranks_in_short():
