@@ -14,7 +14,7 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.lines_between import LinesBetween
-from syncscope.analysis.members import Asked, group_of
+from syncscope.analysis.members import SaidByOperators, group_of
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.waits import Launches
 from syncscope.model.detail import Detail
@@ -66,7 +66,7 @@ def numbered(trace: Trace, event_graph: EventGraph) -> list[Numbered]:
     rows, calls = launched.row[kernels], launched.call[kernels]
     since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
     order = np.argsort(since, kind="stable")
-    begins, asked = [s.start for s in steps], Asked(trace)
+    begins, asked = [s.start for s in steps], SaidByOperators(trace)
     counts: dict[str, int] = defaultdict(int)
     found = []
     for row, call, at in zip(rows[order].tolist(), calls[order].tolist(), since[order].tolist(), strict=True):

@@ -23,7 +23,7 @@ PARTED = re.compile(r"^c10d::_?(?:allgather|reduce_scatter)_base_?$")
 """Operators that take a tensor of all ranks and one of each: of how many ranks these are is by how much larger the one is."""
 
 
-class Asked:
+class SaidByOperators:
     """What the operators around the launches of collectives say of them, where their kernels do not."""
 
     def __init__(self, trace: Trace) -> None:

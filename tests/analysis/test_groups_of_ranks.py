@@ -7,7 +7,7 @@ from drawn_ranks import MS, grid_of, launch, work
 
 from syncscope import kineto
 from syncscope.analysis.job import job
-from syncscope.analysis.members import Asked, group_of, in_short
+from syncscope.analysis.members import SaidByOperators, group_of, in_short
 from syncscope.analysis.rank import rank_of
 from syncscope.model.detail import Detail
 from syncscope.model.trace import Event, Kind, Lane, Trace
@@ -98,7 +98,7 @@ def test_the_arguments_of_the_operator_tell_how_much_is_sent_and_among_how_many(
     row, call = (
         [trace.names[n] for n in trace.name].index(each) for each in ("ncclDevKernel_Generic", "cudaLaunchKernel")
     )
-    known = Asked(trace).known(row, call)
+    known = SaidByOperators(trace).known(row, call)
     assert (known.elements, group_of(known, trace.meta), known.group_size) == (elements, group, size)
 
 
