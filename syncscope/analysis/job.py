@@ -75,7 +75,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     Raises:
         UserError: there is no rank, two have one number, or they cannot be of one job.
     """
-    ranks = _numbered(ranks)
+    ranks = in_order(ranks)
     joint = JointReplay(ranks)
     members, unforeseen = _lines(ranks)
     value = _JobValue(joint, list(members.values()))
@@ -144,7 +144,12 @@ def _alone(rank: Rank, others: int) -> str:
     )
 
 
-def _numbered(ranks: Sequence[Rank]) -> list[Rank]:
+def in_order(ranks: Sequence[Rank]) -> list[Rank]:
+    """The ranks by their numbers, which are those of their places where recordings say none.
+
+    Raises:
+        UserError: there is none, two have one number, or they cannot be of one job.
+    """
     if not ranks:
         raise UserError("there is no rank to analyse", "give the folder that holds one trace for each rank")
     refuse_strangers(ranks)

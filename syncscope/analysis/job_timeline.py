@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from syncscope.analysis.job import in_order
 from syncscope.analysis.joint_replay import JointReplay
 from syncscope.analysis.rank import Rank
 
@@ -48,8 +49,8 @@ class JobTimeline:
 
 
 def job_timeline(ranks: Sequence[Rank], most: int = MOST, lanes: int = LANES) -> JobTimeline:
-    """The lanes of these ranks, numbered and in order as `job` has them."""
-    joint = JointReplay(ranks)
+    """The lanes of these ranks, of so many at most, with so many kernels."""
+    joint = JointReplay(in_order(ranks))
     meets = joint.meets()
     waited, owed = Counter[int](), Counter[int]()
     for meet in meets:

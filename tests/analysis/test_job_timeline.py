@@ -1,5 +1,7 @@
 """What a page draws of a job: a lane for each rank, on one clock, with what each waits marked."""
 
+from dataclasses import replace
+
 import pytest
 from drawn_ranks import MS, grid_of, ranks_of
 
@@ -41,3 +43,8 @@ def test_of_many_ranks_and_steps_those_are_drawn_in_which_most_was_waited():
     assert 4 in [lane.number for lane in found.lanes]
     assert {one.step for lane in found.lanes for one in lane.collectives} == {2, 3, 4, 5}
     assert set(found.lanes[0].steps) == {2, 3, 4, 5}
+
+
+def test_ranks_that_do_not_say_their_number_have_that_of_their_place():
+    unnamed = [replace(rank, number=-1) for rank in ranks_of(0, MS)]
+    assert [lane.number for lane in job_timeline(unnamed).lanes] == [0, 1]

@@ -68,3 +68,36 @@ def test_where_no_line_is_known_it_is_the_kernel():
     assert [longer.name for longer in found.ranks[3].lines] == ["gemm"]
     assert "its device was longer in `gemm`" in found.verdict
     assert job(ranks_of(0, 3 * MS)).ranks[1].lines == (), "a host of which no line is known"
+
+
+@pytest.mark.parametrize(("syncs", "cause"), [(False, "host work"), (True, "waits in syncs")])
+def test_the_line_where_the_host_of_a_rank_is_longer_is_named(syncs, cause):
+    """On rank 1 the host takes 3 ms more before the launch of line 4: for work of its own, or in a wait for the device."""
+    ranks = []
+    for r, more in enumerate((0, 3 * MS)):
+        events, at = [], 0
+        for step in range(5):
+            begin, number = at, 10 * step
+            events.append(replace(launch(at, number), place=Place("train.py", 3)))
+            events.append(work("gemm", at + 20_000, (3 * MS if syncs else MS // 2) if more else MS // 2, number))
+            if syncs and more:
+                wait = Event(
+                    Kind.CALL, "cudaStreamSynchronize", Lane(1, 1), at + 15_000, more, place=Place("train.py", 7)
+                )
+                events += [wait, replace(wait, kind=Kind.READ, name="item")]
+            at += 20_000 + more
+            events.append(replace(launch(at, number + 1), place=Place("train.py", 4)))
+            events.append(launch(at + 12_000, number + 2))
+            events.append(work("relu", at + 20_000, MS, number + 1))
+            arrival, end = at + MS + 21_000, begin + 20_000 + 3 * MS + MS + 200_000
+            events.append(work("ncclDevKernel_AllReduce(x)", arrival, end - arrival, number + 2))
+            events.append(Event(Kind.CALL, "cudaDeviceSynchronize", Lane(1, 1), at + 30_000, end + 5_000 - at - 30_000))
+            at = end + 20_000
+            events.append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begin, at - begin))
+        ranks.append(rank_of(Trace.of(events, origin_ns=10**18), number=r, name=f"rank {r}"))
+    found = job(ranks)
+    slow = found.ranks[1]
+    assert (slow.late, slow.cause) == (5, cause)
+    assert slow.lines[0].name == ("train.py:7" if syncs else "train.py:4")
+    assert slow.lines[0].own - slow.lines[0].others == pytest.approx(15 * MS, rel=0.02)
+    assert f"By line, its host was longer at `{slow.lines[0].name}`" in found.verdict
