@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,22 +37,34 @@ PAIRS = 1 << 20  # of ends that are compared where some were lost
 NAMED = 6  # groups in a note
 UNEVEN = ("SendRecv", "all_to_all")  # kinds of which each rank sends another amount
 
-Ends = dict[tuple[str, int, int], NDArray[np.float64]]
-"""When collectives end, by step and kind, elements and size of the group, each in their order."""
+Alike = tuple[str, int, int]
+"""What is the same of a collective on all its ranks: step and kind, elements, and the size of the group."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """When the collectives of a queue end; `does` says of which kinds these are, and how many of each, which stand in order."""
+
+    does: tuple[tuple[Alike, int], ...]
+    times: NDArray[np.float64]
+
+    def later(self, by: float) -> _Ends:
+        """The same on another clock."""
+        return replace(self, times=self.times + by)
+
+    def kinds(self) -> dict[Alike, NDArray[np.float64]]:
+        """The ends of each kind."""
+        bounds = np.cumsum([0, *(count for _, count in self.does)])
+        return {kind: self.times[a:b] for (kind, _), (a, b) in zip(self.does, pairwise(bounds), strict=True)}
+
+
+@dataclass(slots=True, eq=False)
 class _Group:
     """Queues of several ranks, one of each, on which the same collectives run; `ends` are of the clock of the first of them."""
 
-    ends: Ends
+    ends: _Ends
     queues: list[tuple[int, int]]  # position of the rank, and its queue
     weak: bool = False  # a rank was put to it whose clock is known by too few collectives
-
-    @property
-    def does(self) -> tuple[tuple[tuple[str, int, int], int], ...]:
-        """How many collectives it has of each that are alike: what it has in common with the other groups of a mesh."""
-        return tuple((key, len(times)) for key, times in sorted(self.ends.items()))
 
 
 @dataclass(slots=True)
@@ -61,7 +74,7 @@ class _Grouped:
     groups: list[_Group] = field(default_factory=list)
     doubtful: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, r: int, queue: int, ends: Ends, near: int, sure: bool) -> None:
+    def add(self, r: int, queue: int, ends: _Ends, near: int, sure: bool) -> None:
         """Put a queue to the group with which it ends, else into one of its own; whether its clock is `sure`."""
         shares = sorted(((_share(group.ends, ends, near), n) for n, group in enumerate(self.groups)), reverse=True)
         fits = [(share, self.groups[n]) for share, n in shares if share >= MOST]
@@ -83,7 +96,7 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
     found: dict[tuple[int, ...], None] = {}
     for group in grouped.groups:
         members = tuple(sorted(ranks[r].number for r, _ in group.queues))
-        sizes = {size for _, _, size in group.ends if size}
+        sizes = {size for (_, _, size), _ in group.ends.does if size}
         other = any(size < len(members) or (whole and size != len(members)) for size in sizes)
         if len(members) > 1 and not other:
             found[members] = None
@@ -141,11 +154,11 @@ def _regular(ranks: Sequence[Rank]) -> _Grouped:
             return found  # of all: however few collectives, nothing says otherwise
         sizes: defaultdict[Any, Counter[int]] = defaultdict(Counter)
         for group in found.groups:
-            sizes[group.does][len(group.queues)] += len(group.queues)
+            sizes[group.ends.does][len(group.queues)] += len(group.queues)
         usual = {does: of.most_common(1)[0][0] for does, of in sizes.items()}
         for group in found.groups:
-            odd = whole and len(group.queues) != usual[group.does]
-            if odd or group.weak or _count(group.ends) < SURELY:
+            odd = whole and len(group.queues) != usual[group.ends.does]
+            if odd or group.weak or len(group.ends.times) < SURELY:
                 found.doubtful += group.queues
         kept = [group for group in found.groups if found.doubtful and group.queues[0] not in found.doubtful]
         tried.append(replace(found, groups=kept) if found.doubtful else found)
@@ -154,7 +167,7 @@ def _regular(ranks: Sequence[Rank]) -> _Grouped:
     return min(tried, key=lambda one: len(one.doubtful) + sum(len(group.queues) == 1 for group in one.groups))
 
 
-def _grouped(queues: Sequence[dict[int, Ends]], near: int) -> _Grouped:
+def _grouped(queues: Sequence[dict[int, _Ends]], near: int) -> _Grouped:
     """The groups of queues that end within so many ns."""
     found = _Grouped()
     pending = [r for r, own in enumerate(queues) if own]
@@ -166,38 +179,46 @@ def _grouped(queues: Sequence[dict[int, Ends]], near: int) -> _Grouped:
         evidence, offset, r = best
         pending.remove(r)
         for queue, ends in queues[r].items():
-            found.add(r, queue, {key: times + offset for key, times in ends.items()}, near, evidence >= SURELY)
+            found.add(r, queue, ends.later(offset), near, evidence >= SURELY)
     return found
 
 
-def _queues(rank: Rank, origin: int) -> dict[int, Ends]:
+def _queues(rank: Rank, origin: int) -> dict[int, _Ends]:
     """When the collectives of a rank end that name no group, by queue."""
-    found: dict[int, dict[tuple[str, int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: defaultdict[int, defaultdict[Alike, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in rank.collectives:
         if not one.told:
             found[one.queue][_alike(one)].append(origin + one.end)
     return {
-        queue: {key: np.sort(np.array(times)) for key, times in ends.items()} for queue, ends in sorted(found.items())
+        queue: _Ends(
+            tuple((kind, len(times)) for kind, times in sorted(kinds.items())),
+            np.concatenate([np.sort(np.array(times)) for _, times in sorted(kinds.items())]),
+        )
+        for queue, kinds in sorted(found.items())
     }
 
 
-def _alike(one: Collective) -> tuple[str, int, int]:
-    """What is the same of a collective on all its ranks."""
+def _alike(one: Collective) -> Alike:
     step, _, rest = one.key.rpartition("/")[0].partition("/")
     kind = rest.partition("/")[2]
     return f"{step}/{kind}", -1 if any(word in kind for word in UNEVEN) else one.elements, one.group_size
 
 
-def _offset(groups: Sequence[_Group], own: dict[int, Ends], near: int) -> tuple[int, float]:
+def _offset(groups: Sequence[_Group], own: dict[int, _Ends], near: int) -> tuple[int, float]:
     """What to add to the clock of a rank, and how many collectives of its queues then end with one of the groups, of each queue
     at most `STRONG`: that of which these are most, the least of several."""
     fits = [
-        [(_apart(group.ends, ends), max(_count(group.ends), _count(ends))) for group in groups] for ends in own.values()
+        [
+            (_apart(group.ends, ends), MOST * _most(group.ends, ends))
+            for group in groups
+            if _comparable(group.ends, ends)
+        ]
+        for ends in own.values()
     ]
-    candidates = [at for row in fits for times, count in row for at in _agreed(times, MOST * count, near)]
+    candidates = {at for row in fits for times, least in row for at in _agreed(times, least, near)}
 
     def explained(at: float) -> int:
-        found = [[(_within(times, at, near), MOST * count) for times, count in row] for row in fits]
+        found = [[(_within(times, at, near), least) for times, least in row] for row in fits]
         return sum(min(STRONG, max((n for n, least in row if n >= least), default=0)) for row in found)
 
     return min(((explained(at), at) for at in candidates), key=lambda one: (-one[0], abs(one[1])), default=(0, 0.0))
@@ -210,28 +231,34 @@ def _agreed(times: NDArray[np.float64], least: float, near: int) -> Iterator[flo
         yield min((float(np.median(times[n : n + votes[n]])) for n in np.flatnonzero(votes == votes.max())), key=abs)
 
 
-def _share(one: Ends, other: Ends, near: int) -> float:
+def _share(one: _Ends, other: _Ends, near: int) -> float:
     """The part of the collectives of two queues that end within so many ns."""
-    return _within(_apart(one, other), 0.0, near) / max(_count(one), _count(other))
+    return _within(_apart(one, other), 0.0, near) / _most(one, other) if _comparable(one, other) else 0.0
+
+
+def _most(one: _Ends, other: _Ends) -> int:
+    return max(len(one.times), len(other.times))
+
+
+def _comparable(one: _Ends, other: _Ends) -> bool:
+    """Whether two queues have nearly as many collectives: else most of them cannot end together."""
+    return min(len(one.times), len(other.times)) >= MOST * _most(one, other)
 
 
 def _within(times: NDArray[np.float64], at: float, near: int) -> int:
     return int(np.searchsorted(times, at + near, "right") - np.searchsorted(times, at - near))
 
 
-def _count(ends: Ends) -> int:
-    return sum(map(len, ends.values()))
-
-
-def _apart(one: Ends, other: Ends) -> NDArray[np.float64]:
+def _apart(one: _Ends, other: _Ends) -> NDArray[np.float64]:
     """By how much the ends of two queues differ, sorted: those of collectives that are alike, in their order where there are as
     many of both, else each and each."""
-    found = [np.zeros(0)]
-    for key in one.keys() & other.keys():
-        here, there = one[key], other[key]
-        if len(here) == len(there):
-            found.append(here - there)
+    if one.does == other.does:
+        return np.sort(one.times - other.times)
+    found, here, there = [np.zeros(0)], one.kinds(), other.kinds()
+    for kind in here.keys() & there.keys():
+        if len(here[kind]) == len(there[kind]):
+            found.append(here[kind] - there[kind])
         else:
-            thin = max(1, len(here) * len(there) // PAIRS)
-            found.append(np.subtract.outer(here, there[::thin]).ravel())
+            thin = max(1, len(here[kind]) * len(there[kind]) // PAIRS)
+            found.append(np.subtract.outer(here[kind], there[kind][::thin]).ravel())
     return np.sort(np.concatenate(found))
