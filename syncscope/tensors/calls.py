@@ -161,11 +161,28 @@ def _takes_tensors(call: Call, target: Fact) -> bool:
 _READING = (".AdaptiveLogSoftmaxWithLoss", ".GaussianNLLLoss")  # modules that ask a value of the device in each call
 
 
+_CAUSAL = {
+    ".TransformerEncoder": ((1, "mask", "is_causal"),),
+    ".TransformerDecoder": ((2, "tgt_mask", "tgt_is_causal"),),
+    ".Transformer": ((2, "src_mask", "src_is_causal"), (3, "tgt_mask", "tgt_is_causal")),
+}
+"""Masks that a module compares with a causal one, where nobody says whether they are: it asks whether both are equal."""
+
+
+def _compare_masks(call: Call, ref: str) -> None:
+    for at, mask, is_causal in _CAUSAL.get(f".{ref.rpartition('.')[2]}", ()):
+        given = call.given(at, mask)
+        if given.kind is TENSOR and given.device is not HOST and is_causal not in call.keywords:
+            call.emit(Op.LIBRARY_READ, call.node_of(at, mask), given)
+
+
 def _run_module(call: Call, module: Fact) -> Fact:
     frame, ref = call.frame, module.ref
     frame.work = True
     if isinstance(ref, str) and ref.endswith(_READING):
         call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=module.device, confidence=2, why=call.node))
+    if isinstance(ref, str):
+        _compare_masks(call, ref)
     if isinstance(ref, str) and ref.endswith(".CTCLoss"):
         return external(call.named("torch.nn.functional.ctc_loss"))
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords

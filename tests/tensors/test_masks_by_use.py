@@ -95,6 +95,21 @@ CASES = {
                 optimizer.step()
             return encoder(x, src_key_padding_mask=padding)  # waits: transformer_mask
     """,
+    "a mask is compared with a causal one, unless somebody says whether it is": """
+        class Translator(nn.Module):
+            def __init__(self):
+                self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 2)
+                self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2), 2)
+                self.both = nn.Transformer(8, 2)
+
+            def forward(self, x: torch.Tensor, y: torch.Tensor, device):
+                mask = torch.ones(8, 8, device=x.device).triu(1).bool()
+                a = self.encoder(x, mask)  # waits: library_read
+                a = a + self.encoder(x, mask, is_causal=True) + self.encoder(x)
+                b = self.decoder(y, a, tgt_mask=mask)  # waits: library_read
+                b = b + self.decoder(y, a, mask, tgt_is_causal=True)
+                return a, b, self.both(x, y, None, mask), self.both(x, y)  # waits: library_read
+    """,
     "positions, not a mask": """
         def batched_nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
             return torch.ops.torchvision.nms(boxes, scores, 0.5)  # waits: nms
