@@ -77,15 +77,16 @@ def is_installed_in(folder: str) -> bool:
 
 def roots(folder: Path) -> Iterator[Path]:
     """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
-    whose folder it is without being one itself; of what was installed and is no package, what lies beside the others.
+    whose folder it is without being one itself; of what was installed and is no package, what lies beside the others; of
+    scripts in no project, their folder, if one of them trains: it is a whole program then, and no part of one.
     """
-    package, above, below = folder, folder, folder
+    package, above, below, marked = folder, folder, folder, False
     if not (folder / "__init__.py").is_file():
         package = folder.parent
     while (package / "__init__.py").is_file() and (package.parent / "__init__.py").is_file():
         package = package.parent
     while above.name and not is_installed_in(str(above)):
-        if any((above / name).exists() for name in MARKS):
+        if marked := any((above / name).exists() for name in MARKS):
             yield above
             break
         if _is_apart(str(above.parent), above.name):
@@ -95,6 +96,12 @@ def roots(folder: Path) -> Iterator[Path]:
         yield package
     elif below != above and is_installed_in(str(above)):
         yield below
+    elif not (marked or is_installed_in(str(folder))) and any(map(_trains, folder.glob("*.py"))):
+        yield folder
+
+
+def _trains(path: Path) -> bool:
+    return b".backward(" in content(str(path))
 
 
 def _is_apart(folder: str, name: str) -> bool:

@@ -130,6 +130,13 @@ def test_the_root_is_the_folder_that_is_marked_or_the_outermost_package(package:
     assert [*roots(package.parent)] == [package.parent]
 
 
+def test_scripts_in_no_project_are_one_where_one_of_them_trains(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import torch\n")
+    assert [*roots(tmp_path)] == []
+    (tmp_path / "train.py").write_text("import torch\n\nfor x in loader:\n    net(x).backward()\n")
+    assert [*roots(tmp_path)] == [tmp_path]
+
+
 def test_what_is_installed_beside_the_project_and_hidden_folders_are_not_gone_through(package: Path) -> None:
     for folder in (".venv/lib", "venv/site-packages/other", "build/lib/other"):
         (package / folder).mkdir(parents=True)
