@@ -50,11 +50,16 @@ def holds_all_steps(function: ProjectFunction) -> bool:
         return False
     return any(
         isinstance(each, (ast.For, ast.AsyncFor))
-        and any(conventions.MANY.search(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
+        and any(_are_many(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
         and trains(each, function.name, source)
-        and any(isinstance(part, ast.Call) and name_of(part.func) == "step" for part in walk(each))
+        and any(isinstance(part, ast.Call) and "step" in name_of(part.func).split("_") for part in walk(each))
         for each in walk(node)
     )
+
+
+def _are_many(name: str) -> bool:
+    """Whether a loop goes over many steps by what is called so in its head."""
+    return conventions.MANY.search(name) is not None or conventions.is_loader(name)
 
 
 def makes_weights(function: ProjectFunction) -> bool:

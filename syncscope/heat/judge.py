@@ -79,22 +79,23 @@ _SELDOM = frozenset(
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method, or
-    others do so the first time, where something went wrong, or where a module is not trained.
+    others do so the first time, where something went wrong, or where a module is not trained; of what a program defines, where
+    its steps never call it, or seldom.
     """
-    private = conventions.is_private(function.name)
+    partly = by_itself(function).reason in conventions.PARTLY
+    program = partly and _is_program(function.module)
+    private = program or conventions.is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module
     by_steps = (Role.SHARED, Role.CALLED, *([] if private or module.project.alone else [Role.STEP]))
     if module.project.role(module.path, function.name, owner) in by_steps:
         return None  # `agent.get_action(...)` of a loop in another file, beside its own `test`
-    if depth > _FARTHEST or not (
-        private or (function.cls is not None and by_itself(function).reason in conventions.PARTLY)
-    ):
+    if depth > _FARTHEST or not (private or (function.cls is not None and partly)):
         return None
     said = None
     for caller in callers(function.module, function.name, private):
         if caller is None:
             return None
-        if caller.around is not None and caller.around.reason in _SELDOM:
+        if caller.around is not None and (caller.around.reason in _SELDOM or (program and not caller.around.hot)):
             said = caller.around
         elif caller.around is None and blocks.trains(caller.function.node, module.source):
             return None  # whatever the function around that loop is called

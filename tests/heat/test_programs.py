@@ -54,3 +54,42 @@ def test_what_only_a_constructor_calls_is_cold_in_a_program(end: str) -> None:
     source = DEFINED.replace("{called once}", once) + added
     marked = {n: line.rpartition("# ")[2] for n, line in enumerate(source.splitlines(), 1) if "item()" in line}
     assert heat(source.encode(), "train.py") == marked
+
+
+SELDOM = """
+import torch
+
+class Learner(torch.nn.Module):
+    def forward(self, tasks):
+        return sum(self.adapted(task) for task in tasks)
+
+    def adapted(self, task: torch.Tensor):
+        return task / task.sum().item()  # hot
+
+    def tried(self, task: torch.Tensor):
+        return task.std().item()  # cold
+
+def shown(x: torch.Tensor):
+    return x.min().item()  # cold
+
+def measured(x: torch.Tensor):
+    return x.max().item()  # hot
+
+def main(tasks, x: torch.Tensor):
+    learner = Learner()
+    for step in range(100):
+        loss = learner(tasks)
+        loss.backward()
+        print(measured(loss))
+        if step % 20 == 19:
+            print([learner.tried(task) for task in tasks])
+    print(shown(x))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_what_a_program_calls_seldom_or_outside_of_its_steps_is_cold() -> None:
+    marked = {n: line.rpartition("# ")[2] for n, line in enumerate(SELDOM.splitlines(), 1) if "item()" in line}
+    assert heat(SELDOM.encode(), "train.py") == marked
