@@ -370,16 +370,19 @@ def _keeps(statement: ast.stmt, name: str) -> bool:
     return kept or ("cache" in name.lower() and name in items) or (bool(items) and dotted(statement.value) == name)
 
 
-def of_else(node: ast.If) -> Heat | None:
-    """Cold in the other arm of `if self.training`, alone or beside other reasons, and of one that ends by raising."""
-    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
-        if name_of(part) == "training" and isinstance(part, ast.Attribute):
-            return Reason.NOT_TRAINED(ast.unparse(part))
+def of_unmet(test: ast.expr) -> Heat | None:
+    """Cold where a test does not hold: not `self.training`, not `mode == "train"`, and where surely no GPU is."""
+    denied = not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.Or)  # all of it
+    for part in test.values if isinstance(test, ast.BoolOp) else [test]:
         match part:
+            case ast.Attribute(attr="training"):
+                return Reason.NOT_TRAINED(ast.unparse(part))
+            case ast.Call(func=asked) if denied and dotted(asked) == "torch.cuda.is_available":
+                return Reason.WHEN_NOT(ast.unparse(part))
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=text)]):
-                if conventions.asks_for(name_of(left), text, True):
+                if conventions.asks_for(name_of(left), text, True) or (denied and text == "cuda"):
                     return Reason.WHEN_NOT(ast.unparse(part))
-    return of_arm(node.orelse)
+    return None
 
 
 def of_arm(body: list[ast.stmt]) -> Heat | None:

@@ -40,7 +40,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                     or arms.of_warning(statement.body)
                 )
             elif inner is statement.orelse and statement.orelse:
-                said = arms.of_else(statement)
+                said = arms.of_unmet(statement.test) or arms.of_arm(statement.orelse)
             heat = _colder(heat, said)
         elif isinstance(statement, loops.LOOPS):
             said = loops.of_loop(statement, function.name, source)

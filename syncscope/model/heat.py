@@ -85,6 +85,7 @@ class Reason(Enum):
     CACHED = NOT, "`{0}` is cached: it runs once"
     NO_GRAD = NOT, "under no_grad: not in the training step"
     EVALUATION = NOT, "in `{0}`: evaluation"
+    OVER_HELD_OUT = NOT, "in a loop over `{0}`, which is not trained on"
     DECODING = NOT, "in `{0}` of `{1}`: evaluation"
     INFERENCE = NOT, "in `{0}`: inference"
     SAMPLES = NOT, "in `{0}`: it samples, when training is over"

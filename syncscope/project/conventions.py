@@ -93,6 +93,11 @@ def asks_for(name: str, text: object, training: bool) -> bool:
     return text.lower() in (("train", "training") if training else _OF_EVALUATION)
 
 
+def of_evaluation(loader: str) -> bool:
+    """Whether a loader is called by what is not trained on: `val_loader`, `test_dataloader`."""
+    return not _OF_EVALUATION.isdisjoint(loader.lower().split("_"))
+
+
 def seldom(name: str) -> bool:
     """Whether people call so what they ask before something rare: a log, a picture, a look at what went wrong."""
     return bool(_SELDOM.search(name.lower()))

@@ -56,13 +56,18 @@ def _is_used(frame: Frame, test: ast.expr) -> bool:
 
 
 def of_else(frame: Frame, node: ast.If) -> Heat | None:
+    """What a test says of the arm that runs where it does not hold."""
+    return of_unmet(frame, node.test) or arms.of_arm(node.orelse)
+
+
+def of_unmet(frame: Frame, test: ast.expr) -> Heat | None:
     """What a test says of what runs where it does not hold; a `forward` that got no targets trains nothing."""
-    match node.test:
+    match test:
         case ast.Compare(left=asked, ops=[ast.IsNot()], comparators=[none]):
             denied = ast.Compare(asked, [ast.Is()], [none])
             if _is_used(frame, denied):
                 return Reason.WHEN(ast.unparse(denied))
-    return arms.of_else(node)
+    return arms.of_unmet(test)
 
 
 def of_rest(frame: Frame, test: ast.expr) -> Heat | None:

@@ -183,7 +183,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     before = frame.around
     if value.__class__ is ast.Lambda and frame.function is None and node.targets[0].__class__ is ast.Name:
         frame.around = by_name(node.targets[0].id, "", ())  # it runs where it is called, as what `def` makes
-    if value.__class__ is ast.Call and node.targets[0].__class__ is ast.Attribute and _keeps(node.targets[0], value):
+    if _keeps(node.targets[0], value):
         frame.around = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
     frame.around = before
@@ -198,9 +198,11 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             bind(frame, target, fact, value)
 
 
-def _keeps(target: ast.Attribute, call: ast.Call) -> bool:
+def _keeps(target: ast.expr, value: ast.expr) -> bool:
     """`self.x = self.x.to(device)`: from then on it lives there."""
-    func = call.func
+    if value.__class__ is not ast.Call or target.__class__ is not ast.Attribute:
+        return False
+    func = value.func
     return (
         isinstance(func, ast.Attribute)
         and func.attr in ("to", "cuda", "type_as")
@@ -220,7 +222,11 @@ def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:
             inner = evaluate(frame, each.value)
             facts += [element(inner, at) for at in range(room)] if spread == 1 else []
         else:
+            before = frame.around
+            if len(target.elts) == len(value.elts) and _keeps(target.elts[len(facts)], each):
+                frame.around = Reason.MOVED()
             facts.append(frame.table[each.__class__](frame, each))
+            frame.around = before
     if len(facts) != len(target.elts) or any(isinstance(each, ast.Starred) for each in target.elts):
         bind(frame, target, sequence(*facts) if not spread else UNKNOWN)
         return

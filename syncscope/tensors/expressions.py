@@ -12,6 +12,7 @@ from syncscope.project import conventions
 from syncscope.project.modules import Module
 from syncscope.project.names import lookup, member, named
 from syncscope.project.syntax import dotted
+from syncscope.tensors.asked import of_test, of_unmet
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
@@ -46,7 +47,7 @@ from syncscope.tensors.facts import (
     like,
     tensor,
 )
-from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.frame import Frame, Later, evaluate, heat_of
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.libraries import fastai, numpy, torch_geometric, transformers
 from syncscope.tensors.narrowing import constant as decided
@@ -223,12 +224,15 @@ def conditional(frame: Frame, node: ast.IfExp) -> Fact:
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, node.test)
     frame.guarded = guarded or rare_body
+    around = frame.around
+    frame.around = Later(lambda: of_test(frame, node.test) or heat_of(around))
     body = evaluate(frame, node.body)
     frame.guarded = guarded or rare_else
     frame.waits = None if truth is True else waits
     frame.env = {**env, **otherwise} if otherwise else env
+    frame.around = Later(lambda: of_unmet(frame, node.test) or heat_of(around))
     other = evaluate(frame, node.orelse)
-    frame.env, frame.waits, frame.guarded = env, waits, guarded
+    frame.env, frame.waits, frame.guarded, frame.around = env, waits, guarded, around
     if truth is not None:
         return body if truth else other
     return join(body, other)
