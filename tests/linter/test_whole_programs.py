@@ -28,4 +28,4 @@ def test_most_of_what_waits_in_every_step_is_shown_and_little_else(program_waits
 
 def test_a_program_that_changed_since_it_was_recorded_is_not_scored(program_waits):
     with pytest.raises(ValueError, match=r"vae\.py is not what was recorded"):
-        program_waits.Score().add("vae.py", {"sha1": "", "waits": {}, "executed": []}, [])
+        program_waits.Score(program_waits.PROGRAMS).add("vae.py", {"sha1": "", "waits": {}, "executed": []}, [])
