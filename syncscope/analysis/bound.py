@@ -16,6 +16,8 @@ work in less time then, by at most `PACE`; so that, too, is taken off.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from syncscope.analysis.entries import Hold, Run
@@ -61,8 +63,7 @@ def others_had(event_graph: EventGraph) -> float:
 def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> float:
     """ns a step that the busiest queue works, without what is enqueued by reads, nor for them."""
     work, out = event_graph.device_work, event_graph.taken_out
-    since = graph.ends[window.first] if window.first >= 0 else 0.0
-    until = graph.ends[window.last] if window.last >= 0 else graph.end
+    since, until = window.span(graph)
     stays = (out.launched_by(out.whole) < 0) & (out.cleared(out.clearing | out.counting) < 0)
     for one in event_graph.selections:
         stays[one.back] = False
@@ -90,4 +91,4 @@ def host_alone(graph: Graph, window: TimedPart) -> float:
                 ends.append(host)
         else:
             host += entry.host_gap - (entry.spare if entry.read >= 0 else 0.0)
-    return float(window.length(np.array([host]), np.array([ends]))[0])
+    return float(replace(window, since=0.0).length(np.array([host]), np.array([ends]))[0])

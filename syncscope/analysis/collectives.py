@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.backlog import enqueued_before
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
@@ -60,9 +61,13 @@ class Numbered(NamedTuple):
 
 
 def numbered(trace: Trace, event_graph: EventGraph) -> list[Numbered]:
-    """The collectives in the order of their launch, with a key for each: step, process group, kind, ordinal."""
+    """The collectives in the order of their launch, with a key for each: step, process group, kind, ordinal.
+
+    What was enqueued before the recording is of no step of it: who came late to that lies before, too.
+    """
     launched, steps = event_graph.launched, event_graph.marked
     kernels = (trace.kind[launched.row] == Kind.KERNEL) & is_collective(trace)[launched.row]
+    kernels &= ~enqueued_before(trace, launched)
     rows, calls = launched.row[kernels], launched.call[kernels]
     since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
     order = np.argsort(since, kind="stable")

@@ -271,8 +271,7 @@ def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, 
     """ns per step that the device works in the counted steps, on how many pieces, and how many calls launched them."""
     graph = event_graph.graph()
     window = timed_part(graph)
-    since = graph.ends[window.first] if window.first >= 0 else 0.0
-    until = graph.ends[window.last] if window.last >= 0 else graph.end
+    since, until = window.span(graph)
     time, pieces, calls = event_graph.work(since, until, freed)
     return time / window.steps, pieces / window.steps, calls / window.steps
 

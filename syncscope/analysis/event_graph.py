@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.backlog import first_step_began
 from syncscope.analysis.changes import Added, After, Changes, How
 from syncscope.analysis.entries import Hold
 from syncscope.analysis.experience import BUSY
@@ -95,7 +96,10 @@ class EventGraph:
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
         self.ends = self._ends_of_steps()
-        self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self.ends])
+        ended = [host.origin + end for end in self.ends]
+        began = first_step_began(trace, launched, steps, ended)
+        self._begin = 0.0 if began is None else float(began - host.origin)
+        self.steps = as_worked(trace, launched, steps, ended, began)
         made = [(read.step, (read.place, read.column, read.op)) for read in reads]
         if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
             self.steps = quietest(self.steps, made)
@@ -291,6 +295,7 @@ class EventGraph:
             guessed=sum(w.guessed and bool(targets[w.row]) for w in self.held),
             ops=len(work.start),
             origin=host.origin,
+            begin=self._begin,
             overlap=host.overlap,
         )
         if kept:

@@ -244,9 +244,7 @@ def _matters(event_graph: EventGraph, graph: Graph) -> bool:
 
 def _span(graph: Graph) -> tuple[float, float]:
     """Begin and end of the counted steps, ns since the origin."""
-    window = timed_part(graph)
-    first = graph.ends[window.first] if window.first >= 0 else 0.0
-    return first, graph.ends[window.last] if window.last >= 0 else graph.end
+    return timed_part(graph).span(graph)
 
 
 def error(graph: Graph, outcome: Outcome) -> float:
@@ -256,7 +254,7 @@ def error(graph: Graph, outcome: Outcome) -> float:
     window = timed_part(graph)
     ends, told = list(graph.ends), list(outcome.ends)
     if window.first < 0:
-        ends, told = [0.0, *ends, graph.end], [0.0, *told, outcome.end]
+        ends, told = [window.since, *ends, graph.end], [window.since, *told, outcome.end]
     else:
         part = slice(window.first, window.last + 1)
         ends, told = ends[part], told[part]

@@ -38,6 +38,7 @@ class Graph:
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
     origin: int = 0  # time 0, ns of the trace
+    begin: float = 0.0  # when the device came to the first step, where it had earlier ones to do
     overlap: float = (
         0.0  # the part of the host's calls in which two threads were in one, though they are put into one order
     )

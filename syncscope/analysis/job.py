@@ -215,12 +215,14 @@ class _JobValue:
 
 def _window(joint: JointReplay) -> TimedPart:
     """The steps that are timed: of those that all ranks have, the most that follow one another, from where the one before ended
-    on those that have that. The whole recording where it has no more than a few, all of them on all ranks, or none in common.
+    on those that have that. The whole recording where it has no more than a few, all of them on all ranks, or none in common;
+    from where the last rank came to its first step, as a step ends when the last has done it.
     """
     common = common_steps(joint.ranks)
     few = len(joint.steps) < COUNTED and all(len(rank.graph.steps) == len(joint.steps) for rank in joint.ranks)
     if few or not common:
-        return TimedPart(steps=max(1, len(common)))
+        came = [begin + rank.graph.begin for begin, rank in zip(joint.begins, joint.ranks, strict=True)]
+        return TimedPart(steps=max(1, len(common)), since=max(came) if common else 0.0)
     runs = [[joint.steps.index(min(common))]]
     for position in sorted(joint.steps.index(step) for step in common)[1:]:
         if position == runs[-1][-1] + 1:

@@ -137,7 +137,7 @@ class JointReplay:
         if world > len(ranks):
             are = "is" if len(ranks) == 1 else "are"
             said.append(f"{len(ranks)} of {world:,} ranks {are} here: what the others did is not seen")
-        said += self._uneven()
+        said += [*self._uneven(), *self._behind()]
         if not self._who:
             said.append("no collective was found: the ranks are taken as independent")
         self.notes = tuple(said)
@@ -196,6 +196,18 @@ class JointReplay:
         if len(lacking) > NAMED:
             named.append(f"{len(lacking) - NAMED} more have fewer, too")
         return [f"of {len(self.steps)} steps {', '.join(named)}: figures of a step are of those that all ranks have"]
+
+    def _behind(self) -> list[str]:
+        """Whose device still had steps to do when its recording began."""
+        behind = sorted((rank for rank in self.ranks if rank.graph.begin), key=lambda rank: -rank.graph.begin)
+        if not behind:
+            return []
+        whose = "device of rank" if len(behind) == 1 else "devices of ranks"
+        named = ", ".join(f"{rank.number} for {about_ms(rank.graph.begin)}" for rank in behind[:NAMED])
+        more = f" and {len(behind) - NAMED} more" * (len(behind) > NAMED)
+        return [
+            f"the {whose} {named}{more} did what was enqueued before the recording: the first step begins after that"
+        ]
 
     def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
         """The job's end in each scenario, and the ends of its `steps`; `freed[r][s, i]` takes read i of rank r out."""

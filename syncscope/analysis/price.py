@@ -32,17 +32,23 @@ ENOUGH = 0.9  # the part of what can be had that the plan must give
 class TimedPart:
     """The part of a graph that is timed: from the end of step `first` to the end of step `last`, as `steps` steps.
 
-    -1 is the begin and the end of the recording.
+    -1 is the begin and the end of the recording; `since`, ns, is where the device comes to the first step if that is later.
     """
 
     first: int = -1
     last: int = -1
     steps: int = 1
+    since: float = 0.0
+
+    def span(self, graph: Graph) -> tuple[float, float]:
+        """Begin and end of this part in the recording, ns of the graph."""
+        since = graph.ends[self.first] if self.first >= 0 else self.since
+        return since, graph.ends[self.last] if self.last >= 0 else graph.end
 
     def length(self, end: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
         """ns per step of each scenario, from what `replay_all` gives."""
         upto = end if self.last < 0 else ends[:, self.last]
-        since = ends[:, self.first] if self.first >= 0 else 0.0
+        since = ends[:, self.first] if self.first >= 0 else self.since
         per_step: NDArray[np.float64] = (upto - since) / self.steps
         return per_step
 
@@ -71,9 +77,9 @@ def timed_part(graph: Graph) -> TimedPart:
     """The steady steps where at least four were recorded, or some warmed up; else the whole recording."""
     steady = alike(graph.steps)
     return (
-        TimedPart(steady[0] - 1, steady[-1], len(steady))
+        TimedPart(steady[0] - 1, steady[-1], len(steady), graph.begin)
         if len(graph.steps) >= 4 or len(steady) < len(graph.steps)
-        else TimedPart(steps=max(1, len(steady)))
+        else TimedPart(steps=max(1, len(steady)), since=graph.begin)
     )
 
 

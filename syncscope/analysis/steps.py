@@ -189,15 +189,19 @@ def _whole(found: Sequence[Step]) -> range:
     return best or range(len(found))
 
 
-def as_worked(trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float]) -> tuple[Step, ...]:
+def as_worked(
+    trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float], began: int | None = None
+) -> tuple[Step, ...]:
     """The steps, each from where the work of the one before was `over` (ns of the trace) to where its own was, if the host ran
-    ahead by more than a step: it then says how fast it can ask. Else as they are."""
+    ahead by more than a step, or the device `began` the first only when it had done earlier ones: the host then says how fast
+    it can ask. Else as they are."""
     counted = alike(found)
     ahead = [over[n] - found[n].end for n in counted]
-    if not ahead or median(ahead) <= median(found[n].end - found[n].start for n in counted):
+    far = ahead and median(ahead) > median(found[n].end - found[n].start for n in counted)
+    if began is None and not far:
         return found
     end = np.array(over, np.int64)
-    start = np.append(found[0].start, end[:-1])
+    start = np.append(found[0].start if began is None else began, end[:-1])
     busy = covered(union(trace.start[launched.row], trace.end[launched.row]), start, end)
     times = zip(found, start.tolist(), end.tolist(), busy.tolist(), strict=True)
     return tuple(replace(step, start=a, end=b, busy=time) for step, a, b, time in times)

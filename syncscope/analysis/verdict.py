@@ -240,8 +240,12 @@ def remarks(report: Report, graph: Graph, aside: int = 0, full: FullQueue | None
             f"{graph.crowded:,} of {graph.ops:,} device events waited while others had the device; kept as they were"
         )
     busy = max((time for time in graph.free if time > NEVER), default=0.0)
-    if busy > WORTH * graph.end:
-        said.append(f"for the first {about_ms(busy)} a queue was busy with what was enqueued before the recording")
+    earlier = max(busy, graph.begin)
+    if earlier > WORTH * graph.end:
+        there = ": the first step begins there" if graph.begin == earlier else ""
+        said.append(
+            f"for the first {about_ms(earlier)} a queue was busy with what was enqueued before the recording{there}"
+        )
     if full is not None and full.held:
         said.append(
             f"{_count(full.held, 'launch call')} waited for a full queue, of {full.depth:,} launches: in a replay "

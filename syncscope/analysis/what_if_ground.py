@@ -61,8 +61,7 @@ class Ground:
     @cached_property
     def busy(self) -> float:
         """How long the device works in a step, ns."""
-        since = self.graph.ends[self.window.first] if self.window.first >= 0 else 0.0
-        until = self.graph.ends[self.window.last] if self.window.last >= 0 else self.graph.end
+        since, until = self.window.span(self.graph)
         span = np.array([since], np.int64), np.array([until], np.int64)
         return float(covered(self.event_graph.worked, *span)[0]) / self.window.steps
 
@@ -144,8 +143,7 @@ class Ground:
     def timed(self) -> Truths:
         """Which of the host's items lie in the steps that are timed."""
         began = self.event_graph.host.began
-        since = self.graph.ends[self.window.first] if self.window.first >= 0 else 0.0
-        until = self.graph.ends[self.window.last] if self.window.last >= 0 else self.graph.end
+        since, until = replace(self.window, since=0.0).span(self.graph)  # the host comes to a step before the device
         inside: Truths = (began >= since) & (began < until)
         return inside
 
