@@ -21,7 +21,6 @@ OF_OTHERS = {
     "tracers/program.py": {"<frozen runpy>"},
     "cli/explain.py": {"Use instead"},  # headings of a page
     "rules/__init__.py": {"Fix safety", "Why it waits"},
-    "cli/_job_tables.py": {"mostly by"},  # columns of a table
     "exporters/_waiting.py": {"of step"},
     "exporters/_footnotes.py": {"idle after"},
     "kineto/write.py": {"Input type"},  # keys of a recording
