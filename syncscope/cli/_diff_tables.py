@@ -61,7 +61,7 @@ def kernels(found: Comparison) -> list[WorkRow]:
         place = each.places[1] or each.places[0]
         counts = each.counts[0] or None, each.counts[1] or None
         times = (each.times[0] if counts[0] else None, each.times[1] if counts[1] else None)
-        name = re.split(r"[(<]", each.name, maxsplit=1)[0] or each.name
+        name = re.split(r"[(<]", each.name.removeprefix("void "), maxsplit=1)[0] or each.name
         rows.append(WorkRow(each.word, name, here(place) if place else "", counts, times))
     return rows
 

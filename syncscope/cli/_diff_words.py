@@ -129,7 +129,7 @@ def _work(found: Comparison, what: str) -> str:
         return f" What else was changed, {what}: {', '.join(others)}."
     differ = not found.within_noise or bool(found.every_step)
     if found.before.step and found.after.step and differ and found.predicted is None:
-        return f" The device has the same work in both{_parts(found)}."
+        return f" The device has {'as much' if found.kernels else 'the same'} work in both{_parts(found)}."
     return ""
 
 
