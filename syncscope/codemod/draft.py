@@ -12,6 +12,7 @@ import libcst as cst
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import comments, finished
 from syncscope.codemod.new_imports import import_edit
+from syncscope.codemod.read_again import read_more_often
 from syncscope.codemod.splice import PLAIN
 from syncscope.codemod.templates import Part, Templates
 from syncscope.codemod.text import CannotRewrite, line_end
@@ -324,6 +325,10 @@ class Draft(Templates):
         imports = [import_edit(self.file, IMPORTS[name]) for name in self.needed]
         edits = tuple(sorted([*finished(self.function, self.edits), *imports], key=lambda e: e.span))
         self.function.drafted[edits] = tuple(self.edits), tuple(imports)
+        if safety is not Safety.SUGGEST and (again := read_more_often(self.function, self.edits)):
+            said = " and ".join(f"`{text}`" for text in again)
+            safety = Safety.UNSAFE
+            changes = "; ".join(filter(None, (changes, f"{said} is read more often, which a property would notice")))
         return Fix(title, edits, safety, changes)
 
 

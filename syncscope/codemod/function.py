@@ -10,6 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from syncscope.codemod.attributes import PLAIN_CALLS, RANDOM, alike_again
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import CannotRewrite, Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site
@@ -24,7 +25,6 @@ FREE_OF_EFFECTS = (
     ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 BY_TEXT = {("locals", False), ("vars", False), ("dir", False), ("eval", True), ("exec", True)}  # of what, or of nothing
-RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 
 Made = TypeVar("Made")
 
@@ -272,12 +272,21 @@ class Function(Enclosure):
     def pure(self, node: ast.AST) -> bool:
         """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
         return all(
-            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self.pure_call(n)) for n in walk(node)
+            isinstance(n, FREE_OF_EFFECTS)
+            and (not isinstance(n, ast.Call) or self.pure_call(n))
+            and (not isinstance(n, ast.Attribute) or alike_again(self.fact(n.value), n.attr) is not False)
+            for n in walk(node)
         )
+
+    def read_alike(self, node: ast.Attribute) -> bool:
+        """Whether an attribute surely gives the same however often it is read: one that is unknown may be a property."""
+        if self.dotted(node) is not None or alike_again(self.fact(node.value), node.attr):
+            return True
+        return any(not isinstance(n.ctx, ast.Load) and self.same_attribute(n, node) for n in self.every(ast.Attribute))
 
     def pure_call(self, call: ast.Call) -> bool:
         """Whether a call does nothing but give a value, whatever its arguments are."""
-        if self.dotted(call.func) in ("len", "float", "int", "bool", "abs", "str", "round"):
+        if self.dotted(call.func) in PLAIN_CALLS:
             return True
         op = self.op(call)
         if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:

@@ -143,6 +143,7 @@ class Class:
         "node",
         "prepared",
         "registered",
+        "set_names",
         "used_as",
     )
 
@@ -158,6 +159,7 @@ class Class:
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
         self.registered: dict[str, ast.expr] | None = None  # buffers and parameters, whichever method makes them
+        self.set_names: set[str] | None = None  # what its body and its methods give values, once that was asked
         self.bases: list[Fact] | None = None
         self.ancestry: list[Class] | None = None
         self.instance: Fact | None = None
