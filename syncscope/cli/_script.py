@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import click
 
@@ -11,6 +11,31 @@ from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 
 USAGE = 2  # the exit code of a program that does not know its arguments
+
+
+class ProgramCommand(click.Command):
+    """A command that takes a program: what follows the script, or `-m MODULE`, is the program's, as with python."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, which would go on looking for options behind that of the module."""
+        at = _behind_module(args, {name for option in self.params if _takes_value(option) for name in option.opts})
+        return super().parse_args(ctx, [*args[:at], "--", *args[at:]] if at else args)
+
+
+def _takes_value(option: click.Parameter) -> bool:
+    """Whether the word behind an option is its value."""
+    return isinstance(option, click.Option) and not option.is_flag
+
+
+def _behind_module(args: Sequence[str], valued: Container[str]) -> int:
+    """Where the arguments of a module begin; 0 where no module is named before the program."""
+    at = 0
+    while at < len(args) and args[at].startswith("-") and args[at] != "--":
+        word = args[at]
+        at += 2 if word in valued else 1
+        if word.startswith("-m"):  # `-mMODULE`, too
+            return at if at <= len(args) else 0
+    return 0
 
 
 def script(path: str, command: str) -> str:

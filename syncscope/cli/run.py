@@ -20,7 +20,7 @@ from syncscope import interpreters
 from syncscope.cli._console import echo, rewrites
 from syncscope.cli._duration import Duration
 from syncscope.cli._run_end import made_of, note, rescued, written
-from syncscope.cli._script import USAGE, misplaced, script
+from syncscope.cli._script import USAGE, ProgramCommand, misplaced, script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 
 
 @click.command(
+    cls=ProgramCommand,
     short_help="Record a program: which lines make the host wait.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )

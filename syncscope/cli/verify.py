@@ -14,7 +14,7 @@ from syncscope import files
 from syncscope.cli import _outputs
 from syncscope.cli._console import echo
 from syncscope.cli._duration import Duration
-from syncscope.cli._script import USAGE, misplaced, script
+from syncscope.cli._script import USAGE, ProgramCommand, misplaced, script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Percent(click.ParamType[Any]):
 
 
 @click.command(
+    cls=ProgramCommand,
     short_help="The proof: rewrites tried, faster or not, same values or not.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )

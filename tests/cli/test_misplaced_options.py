@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from syncscope.cli import run, verify
 
 pytest.importorskip("torch")
 SCRIPT = """
@@ -35,6 +38,23 @@ def test_who_writes_an_option_behind_the_program_is_told(
     assert f"error: unrecognized arguments: {argument}" in done.stderr
     said = "--device=cpu went to the program: options of syncscope stand before it"
     assert (said in done.stderr) == told
+
+
+@pytest.mark.parametrize("command", [run.command, verify.command], ids=["run", "verify"])
+@pytest.mark.parametrize(
+    ("words", "device", "given"),
+    [
+        (["--device", "ocl", "-m", "pkg.train", "--device", "cuda"], "ocl", ["--device", "cuda"]),
+        (["-m", "pkg.train", "-o", "here", "--help"], None, ["-o", "here", "--help"]),
+        (["-mpkg.train", "-m", "--", "--quiet"], None, ["-m", "--", "--quiet"]),
+        (["-o", "-m", "-m", "pkg.train"], None, []),
+    ],
+)
+def test_what_follows_a_module_is_the_programs(
+    words: list[str], device: str | None, given: list[str], command: click.Command
+) -> None:
+    told = command.make_context("syncscope", words).params
+    assert (told["module"], told["device"], told["arguments"]) == ("pkg.train", device, tuple(given))
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])
