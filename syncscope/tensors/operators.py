@@ -100,11 +100,18 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
         return listed(element(left)) if of_list else items(element(left))
     if left.ref is TEXT:
         if operator is ast.Mod and rk is SEQUENCE and frame is not None and isinstance(node, ast.BinOp):
-            held = holds_tensor(right)
+            held = _spread(frame, node.right) or holds_tensor(right)
             if held is not None:
                 frame.emit(Op.FORMAT, node, node.right, held)
         return STRING
     return UNKNOWN
+
+
+def _spread(frame: Frame, node: ast.expr) -> Fact | None:
+    """A tensor whose numbers are put into a tuple one by one: `("loss", *losses)`."""
+    within = node.elts if isinstance(node, ast.Tuple) else []
+    spread = (each.value.id for each in within if isinstance(each, ast.Starred) and isinstance(each.value, ast.Name))
+    return next((fact for name in spread if (fact := frame.env.get(name, UNKNOWN)).kind is TENSOR), None)
 
 
 def _is_list(node: ast.expr, fact: Fact) -> bool:

@@ -21,8 +21,9 @@ _ASKED_OF_ALL = re.compile(r"\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\(")
 _COMPARED = re.compile(
     r"\(\s*+([A-Za-z_][\w.]*+)\s*+(?:\[[^\[\]()]*+\]\s*+)?(?:[<>]=?|[=!]=)[^()]*+\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
 )
-_TO_HOST = tuple(
-    f").{word}(" for word in "numpy tolist item detach clone squeeze unsqueeze view reshape flatten argmax".split()
+_TO_HOST = (
+    *(f").{word}(" for word in "numpy tolist item detach clone squeeze unsqueeze view reshape flatten argmax".split()),
+    ").data.",
 )  # of what `cpu()` gives, which a module is not asked for
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 _LONGEST = 1000  # characters of a name with its points

@@ -4,6 +4,20 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "the data of what is copied to the host": """
+        def mined(rows, labels):
+            return rows.cpu().data, labels.cpu().data.numpy()  # waits: cpu
+    """,
+    "numbers put into a text one by one": """
+        def train(loader, model, device):
+            mean = torch.zeros(3, device=device)
+            for x in loader:
+                loss, items = model(x)
+                loss.backward()
+                mean = mean + items
+                print("%s %g %g %g" % ("epoch", *mean))  # waits: format
+                print("%s %d %d" % ("shape", *mean.shape))
+    """,
     "what a lambda is given": """
         def best(x: torch.Tensor, boxes: list[torch.Tensor], names: list[str]):
             first = max(boxes, key=lambda box: box.sum())  # waits: builtin
