@@ -5,6 +5,13 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is called a mask, in another shape": """
+        def masked(pred, clean, mask, x: torch.Tensor):
+            m = mask.expand_as(pred)
+            error = (pred - clean).abs().mean(1)
+            rows = mask.long()
+            return error[mask.squeeze(1)], x[m], x[rows]  # waits: mask_read
+    """,
     "what numpy's positions pick for a network or a loss": """
         import numpy as np
 

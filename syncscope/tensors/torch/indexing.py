@@ -42,7 +42,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import instance
 from syncscope.tensors.joins import any_value, element
-from syncscope.tensors.torch.positions import as_one_position, from_host, mask_like
+from syncscope.tensors.torch.positions import as_one_position, from_host, mask_like, named_mask
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -191,7 +191,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 frame.emit(Op.INDEX_HOST, node, part, base, known if fact.ndim != 0 and fact.dtype is not BOOL else 0)
             elif base.kind is NOTHING_KNOWN:
                 from_host(frame, node, part, fact)
-            named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
+            named = 3 if fact.dtype is BOOL else named_mask(part, fact) if fact.dtype is ANY_DTYPE else 0
             if named == 2 and frame.either and dotted(part) in frame.either:
                 named = 1
             if named == 3 and fact.confidence == 1 and frame.alone:

@@ -83,13 +83,29 @@ def _word(node: ast.expr) -> str:
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else last_word(node)
 
 
+_KEEP_VALUES = frozenset(
+    """squeeze unsqueeze expand expand_as view view_as reshape flatten repeat transpose permute contiguous detach clone to
+    cuda""".split()
+)
+
+
+def named_mask(part: ast.expr, fact: Fact) -> int:
+    """How surely an index is what people call a mask, or was made of one and only has another shape: as `mask_like`."""
+    made = fact.provenance if isinstance(part, ast.Name) else None
+    return mask_like(part) or (mask_like(made) if isinstance(made, ast.Call) else 0)
+
+
 def mask_like(node: ast.expr) -> int:
     """How surely people call a mask so: 2, 1 when a list of positions may be called so as well, or 0."""
-    while isinstance(node, (ast.Subscript, ast.UnaryOp)):
+    while isinstance(node, (ast.Subscript, ast.UnaryOp, ast.Call)):
         if isinstance(node, ast.UnaryOp):
             if isinstance(node.op, ast.Invert):
                 return 2
             node = node.operand
+        elif isinstance(node, ast.Call):
+            if not (isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_VALUES):
+                break
+            node = node.func.value  # `mask.expand_as(x)`
         elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
             break  # `state["mask"]`
         else:
