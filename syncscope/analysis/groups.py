@@ -6,7 +6,7 @@ moment everywhere, within microseconds, while groups of other ranks that do the 
 clocks of two ranks are apart is not known before, so that offset is taken at which most of their queues find their like.
 
 How many microseconds depends on the network: of several tolerances the first is taken by which groups that do the same have as
-many ranks each, as those of a mesh do.
+many ranks each, as those of a mesh do. Nearly all has to end together first, then most of it.
 
 What ends with nothing, or with several groups alike, is of a group that nobody knows: it is not matched, and no rank is blamed.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from syncscope.analysis.rank import Rank
 
 TOGETHER = (15_000, 50_000, 5_000)  # ns between the ends of a collective on two ranks; of eight V100 up to 7,000
 MOST = 0.7  # of the collectives of two queues that end together, where they are of one group
+NEARLY_ALL = 0.9  # ... and nothing was lost: groups that others keep together have most of their ends in common, too
 CLEARLY = 0.1  # by which one group fits better than another
 STRONG = 8  # collectives of a queue that count for the offset of a clock: more are not surer
 SURELY = (
@@ -74,10 +75,12 @@ class _Grouped:
     groups: list[_Group] = field(default_factory=list)
     doubtful: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, r: int, queue: int, ends: _Ends, near: int, sure: bool) -> None:
-        """Put a queue to the group with which it ends, else into one of its own; whether its clock is `sure`."""
+    def add(self, r: int, queue: int, ends: _Ends, near: int, sure: bool, least: float) -> None:
+        """Put a queue to the group with which it ends (where nothing was lost, at `least` so much of it), else into one of its
+        own; whether its clock is `sure`."""
         shares = sorted(((_share(group.ends, ends, near), n) for n, group in enumerate(self.groups)), reverse=True)
         fits = [(share, self.groups[n]) for share, n in shares if share >= MOST]
+        fits = [(share, group) for share, group in fits if share >= least or group.ends.does != ends.does]
         if len(fits) > 1 and fits[0][0] < fits[1][0] + CLEARLY:
             self.doubtful.append((r, queue))
         elif fits and all(r != other for other, _ in fits[0][1].queues):
@@ -148,8 +151,8 @@ def _regular(ranks: Sequence[Rank]) -> _Grouped:
     queues = [_queues(rank, rank.origin - first) for rank in ranks]
     whole = _whole(ranks)
     tried = []
-    for near in TOGETHER:
-        found = _grouped(queues, near)
+    for least, near in product((NEARLY_ALL, MOST), TOGETHER):
+        found = _grouped(queues, near, least)
         if len(found.groups) == 1 and not found.doubtful:
             return found  # of all: however few collectives, nothing says otherwise
         sizes: defaultdict[Any, Counter[int]] = defaultdict(Counter)
@@ -167,8 +170,8 @@ def _regular(ranks: Sequence[Rank]) -> _Grouped:
     return min(tried, key=lambda one: len(one.doubtful) + sum(len(group.queues) == 1 for group in one.groups))
 
 
-def _grouped(queues: Sequence[dict[int, _Ends]], near: int) -> _Grouped:
-    """The groups of queues that end within so many ns."""
+def _grouped(queues: Sequence[dict[int, _Ends]], near: int, least: float) -> _Grouped:
+    """The groups of queues that end within so many ns, of those that lost nothing at `least` so much."""
     found = _Grouped()
     pending = [r for r, own in enumerate(queues) if own]
     while pending:
@@ -179,7 +182,7 @@ def _grouped(queues: Sequence[dict[int, _Ends]], near: int) -> _Grouped:
         evidence, offset, r = best
         pending.remove(r)
         for queue, ends in queues[r].items():
-            found.add(r, queue, ends.later(offset), near, evidence >= SURELY)
+            found.add(r, queue, ends.later(offset), near, evidence >= SURELY, least)
     return found
 
 

@@ -102,12 +102,25 @@ def dlrm(shared):
     return [rank_of(kineto.read(file), name=file.name) for file in files]
 
 
-def grid_of(*late_by, width=2, count=6, steps=4, named=False, seed=0, clock=(), queues=(20, 21), sizes=(None, None)):
+def grid_of(
+    *late_by,
+    width=2,
+    count=6,
+    steps=4,
+    named=False,
+    seed=0,
+    clock=(),
+    queues=(20, 21),
+    sizes=(None, None),
+    chance_of=200_000,
+    apart=4_000,
+):
     """Ranks in a grid, as tensor and data parallel training has them: in every step each row (`width` ranks that follow one
     another) meets `count` times, each time after 0.3 ms of a kernel, then each column once.
 
     `late_by[r]` is by how much longer rank r computes each time. Kernels of both are called alike; with `named` they say their
-    group. `queues` and `sizes` are of the rows' collectives and of the columns'. Kernels take up to 0.2 ms more by chance.
+    group. `queues` and `sizes` are of the rows' collectives and of the columns'. By chance kernels take up to `chance_of` ns
+    more, and collectives end up to `apart` ns one after another on their ranks.
     """
     chance = random.Random(seed)
     world, names = len(late_by), ("rows", "columns")
@@ -125,7 +138,7 @@ def grid_of(*late_by, width=2, count=6, steps=4, named=False, seed=0, clock=(), 
                 for r in group:
                     at = host[r]
                     start = max(at + 15_000, free[r] + 1_000)
-                    busy = 300_000 + late_by[r] + chance.randrange(200_000)
+                    busy = 300_000 + late_by[r] + chance.randrange(chance_of)
                     events[r] += [
                         launch(at, number),
                         work("gemm", start, busy, number),
@@ -139,7 +152,7 @@ def grid_of(*late_by, width=2, count=6, steps=4, named=False, seed=0, clock=(), 
                     known |= {"collective": "allreduce", "elements": sizes[which]}
                 for r, arrival in zip(group, arrivals, strict=True):
                     lane = Lane(0, queues[which], 0)
-                    over = end + chance.randrange(4_000)
+                    over = end + chance.randrange(apart)
                     detail = Detail(**known, group_ranks=str(group) if named else "").text()
                     kernel = Event(
                         Kind.KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", lane, arrival, over - arrival

@@ -34,6 +34,14 @@ def test_who_takes_part_is_found_by_what_ends_together(world, width, clock):
     assert not any("name no group" in note for note in told.notes)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_that_others_keep_together_are_told_apart_by_those_that_always_end_together(seed):
+    """Rows keep their ranks together, so most averages of one column end with those of the other, too."""
+    found = job(grid_of(0, 0, 0, 0, steps=20, seed=seed, chance_of=110_000, apart=40_000))
+    (note,) = [note for note in found.notes if "name no group" in note]
+    assert set(note.rpartition("of the ranks ")[2].split("; ")) == {"0-1", "2-3", "0,2", "1,3"}
+
+
 def test_groups_of_one_name_are_told_apart_by_their_ranks():
     """Ranks that split a group each call their own part alike."""
     found = job(grid_of(0, LATE, 0, 0, named=True))
