@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
+from syncscope.codemod.caught import swallows
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text, line_end
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
-from syncscope.project.syntax import each_of
 
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"
@@ -49,8 +49,6 @@ BINDING = {  # how strongly operators hold together what stands beside them
     for strength, words in enumerate(("or", "and", "| ", "^", "&", "+ -", "* / // % @"))
     for word in words.split()
 }
-KEEP_ERRORS = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
-FORGIVEN = {"KeyboardInterrupt", "ImportError", "StopIteration", "ModuleNotFoundError"}  # no rewritten code raises them
 
 
 def comments(code: bytes) -> list[str]:
@@ -104,37 +102,6 @@ def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
             raise CannotRewrite("an error between its parts is caught here")
 
 
-def caught(function: Function, node: ast.AST) -> bool:
-    """Whether an error that is raised here is caught here: without it, what is done then is done no more."""
-    inside = {id(n) for n in (node, *function.around(node))}
-    blocks = (n for n in function.around(node) if isinstance(n, (ast.Try, ast.With, ast.AsyncWith)))
-    return any(swallows(function, b) and any(id(s) in inside for s in b.body) for b in blocks)
-
-
-def swallows(function: Function, block: ast.Try | ast.With | ast.AsyncWith) -> bool:
-    """Whether what a block raises may not go further: it has handlers, or a context that keeps errors, `suppress(...)`."""
-    if isinstance(block, ast.Try):
-        return any(not forgives(h) for h in block.handlers)
-    calls = (i.context_expr.func for i in block.items if isinstance(i.context_expr, ast.Call))
-    return any(_keeps_errors(function, ast.unparse(called).rpartition(".")[2]) for called in calls)
-
-
-def _keeps_errors(function: Function, name: str) -> bool:
-    """Whether a context of this name is known to keep errors, or is a class of the file whose `__exit__` may."""
-    if name in KEEP_ERRORS:
-        return True
-    classes = (c for c in function.file.classes if c.name == name)
-    exits = (m for c in classes for m in c.body if getattr(m, "name", "") in ("__exit__", "__aexit__"))
-    given = (n.value for e in exits for n in ast.walk(e) if isinstance(n, ast.Return) and n.value is not None)
-    return any(not (isinstance(v, ast.Constant) and not v.value) for v in given)
-
-
-def forgives(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler is for what no rewritten code raises."""
-    names = each_of(handler.type) if handler.type is not None else []
-    return bool(names) and all(isinstance(n, ast.Name) and n.id in FORGIVEN for n in names)
-
-
 def _kept_comments(function: Function, edits: Sequence[Edit]) -> Iterable[Edit]:
     """Comments in what is replaced that the new code has not, on lines of their own before the statement."""
     file = function.file
@@ -168,10 +135,7 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
         own = [e for e in result if span.start <= e.span.start and e.span.end <= span.end and e.span.start < span.end]
         if not own or any(e.span.end > span.end for e in result if span.start <= e.span.start < span.end):
             continue
-        new, at = "", span.start
-        for edit in sorted(own, key=lambda e: e.span):
-            new, at = new + file.code[at : edit.span.start].decode() + edit.text, edit.span.end
-        new += file.code[at : span.end].decode()
+        new = plain = _made(file.code, span, own)
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
         tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not body else ""
         if FOR_TOOLS.search(tail) and new.rpartition("\n")[2].strip(
@@ -181,11 +145,37 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
         beside = len(tail) if "#" in tail and "\n" not in new else 0
         if any(len(line) + beside > file.width for line in before):  # as it was
             beside = 0
+        kept = _made(file.code, span, [_broken_as_before(file.code, e) for e in own])
+        if _too_long(indent + new, file.width, before) and not _too_long(indent + kept, file.width, before):
+            new = kept
         text = _laid_out(indent, new, before, file.width, beside).removeprefix(indent)
         rest = f"\n{indent}{STEP}pass" if body else ""
-        if text != new and _same_tree(indent, new + rest, text + rest):
+        if text != plain and _same_tree(indent, plain + rest, text + rest):
             result = [e for e in result if e not in own] + [Edit(span, text)]
     return result
+
+
+def _made(code: bytes, span: Span, edits: Iterable[Edit]) -> str:
+    """What stands in a span after these edits."""
+    new, at = "", span.start
+    for edit in sorted(edits, key=lambda e: e.span):
+        new, at = new + code[at : edit.span.start].decode() + edit.text, edit.span.end
+    return new + code[at : span.end].decode()
+
+
+def _broken_as_before(code: bytes, edit: Edit) -> Edit:
+    """An edit of one line that ends with a call, its arguments on a line of their own where what it replaces had some so."""
+    old, line = code[edit.span.start : edit.span.end], code[: edit.span.start].rpartition(b"\n")[2].decode()
+    broken = re.search(rb"\(\r?\n[^\n]*\n[ \t]*\)\Z", old)
+    if broken is None or "\n" in edit.text or not edit.text.endswith(")"):
+        return edit
+    depth, at = 0, len(edit.text)
+    while at and (depth or at == len(edit.text)):
+        at -= 1
+        depth += (edit.text[at] in CLOSE) - (edit.text[at] in OPEN)
+    indent = line[: len(line) - len(line.lstrip())]
+    inside = edit.text[at + 1 : -1]
+    return Edit(edit.span, f"{edit.text[:at]}(\n{indent}{STEP}{inside}\n{indent})") if inside else edit
 
 
 def _in_its_place(edit: Edit, indent: str, width: int) -> Edit:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.codemod.patterns.reads import tensor_read, undone_between

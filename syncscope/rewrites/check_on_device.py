@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.reads import kept_by_key, needs_number
 from syncscope.model.example import Example

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.distributions import drawing, in_no_grad
 from syncscope.model.example import Example
 from syncscope.model.fact import Site

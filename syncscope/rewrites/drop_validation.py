@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.valid_parameters import valid_by_construction
 from syncscope.model.example import Example
 from syncscope.model.fact import Site

@@ -5,9 +5,9 @@ It waits for code like torchvision's `fcos.py`: the goals of the anchors that ha
 
 from __future__ import annotations
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.model.example import Example

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.listed import waits_around

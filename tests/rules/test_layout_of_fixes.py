@@ -252,3 +252,26 @@ def test_a_comment_in_a_chain_that_moves_is_not_lost() -> None:
 def test_parentheses_go_that_held_nothing_but_the_lines_of_a_chain(before: str, after: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, device):\n    {before}\n    return x + a\n"
     assert fixed(code, allowed=FIXES) == code.replace(before, after)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_arguments_that_stood_on_a_line_of_their_own_stay_so_and_all_else_as_it_is(newline: str) -> None:
+    code = BROKEN.replace("\n", newline)
+    put = "torch.ones(\n        [x.shape[0], 1, 1, 1], device=x.device\n    ).detach()".replace("\n", newline)
+    old = "torch.ones([x.shape[0], 1, 1, 1]).to(\n        x.device\n    ).detach()".replace("\n", newline)
+    assert fixed(code, "created-on-host") == code.replace(old, put)
+
+
+BROKEN = """import torch
+
+
+def attacked(x: torch.Tensor, t: torch.Tensor, epsilon_of_this_attack: float):
+    attacked_images_of_the_batch = x.detach() + epsilon_of_this_attack * torch.ones([x.shape[0], 1, 1, 1]).to(
+        x.device
+    ).detach() * t / (
+        t.reshape([t.shape[0], -1])
+        .abs()
+        .max(dim=1, keepdim=True)[0]
+    )
+    return attacked_images_of_the_batch
+"""

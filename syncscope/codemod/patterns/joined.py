@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from syncscope.codemod.caught import caught
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.reads import FLOATS, by_float, by_int, number_read
 from syncscope.codemod.proofs import one_device, real
 from syncscope.codemod.whereabouts import apart
