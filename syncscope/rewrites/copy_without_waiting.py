@@ -142,7 +142,8 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
             pin(draft, function, each)
             changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
             safety = Safety.SUGGEST if of_tensors(function, each) else safety
-    if not pinned and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
+    others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
+    if not pinned and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
         pinned, changes = (
             True,
             f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does",

@@ -15,7 +15,7 @@ from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import each_of, name_of, walk
 
 WRITING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
 DEFINED = (ast.FunctionDef, ast.ClassDef)
@@ -118,6 +118,8 @@ def before_loop(site: Site, function: Function, mask: Mask, root: ast.Name) -> F
     if found is None or not surely_held(function, root, found):
         return None
     loop, inside = found, {id(n) for n in walk(found)}
+    if any(id(use) in inside and among_others(use, mask) for use in function.every(ast.Subscript)):
+        return None  # `x[:, mask]` looks for them all the same
     draft = Draft(function)
     index = index_name(function, mask)
     draft.insert_before(loop, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
@@ -125,6 +127,12 @@ def before_loop(site: Site, function: Function, mask: Mask, root: ast.Name) -> F
         if id(use) in inside:
             draft.replace(use.slice, index)
     return fixed(draft, site, mask, "before the loop", "in the loop")
+
+
+def among_others(use: ast.Subscript, mask: Mask) -> bool:
+    """Whether a mask is one of several parts of an index."""
+    parts = each_of(use.slice)
+    return len(parts) > 1 and any(ast.dump(part) == ast.dump(mask) for part in parts)
 
 
 def surely_held(function: Function, root: ast.Name, loop: ast.stmt) -> bool:
