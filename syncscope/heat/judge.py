@@ -256,7 +256,11 @@ def _goes_through_data_set(function: ProjectFunction) -> bool:
 
 def _takes_data_set(function: ProjectFunction) -> bool:
     arguments = function.node.args
-    return not conventions.DATA_SETS.isdisjoint(each.arg for each in (*arguments.args, *arguments.kwonlyargs))
+    names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
+    if not conventions.DATA_SETS.isdisjoint(names):
+        return True
+    loaders = (name for name in names if conventions.is_loader(name) and "train" not in name)
+    return any(loaders) and "optimizer" not in names and not by_code.calls_steps(function)
 
 
 def _takes_in_steps(function: ProjectFunction) -> bool:

@@ -188,6 +188,10 @@ def is_upload(site: Site, function: Function) -> bool:
     if site.fact.kind is Value.MODULE:  # `cuda` of one takes no non_blocking, and it is moved once
         return False
     match site.node:
+        case ast.Call(func=ast.Attribute(value=ast.Call(keywords=given))) if any(
+            k.arg == "return_tensors" for k in given
+        ):
+            return False  # a dictionary of tensors, which may take no non_blocking
         case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
             said = any(k.arg in ("non_blocking", "copy", None) for k in call.keywords)
             return (

@@ -69,7 +69,9 @@ NAMED.update(
     if word.islower()
 )
 NAMED.update((f"torch.finfo().{word}", FLOATING) for word in ("max", "min", "eps", "tiny", "smallest_normal"))
-NAMED.update((f"{module}.{word}", FLOATING) for module in ("torch", "math") for word in ("inf", "nan", "pi", "e"))
+NAMED.update(
+    (f"{module}.{word}", FLOATING) for module in ("torch", "math", "numpy") for word in ("inf", "nan", "pi", "e")
+)
 NAMED.update((f"torch.iinfo().{word}", INTEGER) for word in ("max", "min"))
 
 

@@ -73,6 +73,20 @@ def asked(net, x: torch.Tensor):
         print(x.max().item())  # cold
 
 
+def similarities(net, data_loader):
+    best = 0
+    for x in data_loader:
+        best = max(best, net(x.cuda()).max().item())  # cold
+    return torch.tensor(best).cuda().exp().item()  # cold
+
+
+def run_epoch(net, data_loader, optimizer):
+    best = torch.zeros(1).cuda()
+    for x in data_loader:
+        best = net(x.cuda()).relu()
+    return best.max().item()  # hot
+
+
 def rolled_out(policy, env, x: torch.Tensor, show: bool):
     for _ in range(100):
         x = policy.render(x).relu()

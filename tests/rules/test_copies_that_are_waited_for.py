@@ -151,3 +151,11 @@ def test_what_a_loader_gives_is_sent_by_one_fix_converted_or_not() -> None:
     assert after == PINNED.replace("to(device)", "to(device, non_blocking=True)")
     (fix,) = {f.fix for f in findings(PINNED, "blocking-upload")}
     assert fix.changes.count("must not be written") == 1
+
+
+def test_what_an_extractor_gives_is_no_tensor_to_be_sent_without_waiting() -> None:
+    code = (
+        "import torch\n\ndef forward(extractor, wavs: list, device, loader: torch.utils.data.DataLoader):\n"
+        "    for wav in loader:\n        wav = extractor(wav, return_tensors='pt').to(device)\n        yield wav\n"
+    )
+    assert "non_blocking" not in fixed(code, allowed=EVERY)

@@ -156,3 +156,12 @@ def test_masks_that_serve_side_by_side_are_looked_through_by_one_fix() -> None:
     (fix,) = fixes
     assert fix.title == "; ".join(f"look for the true elements of {m} once, not 4 times" for m in ("left", "right"))
     assert fixed(code, allowed=FIXES).count(".nonzero(") == 2
+
+
+def test_the_constants_of_numpy_are_numbers() -> None:
+    code = (
+        "import numpy as np\nimport torch\n\ndef turned(x: torch.Tensor):\n    x = x.exp()\n    far = x > np.pi\n"
+        "    x[far] = (x[far] + np.pi) % (2 * np.pi)\n    return x\n"
+    )
+    after = fixed(code, "boolean-mask-write", allowed={Safety.SAFE, Safety.UNSAFE})
+    assert "    x = torch.where(far, (x + np.pi) % (2 * np.pi), x)\n" in after
