@@ -6,17 +6,21 @@ Where there is no device, what would be read from one is (`tracers.dry_run`). No
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from syncscope.verify.held import NamesHeld
 from syncscope.verify.request import HEAD, PARAMETERS, STATE, Request
+
+if TYPE_CHECKING:
+    from syncscope.tracers.hooks.patches import Patches
 
 MOST_READS = 200_000
 MOST_NUMBERS = 1 << 26  # of parameters that are kept; of more, evenly some
@@ -50,13 +54,15 @@ class Capture:
         from syncscope.tracers.guard import dry_if
         from syncscope.tracers.hooks import listening
         from syncscope.tracers.hooks.listeners import Listener
-        from syncscope.tracers.hooks.patches import patches
+        from syncscope.tracers.hooks.patches import Patches
 
         # on a CPU in place of cuda the dry run is on already
         dry = False if self._watch.request.program.device else None
         stack.enter_context(listening(Listener(read=self._counted, sync_debug=True)))
-        stack.callback(patches.when_imported("torch", self._hear))
         stack.enter_context(dry_if(dry))
+        own = Patches()  # taken back with us: others may hold theirs for as long as the program runs
+        stack.callback(own.when_imported("torch", functools.partial(self._hear, own)))
+        stack.enter_context(own.held())
 
     def _counted(self, record: Any) -> None:
         self._now[record.seen, record.op] += 1
@@ -78,16 +84,18 @@ class Capture:
         finally:
             self._noting, reads.local.inside = before
 
-    def _hear(self, torch: Any) -> None:
+    def _hear(self, own: Patches, torch: Any) -> None:
         """Hears results, from outside of the hooks that say what is a read."""
         from syncscope.tracers.hooks import methods
         from syncscope.tracers.hooks.torch import FUNCTIONS, METHODS
 
+        hooks = methods.Hooks()
         for name, (op, _) in METHODS.items():
-            methods.hear(torch._C.TensorBase, name, self._method(op))
+            hooks.hear(torch._C.TensorBase, name, self._method(op))
         for name, (op, _) in FUNCTIONS.items():
-            methods.hear(torch._C._VariableFunctions, name, self._function(op))
-        methods.hear(torch._C._ImperativeEngine, "run_backward", self._backward)
+            hooks.hear(torch._C._VariableFunctions, name, self._function(op))
+        hooks.hear(torch._C._ImperativeEngine, "run_backward", self._backward)
+        hooks.put(once=True, patches=own)
 
     def _method(self, op: str) -> Before:
         def before(tensor: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:

@@ -138,8 +138,11 @@ class _Moment:
                     self._value(path, part, f"{name}.{key}", depth + 1, inside)
 
     def _number(self, path: str, value: Any, name: str, by: int) -> None:
+        if isinstance(value, np.complexfloating):  # numpy would warn, in the program's own log
+            return
         with suppress(Exception):  # complex, text, larger than any float, or on no device
-            self.numbers.append(((path, name), by, float(value)))
+            number = float(value if by == PYTHON else value.detach())  # torch warns where autograd follows
+            self.numbers.append(((path, name), by, number))
 
 
 @cache

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from calls import lines_run
 
@@ -122,6 +123,16 @@ def test_numbers_are_found_in_frames_lists_and_objects_of_the_programs_own() -> 
     assert not {"history[2]", "torch_own.x", "meter.itself.sum"} & here.keys()
     assert (total, len(history), torch_own.x) == (2.5, 3, 1)
     assert meter.itself is meter
+
+
+def test_to_look_at_numbers_warns_of_none_of_them(recwarn: pytest.WarningsRecorder) -> None:
+    grad_norm, waves = torch.ones((), requires_grad=True), np.ones(2, np.complex64)
+    noted = NamesHeld()
+    noted.look(sys._getframe(), 0, ends=True)
+    names = {name.partition(": ")[2] for (path, name) in held_of(noted.found(1))[1]}
+    assert "grad_norm" in names
+    assert not any(name.startswith("waves") for name in names)
+    assert (grad_norm.requires_grad, len(waves), len(recwarn)) == (True, 2, 0)
 
 
 def test_a_program_that_holds_much_is_looked_at_in_part() -> None:

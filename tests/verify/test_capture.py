@@ -1,0 +1,28 @@
+"""What listens to some steps of a run, over and over in one process."""
+
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from syncscope.tracers.hooks.patches import patches
+from syncscope.verify.capture import Capture
+
+torch = pytest.importorskip("torch")
+
+
+def test_what_no_longer_listens_makes_room_also_while_others_hold_the_hooks(tmp_path: Path) -> None:
+    run = SimpleNamespace(request=SimpleNamespace(program=SimpleNamespace(device="cpu")), folder=tmp_path, count=0)
+    run.optimizers = {}
+    item = torch.Tensor.item
+    with patches.held():  # as where the program's device is another, to its end
+        for _ in range(20):
+            capture = Capture(run)
+            with contextlib.ExitStack() as stack:
+                capture.listen(stack)
+                x = torch.ones((), requires_grad=True)
+                (x * x).backward()
+            assert len(capture.found()["losses"]) == 0  # of no whole step
+            assert len(capture._losses) == 1
+    assert torch.Tensor.item is item
