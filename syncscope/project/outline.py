@@ -86,6 +86,23 @@ def _is_decorated(source: bytes, start: int) -> bool:
     return above.startswith(b"@") or above == b")"
 
 
+_TOLD = re.compile(rb'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*')  # texts and comments
+_PUT_IN = re.compile(rb"\{[^{}\"']*\}")
+
+
+def _without_prose(text: bytes) -> bytes:
+    """A text without comments; of its strings those without spaces may be names, of others what stands in braces is code."""
+    code = b" ".join(text.replace(b"'''", b'"""').split(b'"""')[::2])
+    return _TOLD.sub(_code_of, code)
+
+
+def _code_of(told: re.Match[bytes]) -> bytes:
+    said = told[0]
+    if said.startswith(b"#"):
+        return b""
+    return b" ".join(_PUT_IN.findall(said)) if b" " in said else said
+
+
 def words(text: bytes) -> set[bytes]:
     """What a text speaks of: names, and attributes with their point."""
     plain = b" ".join(text.split(b'"""')[::2])
@@ -109,7 +126,7 @@ class Spoken:
         key = function.path, function.begin
         found = self._words.get(key)
         if found is None:
-            text = function.text()
+            text = _without_prose(function.text())
             found = self._words[key] = tuple((words(text) & self._known) - _before_training(function.name, text))
         return found
 

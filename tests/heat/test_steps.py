@@ -137,6 +137,19 @@ def test_scripts_in_no_project_are_one_where_one_of_them_trains(tmp_path: Path) 
     assert [*roots(tmp_path)] == [tmp_path]
 
 
+def test_what_a_step_only_prints_the_name_of_is_not_reached(tmp_path: Path) -> None:
+    kept = "import torch\n\ndef kept(x: torch.Tensor):\n    return x / x.sum().item()\n\n"
+    shown = kept.replace("kept", "shown")
+    path = tmp_path / "train.py"
+    (tmp_path / "setup.py").touch()
+    path.write_text(
+        f"{kept}{shown}def train(loader, net):\n    for x in loader:\n        loss = kept(net(x))  # shown later\n"
+        "        loss.backward()\n        print(f'{net.name}, shown in {time():.3f} s')\n"
+    )
+    found = {site.place.line: site.hot for site in sites(path.read_bytes(), str(path), Project()) if site.op == "item"}
+    assert found == {4: True, 9: False}
+
+
 def test_what_is_installed_beside_the_project_and_hidden_folders_are_not_gone_through(package: Path) -> None:
     for folder in (".venv/lib", "venv/site-packages/other", "build/lib/other"):
         (package / folder).mkdir(parents=True)

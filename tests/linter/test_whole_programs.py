@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-RECALL, PRECISION = 0.92, 0.93  # as it was measured; whoever betters it raises them
+RECALL, PRECISION = 0.92, 0.94  # as it was measured; whoever betters it raises them
 
 
 @pytest.fixture
