@@ -37,14 +37,14 @@ from syncscope.linter.source import (
 from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
-from syncscope.model.heat import BY_FILE, Role
+from syncscope.model.heat import BY_FILE, Reason, Role
 from syncscope.model.source import Place, Span, speaks_of_torch
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import has_own_move, moves_its_own
 from syncscope.project.pinned import pins_memory, sends_without_waiting
 from syncscope.project.requirements import requirements
-from syncscope.rules import ASKED, Family, View
+from syncscope.rules import ASKED, Family, View, is_ours
 from syncscope.tensors.interpret import Project, facts_of, sites
 
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
@@ -295,6 +295,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         if message is None:
             continue
         seen.add((name, site.span))
+        heat = site.heat if is_ours(rule) or not site.hot else Reason.OWN(of=site.heat)
         (line, column), (end_line, end_column) = source.position(site.span.start), source.position(site.span.end)
         yield (
             site,
@@ -307,9 +308,9 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 span=site.span,
                 message=message,
                 confidence=site.confidence,
-                heat=site.heat,
+                heat=heat,
                 function=names.get(site.function, "") if site.function else "",
-                severity=rule.SEVERITY.value if site.whole else "note",
+                severity=rule.SEVERITY.value if heat.whole else "note",
             ),
         )
 

@@ -73,9 +73,11 @@ def freed(
 ) -> Finding:
     """The finding told in a line, and without its safe fix, where its line waits all the same for something that nothing mends.
 
-    Python's own functions wait once for each element: of these one wait is left.
+    Python's own functions wait once for each element: of these one wait is left. What a user's rule tells is told.
     """
     if site is None or finding.fix is None or finding.fix.safety is Safety.SUGGEST or site.op is Op.BUILTIN:
+        return finding
+    if finding.heat.reason is Reason.OWN:
         return finding
     gone = finding.fix.edits
     for other in waits_beside(view.function(site), site):

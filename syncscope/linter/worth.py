@@ -39,7 +39,7 @@ def is_idle(finding: Finding, site: Site, function: Function) -> bool:
     """Whether its function is not known to run in every step, the value is needed where it is, or asked for, and there is
     nothing to write instead. Any other number that is read can be read later, or by somebody else.
     """
-    if finding.fix is not None:
+    if finding.fix is not None or finding.heat.reason is Reason.OWN:
         return False
     if site.op in VALUES and is_brought_along(site, function):
         return True
@@ -70,7 +70,7 @@ def beside_others(
     `states` has what is said of each site, with its fix where it is shown. Of waits that stand side by side one is told whole.
     """
     pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
-    pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
+    pairs = [(f, s) for f, s in pairs if f.heat.reason is not Reason.OWN and view.function(s).depth <= DEEPEST]
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
     gone = replaced(states)
     for finding, site in pairs:

@@ -164,6 +164,9 @@ class Reason(Enum):
     ONE_NUMBER = SHORT, "the one number that it gives"
     STAYS = SHORT, "the same statement waits for something else, too, and that stays"
 
+    # by whose rule speaks of it
+    OWN = WHOLE, "{of}"  # of a rule that users bring: whether it is worth telling is theirs to say
+
     # by what it is worth
     IDLE = SHORT, "{of}, and no fix can be made here"
     BEFORE = SHORT, "line {0} waits right after, and stays"

@@ -1,5 +1,6 @@
 """Rules that users bring: found in a folder or behind an entry point, tested by their examples, explained like ours."""
 
+import json
 from importlib import metadata
 
 RULE = '''\
@@ -204,3 +205,42 @@ def test_a_rule_that_raises_at_its_examples_fails_there(door):
     assert (
         f"house_style.py:{line_of('{}[', RAISES)}: KeyError: 'boo': your rule house-style failed at example" in ran.out
     )
+
+
+QUIET = '''\
+"""No `if` on a tensor in this house."""
+
+from syncscope.rules import Example, Op, Severity
+
+SEVERITY = Severity.WARNING
+OPS = (Op.CONDITION,)
+SEEN_AS = ("aten::is_nonzero",)
+EXAMPLES = (Example("import torch\\n\\ndef f(x: torch.Tensor):\\n    if x.sum() > 0:  # !\\n        return x"),)
+
+
+def message(site, view):
+    return "the house says no"
+'''
+
+
+def test_a_rule_without_rewrites_fails_by_its_severity(door):
+    """Ours would be told in a line: the value is needed where it is, and there is no fix."""
+    own(door, QUIET, "no_if")
+    door.write(
+        "x.py", "import torch\n\n\ndef helper(x: torch.Tensor):\n    if x.cuda().sum() > 0:\n        print('so')\n"
+    )
+    ran = door("lint", "--select", "no-if", "x.py")
+    assert ran.code == 1, ran.out
+    assert "also waits" not in ran.out
+    assert [(line, rule) for _, line, rule in ran.lines] == [(5, "no-if")]
+    sarif = json.loads(door("lint", "--select", "no-if", "--format", "sarif", "x.py").out)
+    assert [(r["ruleId"], r["level"]) for r in sarif["runs"][0]["results"]] == [("no-if", "warning")]
+
+
+def test_a_rule_of_ones_own_may_be_a_note(door):
+    own(door, QUIET.replace("Severity.WARNING", "Severity.NOTE"), "no_if")
+    door.write(
+        "x.py", "import torch\n\n\ndef helper(x: torch.Tensor):\n    if x.cuda().sum() > 0:\n        print('so')\n"
+    )
+    ran = door("lint", "--select", "no-if", "x.py")
+    assert "[no-if]" in ran.out
