@@ -318,15 +318,20 @@ def _of_operators(slow: RankLine) -> str:
         said = f" Its host was longer {_longer(slow.operators, 'in', 'outside of operators')}."
     if slow.lines:
         what = "device" if slow.cause is LateBy.DEVICE else "host"
-        said += f" By line, its {what} was longer {_longer(slow.lines, 'at' if slow.lines[0].at_line else 'in', '')}."
+        said += f" By line, its {what} was longer {_longer(slow.lines, 'in', '')}."
     return said
 
 
 def _longer(told: Sequence[LongerIn], where: str, nowhere: str) -> str:
     return ", ".join(
-        f"{f'{where} `{each.short}`' if each.name else nowhere} ({in_ms(each.own)}, the others {in_ms(each.others)})"
+        f"{f'{_where(each, where)} `{each.short}`' if each.name else nowhere} "
+        f"({in_ms(each.own)}, the others {in_ms(each.others)})"
         for each in told[:NAMED]
     )
+
+
+def _where(each: LongerIn, otherwise: str) -> str:
+    return "before" if each.before else "at" if each.at_line else otherwise
 
 
 def _of_syncs(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.groups import with_groups
+from syncscope.analysis.lines_between import BEFORE
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
 from syncscope.analysis.rank import Rank, common_steps
@@ -71,7 +72,8 @@ def owed_by(meets: Iterable[Meet]) -> dict[int, Counter[LateBy]]:
 @dataclass(frozen=True, slots=True)
 class LongerIn:
     """What took a rank longer than the middle one of the others before collectives to which it came last, ns of the whole
-    recording: an operator or annotation of the host, "" outside of all; or a line, of a device without lines a kernel."""
+    recording: an operator or annotation of the host, "" outside of all; or a line, or what comes before it; of a device without
+    lines a kernel."""
 
     name: str
     own: float
@@ -83,9 +85,16 @@ class LongerIn:
         return bool(LINE.search(self.name))
 
     @property
+    def before(self) -> bool:
+        """Whether it is what the host did between the call of another line and that of this one."""
+        return self.at_line and self.name.startswith(BEFORE)
+
+    @property
     def short(self) -> str:
-        """Its name, of a kernel without arguments."""
-        return self.name if self.at_line else re.split(r"[(<]", self.name, maxsplit=1)[0] or self.name
+        """Its name, of a kernel without arguments, of what comes before a line that line."""
+        return (
+            self.name.removeprefix(BEFORE) if self.at_line else re.split(r"[(<]", self.name, maxsplit=1)[0] or self.name
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ import numpy as np
 from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent
+from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.model.trace import Trace
 
 LEAST = 0.01  # of the time between two moments
+BEFORE = "before "  # a line: what the host did since a call of another one
 
 
 class LinesBetween:
@@ -25,19 +27,25 @@ class LinesBetween:
         host, launched = event_graph.host, event_graph.launched
         self._names = [_name(trace, place, caller) for place, caller in lines.pairs]
         self._began = host.began + host.origin
-        self._spent, self._line = host.gap + host.cost, lines.item
+        self._line = lines.item
+        self._before = np.where((lines.before != lines.item) & (host.gap > OPERATOR), host.gap, 0.0)
+        self._spent = host.gap + host.cost - self._before
         own = np.array([not COLLECTIVE.search(name) for name in trace.names], bool)
         rows = np.flatnonzero(own[trace.name[launched.row]]) if len(own) else np.zeros(0, np.intp)
         order = rows[np.argsort(trace.start[launched.row[rows]], kind="stable")]
         self._work, self._whose = launched.row[order], lines.whose[order]
 
     def of_host(self, since: int, until: int) -> Spent:
-        """How long the host was at each line from one moment until another, ns of the trace."""
+        """How long the host was at each line from one moment until another, ns of the trace, and how long before it: between
+        the call of another line and its own, where other lines may have run that call no driver."""
         first, last = np.searchsorted(self._began, [since, until])
-        times = np.bincount(self._line[first:last], self._spent[first:last], len(self._names))
-        return _longest(
-            (self._names[code], times[code]) for code in np.flatnonzero(times).tolist() if self._names[code]
-        )
+        found: list[tuple[str, float]] = []
+        for where, spent in (("", self._spent), (BEFORE, self._before)):
+            times = np.bincount(self._line[first:last], spent[first:last], len(self._names))
+            found += [
+                (where + self._names[code], times[code]) for code in np.flatnonzero(times).tolist() if self._names[code]
+            ]
+        return _longest(found)
 
     def of_device(self, moments: Sequence[int]) -> list[Spent]:
         """What the device worked, without collectives, from each of these moments until the next, ending with the last."""

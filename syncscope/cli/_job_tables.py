@@ -109,8 +109,8 @@ def _longer(rank: RankLine, each: LongerIn) -> tuple[str, ...]:
 def _name(each: LongerIn) -> str:
     """An operator or a kernel; a line as who works here names it."""
     if each.at_line:
-        path, _, line = each.name.rpartition(":")
-        return f"{relative(path)}:{line}"
+        path, _, line = each.short.rpartition(":")
+        return f"{'before ' * each.before}{relative(path)}:{line}"
     return each.short or "outside of operators"
 
 
