@@ -113,6 +113,15 @@ EXAMPLES = (
 )
 
 
+def is_read_in_a_list(function: Function, call: ast.Call) -> bool:
+    """Whether what a call gives is in a list that a tensor is made of, which reads each: `tensor([max(n, 0) for n in x])`."""
+    listed = function.parent(call)
+    above = function.parent(listed) if isinstance(listed, (ast.ListComp, ast.List)) else None
+    if not isinstance(above, ast.Call) or listed not in above.args:
+        return False
+    return (function.dotted(above.func) or "").endswith(("tensor", "Tensor"))
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
     if not isinstance(call, ast.Call) or call.keywords:
@@ -127,7 +136,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return found
     if name in ("max", "min") and len(call.args) == 2:
-        return extreme(site, function, call, name)
+        return None if is_read_in_a_list(function, call) else extreme(site, function, call, name)
     if name in ("max", "min") and len(call.args) == 1:
         return of_all(site, function, call, name)
     if name in ("any", "all") and len(call.args) == 1 and site.fact_of(call.args[0]).ndim == 1:

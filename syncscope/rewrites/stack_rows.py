@@ -13,7 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-FEW = 8  # rows: more are slower to take one by one
+FEW = 4  # rows: more of them read better as a list
 EXAMPLES = (
     Example(
         """

@@ -177,3 +177,11 @@ def test_a_sum_is_by_hand_where_whichever_arm_fetches_something_in_each_pass(fir
     code = FETCHED.format(first, "out.cpu().numpy().tolist()")
     found = [f.fix for f in findings(code, "host-read") if f.fix is not None and "add up" in f.fix.title]
     assert [fix.safety is Safety.SUGGEST for fix in found] == [by_hand]
+
+
+def test_what_a_tensor_is_made_of_is_read_all_the_same() -> None:
+    code = (
+        "import torch\n\ndef forward(x: torch.Tensor):\n    x = x.cuda()\n    n = x.long().sum(1)\n"
+        "    return torch.LongTensor([max(each, 0) for each in n])\n"
+    )
+    assert "clamp" not in fixed(code, allowed=set(Safety))
