@@ -90,6 +90,11 @@ class Function(Enclosure):
         """What is known of an expression of this function."""
         return self._known(node)
 
+    def fact_given(self, call: ast.Call, given: ast.expr) -> Fact:
+        """What is known of what a call passes, in whichever function of the file it stands."""
+        caller: ast.AST = self.file.callers.get(call, self.file.tree)
+        return self.file.once(f"facts of {id(caller)}", lambda: self._facts_of(caller))(given)
+
     @cached_property
     def _known(self) -> Facts:
         return self.sites[0].fact_of if self.sites else self._facts_of(self.scope)

@@ -19,7 +19,9 @@ def mixed(function: Function, node: ast.expr) -> bool:
         if fact.is_tensor and fact.ref is not Tag.PROVED:
             if _asked_later(function, name):
                 return True
-            if function.reaching_definition(name) is None and _given_number(function, name.id):
+            if function.reaching_definition(name) is None and (
+                _given_number(function, name.id) or _passed_number(function, name.id)
+            ):
                 return True
     return False
 
@@ -59,3 +61,29 @@ def _given_number(function: Function, name: str) -> bool:
 def _is_given_number(function: Function, name: str) -> bool:
     given = (p.value for n in function.binds(name) if isinstance(p := function.parent(n), ast.Assign))
     return any(_is_number(function, v) or _either(function, v) for v in given)
+
+
+def _passed_number(function: Function, name: str) -> bool:
+    return function.once(f"passed a number {name}", function.scope, lambda: _is_passed_number(function, name))
+
+
+def _is_passed_number(function: Function, name: str) -> bool:
+    """Whether a call in the file that may be of this function passes a number where it has this parameter: what is called a
+    meter's `update` is one's, whatever holds the meter."""
+    scope = function.scope
+    if name not in function.parameters or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    named = [each.arg for each in (*scope.args.posonlyargs, *scope.args.args)]
+    if function.file.class_around(scope) is not None and not any(map(_is_static, scope.decorator_list)):
+        named = named[1:]
+    for call in function.file.calls.get(scope.name, ()):
+        given = next((k.value for k in call.keywords if k.arg == name), None)
+        if given is None and name in named[: len(call.args)]:
+            given = call.args[named.index(name)]
+        if given is not None and (number(given) is not None or function.fact_given(call, given).kind is Value.SCALAR):
+            return True
+    return False
+
+
+def _is_static(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "staticmethod"

@@ -103,3 +103,45 @@ def test_a_call_that_a_comment_gives_reasons_for_is_not_taken_out_by_command(
     fixes = [f.fix for f in findings(NAMED.format(above, beside), "host-read") if f.fix is not None]
     assert [fix.safety is Safety.SUGGEST for fix in fixes] == [by_hand]
     assert by_hand == fixes[0].changes.startswith("a comment here says why `.item()` is called; ")
+
+
+METERS = """
+import torch
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.n = 0.0, 0
+
+    def update(self, value, n=1):
+        self.total += float(value) * n
+        self.n += n
+
+
+def step(model, x, meters):
+    loss = model(x).mean()
+    {}
+    return loss
+
+
+def train(model, optimizer, loader):
+    meters = {{k: Meter() for k in ("loss", "norm")}}
+    for x in loader:
+        step(model, x, meters).backward()
+        meters["norm"].update(torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0))
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "offered"),
+    [
+        ("meters['loss'].update(loss.item(), len(x))", False),
+        ("shown = float(loss)\n    meters['loss'].update(n=len(x), value=shown)", False),
+        ("meters['loss'].update(0.5)", False),
+        ("meters['loss'].update(loss, 2)", True),
+    ],
+)
+def test_what_any_caller_passes_as_a_number_is_no_tensor_in_a_fix(call: str, offered: bool) -> None:
+    read = next(f for f in findings(METERS.format(call)) if "float(value)" in f.message)
+    assert (read.fix is not None) == offered
