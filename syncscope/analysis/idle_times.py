@@ -9,9 +9,9 @@ queue              [=====a=======]                              [==b==]
 
 While the host waits it sends the device nothing. Had it gone on, it would have been as far ahead as it was blocked, so of the
 idle time that follows, so much is the wait's: its credit, which the newest wait gives first, and which lasts until it is used
-up. What is left goes to what the host did then: it loaded data, was in calls that launch, or did something else, named by the
-user's function or region around it. What began late for no recorded reason stays unexplained, and so does the time in which a
-queue was still busy with what was enqueued before the recording.
+up, at most through the next step. What is left goes to what the host did then: it loaded data, was in calls that launch, or did
+something else, named by the user's function or region around it. What began late for no recorded reason stays unexplained, and
+so does the time in which a queue was still busy with what was enqueued before the recording.
 
 This is the one account of idle time: what a step goes to, what a wait and what a line leave the device idle are sums of it.
 """
@@ -163,7 +163,7 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     unknown = np.maximum(earlier, late)
     shares = _shares(trace, event_graph, idle, begun, taken)
     known = np.maximum(np.sum(list(shares.values()), axis=0), 1.0)
-    credit = list(_credits(event_graph.reads, idle, length - unknown - building))
+    credit = list(_credits(event_graph.reads, idle, length - unknown - building, _lapses(event_graph)))
     lent = np.bincount([position for _, position, _ in credit], [ns for *_, ns in credit], len(length)).astype(float)
     rest = np.maximum(0.0, length - unknown - building - lent)
     parts = {use: shares.pop(use) / known * rest for use in list(shares)}
@@ -247,7 +247,22 @@ def _of(trace: Trace, lanes: set[int], pattern: re.Pattern[str] | None, *kinds: 
     return union(trace.start[rows], trace.end[rows])
 
 
-def _credits(reads: Sequence[Read], idle: _Idle, open_: Numbers) -> Iterator[tuple[int, int, float]]:
+def _lapses(event_graph: EventGraph) -> list[int]:
+    """Until when each wait lends: to the end of the step behind its own, but in an outlying one, as with a validation in it,
+    to its own end, for what is waited for once in many steps is no share of those behind it."""
+    steps, reads = event_graph.steps, event_graph.reads
+    if not steps:
+        return [1 << 62] * len(reads)
+    end = np.maximum.accumulate([step.end for step in steps])
+    own = np.searchsorted(end, [read.start for read in reads], side="right").clip(max=len(steps) - 1)
+    behind = own + ~np.array([step.outlying for step in steps])[own]
+    lapses: list[int] = end[behind.clip(max=len(steps) - 1)].tolist()
+    return lapses
+
+
+def _credits(
+    reads: Sequence[Read], idle: _Idle, open_: Numbers, lapses: Sequence[int]
+) -> Iterator[tuple[int, int, float]]:
     """What of each idle time a wait before it lent: (read, number of the idle time, ns)."""
     waiting = sorted((r.start + r.blocked, n) for n, r in enumerate(reads) if r.blocked > 0)
     credit: list[list[float]] = []  # number of the read and what it has left, the newest last
@@ -256,6 +271,8 @@ def _credits(reads: Sequence[Read], idle: _Idle, open_: Numbers) -> Iterator[tup
         while at < len(waiting) and waiting[at][0] <= start + SLACK:
             credit.append([waiting[at][1], float(reads[waiting[at][1]].blocked)])
             at += 1
+        if credit and lapses[int(credit[-1][0])] <= start:  # and so have those before it
+            credit.clear()
         while credit and left > 0:
             lent = min(left, credit[-1][1])
             yield int(credit[-1][0]), position, lent

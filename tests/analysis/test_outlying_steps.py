@@ -6,6 +6,7 @@ from drawn import Device
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import _figures as figures
 from syncscope.model.answer import Decision
+from syncscope.model.uses import Use
 
 MS = 1_000_000
 STEP = [("launch", 0, 5 * MS), ("read", 57, 0), ("work", 2 * MS)]
@@ -31,6 +32,14 @@ def test_a_step_that_does_something_else_is_set_aside_and_named(step, at):
     assert [s.index for s in report.steps if s.outlying] == [at]
     assert report.notes[0].startswith(f"step {at} took ")
     assert f"in a row without step {at}, far longer than others" in figures.counted(report)
+
+
+def test_a_wait_for_what_is_done_once_is_no_share_of_the_steps_behind_it():
+    ahead = [("launch", 0, MS), ("work", 5 * MS)]
+    report = summarize(Device().run([[*ahead, *EVALUATION] if n == 5 else ahead for n in range(20)])[0])
+    assert [s.index for s in report.steps if s.outlying] == [5]
+    assert next(spent.time for spent in report.uses.spent if spent.use is Use.WAIT) == 0
+    assert not any(row.idle for row in report.by_line.lines if row.place and row.place.line == 60)
 
 
 def test_nothing_is_set_aside_of_a_usual_loop():
