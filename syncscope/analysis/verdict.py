@@ -12,7 +12,6 @@ from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
-from syncscope.model.finding import Safety
 from syncscope.model.report import GATE, Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
@@ -124,22 +123,32 @@ def _settles(report: Report) -> str:
     planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
     lines = [line for line in (*report.lines, *planned) if _tried(line) or line in planned]
     line = next((line for line in lines if not _by_hand(line)), next(iter(lines), None))
-    if line is None or line.place is None or line.caller is not None:  # of a library nothing is tried,
+    if line is None or not (command := trial(report, line)):
         return ""
-    if not line.place.path.endswith((".py", ".ipynb")):  # nor of a notebook's cell, or what else is in no file
-        return ""
-    program = report.trace.meta.get("command", "PROGRAM") if report.trace is not None else "PROGRAM"
     if _by_hand(line):
         return (
             f" No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
-            f"`syncscope verify --stale {program}` tells what a step without its wait takes."
+            f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
         )
-    return f" `syncscope verify --budget {BUDGET} --line {line.place} {program}` settles it in {BUDGET}."
+    return f" `{command}` settles it in {BUDGET}."
+
+
+def trial(report: Report, line: Line) -> str:
+    """The command that tries the rewrite of a line, a suggestion, too; "" where none can."""
+    if line.place is None or line.caller is not None:  # of a library nothing is tried,
+        return ""
+    if not line.place.path.endswith((".py", ".ipynb")):  # nor of a notebook's cell, or what else is in no file
+        return ""
+    return f"syncscope verify --budget {BUDGET} --line {line.place} {_program(report)}"
+
+
+def _program(report: Report) -> str:
+    return str(report.trace.meta.get("command", "PROGRAM")) if report.trace is not None else "PROGRAM"
 
 
 def _by_hand(line: Line) -> bool:
-    """Whether the linter knows the line, and has nothing for it that a command makes."""
-    return line.finding is not None and (line.finding.fix is None or line.finding.fix.safety is Safety.SUGGEST)
+    """Whether the linter knows the line, and has no rewrite for it."""
+    return line.finding is not None and line.finding.fix is None
 
 
 def _tried(line: Line) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.verdict import name as named
+from syncscope.analysis.verdict import trial
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.what_if import WhatIf
@@ -26,7 +27,7 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     lines = [report.lines[n] for n in report.plan] or sorted(report.lines, key=_cost, reverse=True)
     lines_named = tuple(dict.fromkeys(line.place for line in lines if line.place))[:NAMED]
     rewritten = _rewrites(report, ground, lines)
-    advice, rule = rewritten or (_by_hand(lines), "")
+    advice, rule = rewritten or (_first(report, lines), "")
     ends = step * low, step * high, step * bound
     yield WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True)
 
@@ -62,9 +63,12 @@ def _at(lines: Sequence[Line]) -> str:
     return f" (at {place.shortly})" if place else ""
 
 
-def _by_hand(lines: Sequence[Line]) -> str:
-    """Where to begin, and where to read of it, where no rewrite takes most of the waits."""
+def _first(report: Report, lines: Sequence[Line]) -> str:
+    """Where to begin, and the command that tries its rewrite, else where to read of it: none takes most of the waits."""
     first = max(lines, key=_cost)
+    fix = first.finding.fix if first.finding else None
+    if fix is not None and (command := trial(report, first)):
+        return f"first the waits of {named(first)}: {fix.title}, which `{command}` tries"
     read = f": `syncscope explain {first.rule}` shows what people write" if first.rule else ""
     return f"first the waits of {named(first)}{read}"
 

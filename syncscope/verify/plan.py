@@ -195,10 +195,8 @@ class Plan:
             return "it did not run in these steps"
         if candidate.family in HEARD:
             return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
-        heat = candidate.finding.heat
-        return (
-            "" if heat.whole else f"{heat.words or 'it is not in the training step'}; verify --line FILE:LINE tries it"
-        )
+        heat, place = candidate.finding.heat, f"{os.path.relpath(candidate.path)}:{candidate.line}"
+        return "" if heat.whole else f"{heat.words or 'it is not in the training step'}; --line {place} tries it"
 
     def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
         """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""

@@ -57,8 +57,9 @@ def by_hand(finding: Finding) -> TriedFix:
     """A suggestion that nobody asked for, or what is not safe in a library."""
     assert finding.fix is not None
     by_hand = finding.fix.safety is Safety.SUGGEST
-    why = f"{'it is to be made by hand' if by_hand else 'it is not safe, in a library'}; --line FILE:LINE tries it"
-    return TriedFix(finding.place.path, finding.place.line, finding, finding.fix, why=why)
+    path, line = os.path.relpath(finding.place.path), finding.place.line
+    why = f"{'it is to be made by hand' if by_hand else 'it is not safe, in a library'}; --line {path}:{line} tries it"
+    return TriedFix(path, line, finding, finding.fix, why=why)
 
 
 @dataclass

@@ -97,10 +97,10 @@ def test_what_may_be_noise_is_to_be_tried():
 
 @pytest.mark.parametrize(
     ("safety", "command"),
-    [(None, "verify --stale"), (Safety.SUGGEST, "verify --stale"), (Safety.UNSAFE, "--line"), (Safety.SAFE, "--line")],
+    [(None, "verify --stale"), (Safety.SUGGEST, "--line"), (Safety.UNSAFE, "--line"), (Safety.SAFE, "--line")],
 )
 def test_what_settles_a_line_is_a_command_that_can_try_it(safety, command):
-    """Of what no command rewrites `verify --line` has nothing to try."""
+    """Of what has no rewrite `verify --line` has nothing to try; of a line that is named it tries suggestions, too."""
     program = [[("launch", 0, 100 * US), ("read", 57, 0), ("work", 5 * MS)] for _ in range(10)]
     program[4] = [("launch", 0, 7 * MS), ("read", 57, 0), ("work", 5 * MS)]
     trace = Device().run(program)[0]

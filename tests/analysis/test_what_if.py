@@ -10,8 +10,8 @@ from analysis.drawn import Device
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.what_if import TRAFFIC
 from syncscope.exporters import markdown, terminal
-from syncscope.model.finding import Hazard
-from syncscope.model.source import Place
+from syncscope.model.finding import Finding, Fix, Hazard, Safety
+from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.model.what_if import Effort, WhatIf, first_of
 
@@ -341,3 +341,25 @@ def test_waits_without_a_rewrite_name_the_dearest_and_where_to_read_of_it():
     )
     waits = next(one for one in summarize(recorded([step] * 8)).what_if if one.name == "nothing waits")
     assert waits.advice == "first the waits of `item` at train.py:57"
+
+
+@pytest.mark.parametrize("safety", [Safety.SUGGEST, Safety.UNSAFE])
+def test_the_line_that_comes_first_is_tried_by_the_command_that_is_printed(safety: Safety) -> None:
+    waits = [
+        ("launch", 0, 4 * MS),
+        ("read", 57, 0),
+        ("work", 4 * MS),
+        ("launch", 0, 4 * MS),
+        ("read", 58, 0),
+        ("work", 3 * MS),
+    ]
+    hazard, place = Hazard("host-read", "", "", ("item",)), Place("train.py", 57)
+    finding = Finding("host-read", place, 1, 57, 9, Span(0, 1), "", 3, fix=Fix("note the tensor", (), safety))
+    found = summarize(
+        recorded([[*waits, ("launch", 0, 3 * MS), ("read", 59, 0), ("work", 3 * MS)]] * 8), [finding], [hazard]
+    )
+    command = "syncscope verify --budget 2m --line train.py:57 PROGRAM"
+    all_waits = next(one for one in found.what_if if one.name == "nothing waits")
+    assert all_waits.advice == f"first the waits of `item` at train.py:57: note the tensor, which `{command}` tries"
+    assert "No command rewrites" not in found.verdict
+    assert f"`{command}` settles it in 2m" in found.verdict or "Decision: fix" in found.verdict
