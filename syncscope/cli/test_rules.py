@@ -13,14 +13,18 @@ from syncscope.errors import UserError
 @click.option(
     "--config", metavar="FILE", help="Take the folders of `rules` from this pyproject.toml instead of the nearest."
 )
-def command(folders: tuple[str, ...], config: str | None) -> int:
+@click.option("--ops", is_flag=True, help="List the waits that OPS may name, and what each is.")
+def command(folders: tuple[str, ...], config: str | None, ops: bool) -> int:
     """Test your own rules by their examples: the marked lines, and only they, are flagged, and the fix is as shown.
 
     FOLDERS hold rules, one .py each; without any, those that pyproject.toml and installed packages name.
 
     \b
     syncscope test-rules lint_rules/
+    syncscope test-rules --ops
     """
+    if ops:
+        return list_ops()
     import os
     from pathlib import Path
 
@@ -51,3 +55,17 @@ def command(folders: tuple[str, ...], config: str | None) -> int:
         for why in found:
             echo("  " + why.replace("\n", "\n  "))
     return int(bad > 0)
+
+
+def list_ops() -> int:
+    """Say what there is to claim, family by family."""
+    from itertools import groupby
+
+    from syncscope.model.ops import Op
+
+    widest = max(map(len, Op))
+    for family, each in groupby(Op, key=lambda op: op.family):
+        echo(f"{family.value}:")
+        for op in each:
+            echo(f"  {op:<{widest}}  {op.words}")
+    return 0

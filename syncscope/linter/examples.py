@@ -6,17 +6,18 @@ import ast
 import difflib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from syncscope.linter import own_rules
 from syncscope.linter.config import Config
-from syncscope.linter.engine import check
+from syncscope.linter.engine import check, project_of
 from syncscope.linter.fixing import mend
 from syncscope.linter.notebooks import source_of
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.rules import Example, Paged, examples
+from syncscope.tensors.interpret import sites
 
 MARK = re.compile(r"[ \t]*(?:#|//) !$", re.MULTILINE)
 NAME = "example"
@@ -49,6 +50,7 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
     lines, wanted = {f.place.line for f in found}, marked(example.code)
     if missing := sorted(wanted - lines):
         yield f"not flagged, though marked: {rows(code, missing)}"
+        yield from waits_on(code, missing, example.suffix)
     if extra := sorted(lines - wanted):
         yield f"flagged, though not marked: {rows(code, extra)}"
     offered = {f.fix.safety.value for f in found if f.fix}
@@ -70,6 +72,14 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
         after = source_of(NAME, code.encode()).edited(beside.edits).decode()
         if after != plain(example.instead):
             yield f"what is offered beside the fix is not as shown:\n{after}"
+
+
+def waits_on(code: str, lines: Collection[int], suffix: str) -> Iterator[str]:
+    """What waits on lines, by the names that OPS takes: a rule that claims none of them is not asked."""
+    found = sites(code.encode(), NAME + suffix, project_of(Config())) if suffix == ".py" else ()
+    for line in lines:
+        if ops := dict.fromkeys(f"`{site.op}`" for site in found if site.place.line == line):
+            yield f"line {line} waits by {', '.join(ops)}: is that in OPS?"
 
 
 def fixes_of(name: str, example: Example) -> list[Fix]:

@@ -29,13 +29,14 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from syncscope import discover, rewrites
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.view import View
 from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Hazard, Severity
+from syncscope.model.finding import Edit, Fix, Hazard, Safety, Severity
 from syncscope.model.ops import Family, Op
 
 if TYPE_CHECKING:
@@ -44,14 +45,19 @@ if TYPE_CHECKING:
 __all__ = [
     "ASKED",
     "CannotRewrite",
+    "Edit",
     "Example",
     "Family",
+    "Fix",
     "Function",
     "Op",
     "Paged",
     "Rule",
+    "Safety",
     "Severity",
+    "Site",
     "View",
+    "around",
     "builtin",
     "claims",
     "examples",
@@ -63,6 +69,7 @@ __all__ = [
     "mended",
     "new_draft",
     "sections",
+    "seen",
 ]
 
 
@@ -77,7 +84,7 @@ class Paged(Protocol):
     __name__: str
     __doc__: str | None
     SEVERITY: Severity
-    SEEN_AS: tuple[str, ...]  # the names under which a trace shows it
+    SEEN_AS: tuple[str, ...]  # the names under which a trace shows it, beside those of its ops; () where it has none
     EXAMPLES: tuple[Example, ...]  # those of its rewrites come on top, see `examples`
 
 
@@ -161,6 +168,7 @@ def checked(name: str, module: ModuleType) -> Rule:
         UserError: something of the contract is missing; the message names the file.
     """
     file = getattr(module, "__file__", name)
+    vars(module).setdefault("SEEN_AS", ())  # what its ops are called, see `hazard`
     wanted = [*inspect.get_annotations(Paged), *inspect.get_annotations(Rule), "message"]
     missing = [word for word in wanted if getattr(module, word, None) is None]
     if missing:
@@ -173,7 +181,7 @@ def checked(name: str, module: ModuleType) -> Rule:
         raise UserError(f"{file}: OPS of the rule {name!r} names no wait", 'it is a tuple, of one: OPS = ("item",)')
     for op in rule.OPS:
         if op not in list(Op):
-            listed = "syncscope/model/ops.py has all of them"
+            listed = "`syncscope test-rules --ops` lists them all"
             raise UserError(f"{file}: OPS has {op!r}, which is no wait", did_you_mean(str(op), [*map(str, Op)], listed))
     return rule
 

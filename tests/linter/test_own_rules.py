@@ -244,3 +244,35 @@ def test_a_rule_of_ones_own_may_be_a_note(door):
     )
     ran = door("lint", "--select", "no-if", "x.py")
     assert "[no-if]" in ran.out
+
+
+def test_seen_as_may_be_left_out(door):
+    own(door, QUIET.replace('SEEN_AS = ("aten::is_nonzero",)\n', ""), "no_if")
+    assert door("test-rules").out == "no-if: 1 example holds\n"
+    assert "no `if` on a tensor" in door("explain", "no-if").out.lower()
+
+
+def test_a_marked_line_that_waits_otherwise_says_how(door):
+    own(door, QUIET.replace("Op.CONDITION", "Op.ITEM"), "no_if")
+    ran = door("test-rules")
+    assert ran.code == 1
+    assert "line 4 waits by `condition`: is that in OPS?" in ran.out
+
+
+def test_all_waits_are_listed(door):
+    from syncscope.rules import Op
+
+    listed = door("test-rules", "--ops").out
+    assert all(f"  {op} " in listed and op.words in listed for op in Op)
+
+
+def test_what_the_document_promises_is_public():
+    import re
+    from pathlib import Path
+
+    from syncscope import rules
+
+    page = (Path(__file__).parents[2] / "docs" / "lint.md").read_text()
+    (said,) = re.findall(r"and so are (.*?) as names of `syncscope.rules`", page, re.DOTALL)
+    names = re.findall(r"`(\w+)`", said)
+    assert {"Op", "around", "seen", "Fix"} <= {*names} <= {*rules.__all__}
