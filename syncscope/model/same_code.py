@@ -43,10 +43,10 @@ def words(node: ast.AST, names: Names | None = None) -> bytes:
 
 
 def body_words(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> bytes:
-    """What a function does, without its name, its decorators and its documentation."""
+    """What a function does, without its name (also where it calls itself), its decorators and its documentation."""
     first = function.body[0]
     is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str
-    return _words([function.args, *function.body[is_text:]], names, blocks=True)
+    return _words([function.args, *function.body[is_text:]], names, blocks=True, itself=function.name)
 
 
 def imported_parts(statements: Iterable[ast.AST]) -> dict[str, str]:
@@ -66,7 +66,7 @@ def own_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset((*bound, *(each.arg for each in nodes if isinstance(each, ast.arg))))
 
 
-def _words(nodes: list[Any], names: Names | None, *, blocks: bool) -> bytes:
+def _words(nodes: list[Any], names: Names | None, *, blocks: bool, itself: str = "") -> bytes:
     said: list[str] = []
     numbers: dict[str, str] = {}
     left = FARTHEST
@@ -89,7 +89,7 @@ def _words(nodes: list[Any], names: Names | None, *, blocks: bool) -> bytes:
                 said.append(f"Name {known}")
                 continue
             if isinstance(each, ast.Call) and (called := _called(each.func, names)) is not None:
-                said.append(f"Call {called} {len(each.args)}")
+                said.append(f"Call {'' if called == itself else called} {len(each.args)}")
                 todo += reversed([*each.args, *each.keywords])
                 continue
             if isinstance(each, ast.Compare) and len(each.ops) == 1 and (compared := COMPARED.get(type(each.ops[0]))):
@@ -107,6 +107,7 @@ def _words(nodes: list[Any], names: Names | None, *, blocks: bool) -> bytes:
                 continue
             targets = isinstance(each, ast.AnnAssign) and field == "target"
             inner.append(f".targets {len(several)}" if targets else f".{field} {len(several)}")
+            several = [""] if itself and several == [itself] and field == "attr" else several
             inner += [one if isinstance(one, ast.AST) else _value(one) for one in several]
         todo += reversed(inner)
     return "\n".join(said).encode()

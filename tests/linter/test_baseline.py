@@ -297,3 +297,17 @@ def test_a_baseline_of_the_second_form_knows_opencl_c_by_its_lines(door):
     assert door(*asked).lines == []
     door.write("a.cl", KERNELS.replace("get_global_id(0);", "get_global_id(0);  // once"))
     assert len(door(*asked).lines) == 1, "as the version that wrote it had it"
+
+
+RECURSIVE = "def total(tree, x: torch.Tensor):\n    n = x.cuda().sum().item()\n    return n + total(tree, x)\n"
+METHOD = (
+    "class Tree:\n    def total(self, x: torch.Tensor):\n        return x.cuda().sum().item() + self.left.total(x)\n"
+)
+
+
+@pytest.mark.parametrize("code", [RECURSIVE, METHOD])
+def test_a_renamed_function_that_calls_itself_brings_its_own_along(door, code):
+    path = door.write("train.py", "import torch\n\n\n" + code)
+    door("lint", "--all", "--write-baseline", "known.json")
+    path.write_text(path.read_text().replace("total", "summed_up"))
+    assert door("lint", "--all", "--baseline", "known.json").lines == []
