@@ -277,10 +277,11 @@ class Linted:
         if said and self.in_files:
             yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
         hidden = sum((one.checked.hidden for one in self.done), Hidden())
+        either = ", new or old" if self.revision else ""  # these are not compared with what was there
         reasons = [
-            (hidden.cold, f"in cold code (--all){self._by_file(hidden.by_file)}"),
-            (hidden.medium, "less sure (--min-confidence medium)"),
-            (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure (--min-confidence low)"),
+            (hidden.cold, f"in cold code{either} (--all){self._by_file(hidden.by_file)}"),
+            (hidden.medium, f"less sure{either} (--min-confidence medium)"),
+            (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure{either} (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),
             (self.known, f"known to the baseline{self._moved}"),
             (self.stood, f"there before, at {self.revision.name}" if self.revision else ""),

@@ -332,3 +332,12 @@ def test_a_folder_in_no_repository_is_an_error(door):
 )
 def test_what_makes_no_sense_beside_it_is_refused(door, git, other):
     assert "do not go together" in refused(door("lint", "--since", "main", *other, stdin=""))
+
+
+def test_what_is_cold_may_be_new_or_old(door, git):
+    """It is not compared with what was there, and is not counted as new."""
+    cold = "\n\ndef evaluate(x: torch.Tensor):\n    return x.cuda().sum().item()\n"
+    git.commit(train=READS + cold)
+    door.write("train.py", SECOND + cold)
+    ran = door("lint", "--since", "main")
+    assert "not shown: 1 in cold code, new or old (--all), 1 there before, at main (" in ran.err
