@@ -14,6 +14,7 @@ from syncscope.errors import UserError
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 ALIASES = {"text": "terminal"}
+SHORTER = {".xml": "junit"}  # endings that only one format has, in short
 
 
 def chosen(
@@ -28,7 +29,9 @@ def chosen(
     """
     if name is None:
         fitting = [(len(module.SUFFIX), known) for known, module in able(has).items() if ends(output, module.SUFFIX)]
-        return named(max(fitting)[1], has) if fitting else None
+        in_short = next((known for suffix, known in SHORTER.items() if ends(output, suffix)), None)
+        found = max(fitting)[1] if fitting else in_short
+        return named(found, has) if found is not None else None
     return named(ALIASES.get(name, name), has, own)
 
 
@@ -88,6 +91,7 @@ def plain(name: str | None, output: str | None, formats: Sequence[str]) -> str:
     if name is None and output is not None:
         known = {one: ENDINGS[one] for one in formats if one in ENDINGS}
         name = next((one for one, (suffix, _) in known.items() if ends(output, suffix)), None)
+        name = name or next((one for suffix, one in SHORTER.items() if one in known and ends(output, suffix)), None)
         if name is None:
             said = f"{output} does not say which format is wanted, of those that there are here"
             endings = ", or ".join(f"{suffix}, {what}" for suffix, what in known.values())

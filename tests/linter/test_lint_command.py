@@ -332,3 +332,9 @@ def test_a_server_is_told_paths_from_the_root_of_the_repository(door, monkeypatc
     assert shown in door("lint", "--format", form, str(door.folder)).out, "named from the root of the machine"
     monkeypatch.setenv(variable, str(door.folder / "elsewhere"))
     assert shown not in door("lint", "--format", form, "my net").out
+
+
+def test_an_output_that_ends_with_xml_is_junit(door):
+    door.write("x.py", "import torch\n\n\ndef forward(x: torch.Tensor):\n    return x.exp()[x > 0]\n")
+    door("lint", "--all", "-o", "all.xml", "x.py")
+    assert (door.folder / "all.xml").read_text().startswith("<?xml")
