@@ -26,7 +26,7 @@ from syncscope.heat.makers import Makers
 from syncscope.heat.offered import offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
-from syncscope.heat.unused import programs, unused
+from syncscope.heat.unused import copies, programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions
@@ -226,6 +226,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     tools = set(programs(sources, {each.path for each in steps}, imports))
     in_tools = (each for same in defined.values() for each in same if each.path in tools)
     roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in in_tools}
+    roles |= copies(classes, imports, sources)
     roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
     return Reach(
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from syncscope.model.heat import Role
 from syncscope.project.outline import ClassText, FunctionText, place, spoken
@@ -57,6 +57,32 @@ def unused(
             (kinds if name in made[path] else found)[f"{path}:{name}"] = Role.UNUSED
     quoted = _quoted(sources.values()) if kinds else b""
     return found | {key: role for key, role in kinds.items() if key.rpartition(":")[2].encode() + b'"' not in quoted}
+
+
+def copies(
+    classes: Mapping[str, Sequence[ClassText]], imports: Iterable[tuple[str, str]], sources: Mapping[str, bytes]
+) -> dict[str, Role]:
+    """The classes of a file from which nobody imports anything, where another file has them, too, and one is imported there."""
+    taken: dict[str, set[str]] = defaultdict(set)
+    for at, what in imports:
+        taken[at].add(what)
+
+    def alone(path: str) -> bool:
+        at = place(path)
+        return at not in taken and f"/{at.rpartition('/')[2]}" not in taken and b"__main__" not in sources[path]
+
+    pairs: dict[tuple[str, str], set[str]] = defaultdict(set)  # a file, and its copy: the classes that both have
+    kept: set[str] = set()  # files from which such a class is imported
+    for name, same in classes.items():
+        if len(same) < 2 or any(cls.decorated for cls in same):
+            continue
+        copied = [cls.path for cls in same if alone(cls.path)]
+        for cls in same if copied else ():
+            if cls.path not in copied:
+                kept |= {cls.path} if {name, "*", ""} & taken[place(cls.path)] else set()
+                for path in copied:
+                    pairs[cls.path, path].add(name)
+    return {f"{path}:{name}": Role.UNUSED for (of, path), names in pairs.items() if of in kept for name in names}
 
 
 def programs(

@@ -1,5 +1,6 @@
 """What a function is for in its project, where its name alone would say that it may run in every step, or that it does."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -363,3 +364,31 @@ def test_what_makes_a_transform_of_distributions_runs_in_steps(tmp_path: Path) -
     other = code.replace("log_abs_det_jacobian", "other")
     (tmp_path / "flow.py").write_text(other)
     assert [site.hot for site in sites(other.encode(), str(tmp_path / "flow.py"), Project())] == [False]
+
+
+def test_a_copy_of_a_class_that_nobody_imports_is_cold_beside_the_one_that_is(tmp_path: Path) -> None:
+    net = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x: torch.Tensor):
+                return x / x.sum().item()
+        """
+    files = {
+        "__init__.py": "from .tabular.net import Net",
+        "tabular/__init__.py": "",
+        "tabular/net.py": net,
+        "net.py": net,
+        "other.py": net.replace("class Net", "class Other"),
+    }
+    (tmp_path / "pyproject.toml").touch()
+    for name, text in files.items():
+        path = tmp_path / "pack" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    said = {}
+    for name in ("tabular/net.py", "net.py", "other.py"):
+        path = tmp_path / "pack" / name
+        (site,) = sites(path.read_bytes(), str(path), Project())
+        said[name] = site.hot
+    assert said == {"tabular/net.py": True, "net.py": False, "other.py": True}
