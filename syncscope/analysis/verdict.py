@@ -16,6 +16,7 @@ from syncscope.model.report import GATE, Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
+MUCH = 0.1  # the part of a step that goes with waits and is no waiting, from which on that is said
 BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
 NAMED = 6  # lines outside of steps that are named
@@ -84,7 +85,22 @@ def _decision(report: Report, per: str) -> str:
     every = f"{'The other' if unforeseen else 'All'} waits" + " together" * (len(report.lines) > 1)
     return (
         f"{word} Fixing {what} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
-        f"{every} likely cost {_figure(report, found)}; the host is blocked for {about_ms(blocked)}.{told}{_settles(report)}"
+        f"{every} likely cost {_figure(report, found)}; the host is blocked for {about_ms(blocked)}."
+        f"{_rests(report, step)}{told}{_settles(report)}"
+    )
+
+
+def _rests(report: Report, step: float) -> str:
+    """What the figure of all waits is without what is launched for them, where that is its smaller part; "" elsewhere."""
+    found = report.of_waits or report.answer
+    likely = (found.share or 0.0) * step if found is not None else 0.0
+    still = sum(line.idle_after for line in report.lines)
+    if likely < 2 * still or likely - still < MUCH * step:
+        return ""
+    return (
+        f" Of these {about_ms(likely)} the device stands still after waits for {about_ms(still)}; the rest comes only where "
+        "what is launched for the waits alone goes with them, and what the host does to launch it. Where that stays, a step is "
+        f"shorter by those {about_ms(still)}."
     )
 
 

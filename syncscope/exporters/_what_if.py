@@ -21,6 +21,7 @@ APART = (
     "each row is a replay of its own: a launch goes with the host's work that prepares it, also while the device works, so a "
     "row may save more than is idle for it; rows do not add up"
 )
+OTHERS = "on another device it may be otherwise"
 EXCEEDS = "more than the device is idle: device work that is launched for a wait, or for what goes, goes with it"
 
 # heading, width
@@ -120,5 +121,5 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         said = Text(f"at most: of waits, {beyond}", "dim")
         yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
     if whole and (loops := max(one.loops for one in report.what_if)):
-        words = f"between: four in five, if yours is like the {loops} loops, all on one GPU, that were changed for real"
+        words = f"between: so it was for four in five of {loops} loops, all on one GPU, that were changed for real; {OTHERS}"
         yield from (Text.assemble(MARGIN, part) for part in Text(words, "dim").wrap(Console(), width - len(MARGIN)))

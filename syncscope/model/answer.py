@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def figure(self) -> str:
-        """`29 % (24 to 36 %; of 214 measured loops 4 in 5 lay within)`; "" without one."""
+        """`29 % (24 to 36 %; 4 in 5 of 214 loops that were fixed and timed came out in this range)`; "" without one."""
         return self.told("")
 
     def told(self, word: str) -> str:
@@ -51,8 +51,12 @@ class Answer:
 
     @property
     def source(self) -> str:
-        """Where the interval comes from: `of 214 measured loops 4 in 5 lay within`; "" where from the recording alone."""
-        return f"of {self.loops} measured loops 4 in 5 lay within" if self.loops and self.low is not None else ""
+        """Where the interval comes from: the loops that were measured; "" where from the recording alone."""
+        return (
+            f"4 in 5 of {self.loops} loops that were fixed and timed came out in this range"
+            if self.loops and self.low is not None
+            else ""
+        )
 
     def likely(self, word: str) -> str:
         """The figure and its interval alone: `29 % shorter (24 to 36 %)`."""

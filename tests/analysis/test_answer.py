@@ -46,7 +46,7 @@ def test_no_interval_passes_the_bound_and_each_holds_what_is_likely():
 
 def test_a_figure_in_words():
     known = Answer(FIX, 0.29, 0.24, 0.36, 0.6, 642, 214)
-    assert known.figure == "29 % (24 to 36 %; of 214 measured loops 4 in 5 lay within)"
+    assert known.figure == "29 % (24 to 36 %; 4 in 5 of 214 loops that were fixed and timed came out in this range)"
     assert Answer(TRY, 0.024, -0.004, 0.0996).figure == "2.4 % (may cost up to 0.4 %, save up to 10 %)"
     assert Answer(TRY, 0.024, -0.0004, 0.0996).figure == "2.4 % (0 to 10 %)"
     assert Answer(TRY, -0.02, -0.03, -0.01).figure == "-2.0 % (costs 1.0 to 3.0 %)"

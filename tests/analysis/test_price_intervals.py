@@ -15,7 +15,7 @@ from syncscope.analysis.errors import centre, half_interval, half_interval_of_ne
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
-from syncscope.analysis.verdict import next_recording
+from syncscope.analysis.verdict import next_recording, verdict
 from syncscope.cli._diff_words import sentence
 from syncscope.cli._verified import summary
 from syncscope.model.answer import Decision
@@ -110,6 +110,18 @@ def test_what_settles_a_line_is_a_command_that_can_try_it(safety, command):
     said = summarize(trace, [found]).verdict
     assert command in said
     assert ("explain host-read" in said) == ("--stale" in command)
+
+
+def test_what_is_launched_for_waits_is_said_to_be_most_of_what_they_cost():
+    """A host that is hardly blocked saves much only where what it launches for its waits goes with them."""
+    step = [("launch", 0, 5 * MS), ("read", 57, 0), ("work", 5 * MS)]
+    usual = summarize(Device().run([step] * 10)[0])
+    assert "comes only where" not in usual.verdict
+    brief = replace(usual, lines=tuple(replace(line, idle_after=0.4 * MS) for line in usual.lines))
+    assert "the device stands still after waits for 0.40 ms; the rest comes only where what is launched" in verdict(
+        brief
+    )
+    assert "Where that stays, a step is shorter by those 0.40 ms." in verdict(brief)
 
 
 def test_something_may_be_launched_in_the_place_of_a_value():

@@ -82,7 +82,8 @@ function promise(model) {
   const planned = model.plan.length > 0, saving = planned ? model.plan_saving_ms : model.total_saving_ms;
   const range = ends(model) || [saving, saving];
   const now = model.saving_step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
-  const what = planned ? `${model.plan.length === 1 ? "one line" : `${model.plan.length} lines`} fixed` : "no waits";
+  const places = new Set(model.plan.map((line, n) => line.path ? `${line.path}:${line.line}` : n)).size;  // several waits may be one line's, as in the sentence above
+  const what = planned ? `${places === 1 ? "one line" : `${places} lines`} fixed` : "no waits";
   const [low, high] = [now - range[1], now - range[0]];
   const bar = (name, ms, told, whisker) => [make("dt", {}, name),
     make("dd", {title: told}, make("i", {class: whisker ? "then" : "now", style: {width: share(ms)}}),

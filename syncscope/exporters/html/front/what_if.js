@@ -16,7 +16,7 @@ export function whatIf(model) {
       one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
-  const like = loops ? `; four in five lie between, if yours is like the ${loops} loops, all on one GPU, that were changed for real` : "";
+  const like = loops ? `; so it was for four in five of ${loops} loops, all on one GPU, that were changed for real; on another device it may be otherwise` : "";
   const said = model.uses ? make("p", {class: "faint"}, "A row says what a replay saves. That is not its part of where a step goes: there, idle time after a wait is the wait's, and here device work that was launched for what goes, goes with it.") : "";
   return section("what-if", "What would help", `less of a ${per} of ${msTime(model.saving_step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows), said);
 }
