@@ -33,7 +33,8 @@ def each(linted: Linted, color: bool) -> str:
         source, found, _ = own[id(finding)]
         return source.code[source.starts[found.place.line - 1] :].split(b"\n", 1)[0].decode("utf-8", "replace")
 
-    offers, pieces = FixWords(), []
+    offers, pieces = FixWords(), list[str]()
+    told: dict[tuple[int, tuple[Edit, ...]], str] = {}  # where a diff was shown
     for finding, *twins in with_twins(shown, line_of):
         source, found, others = own[id(finding)]
         where = f"{visible(source.label(found.span.start))}:{finding.place.line}:{finding.column}"
@@ -43,7 +44,11 @@ def each(linted: Linted, color: bool) -> str:
         ways = zip(*map(ways_of, (finding, *twins)), strict=True)
         for said, same in zip(offers.of(finding), ways, strict=True):
             pieces.append(f"  {visible(said)}\n")
-            versions = source.versions(edits_of(same))
+            edits = edits_of(same)
+            if (first := told.setdefault((id(source), edits), where)) != where:
+                pieces.append(f"  the diff is the one at {first}\n")
+                continue
+            versions = source.versions(edits)
             pieces += [unified(name, before, after, color=color) for name, before, after in versions]
         pieces.append("\n")
     return "".join(pieces)

@@ -23,7 +23,8 @@ Key = tuple[str, int, int, str]
 
 
 def by_price(linted: Linted, trace: str) -> str:
-    """Put the dearest findings first, say what each costs, and leave out those that cost nothing; what was left out.
+    """Put the dearest findings first, say what each costs, and leave out those that cost nothing; what was left out. Of a
+    folder with recordings the newest counts.
 
     A price is the share of what fixing all reads would save (see `syncscope report`). Of several findings on one line each
     has the part of its own reads, as far as the recording knows their columns.
@@ -35,12 +36,14 @@ def by_price(linted: Linted, trace: str) -> str:
     from syncscope import kineto
     from syncscope.analysis.edited_since import as_it_is_now
     from syncscope.analysis.summary import summarize
+    from syncscope.cli._traces import newest
     from syncscope.linter import rulesets
     from syncscope.rules import hazard
 
     rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
     hazards = [hazard(name, rule) for name, rule in rules.items()]
+    trace = newest(trace)
     recorded = kineto.read(trace)
     now, edited = as_it_is_now(recorded, _linted_files(linted, recorded))
     report = summarize(now, findings, hazards)

@@ -80,7 +80,9 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there; without --format, the suffix chooses the format.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours. Default: auto.")
-@click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
+@click.option(
+    "--trace", metavar="FILE|FOLDER", help="Order by what a recording says each costs; hide what is worth nothing."
+)
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")

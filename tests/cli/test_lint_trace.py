@@ -70,6 +70,14 @@ def test_the_dearest_comes_first_and_what_costs_nothing_is_left_out(lint):
     assert "not shown: 1 worth nothing, 1 that did not wait in this recording" in done.stderr
 
 
+def test_of_a_folder_the_newest_recording_counts_as_in_report(lint, tmp_path):
+    (tmp_path / "runs" / "train").mkdir(parents=True)
+    kineto.save(recording(), tmp_path / "runs" / "train" / "a.pt.trace.json.gz")
+    (only,) = json.loads(lint("--trace", "runs", "--format", "json").stdout)
+    assert only["line"] == DEAR
+    assert "project holds no trace" in lint("--trace", "project").exception.message
+
+
 def test_a_trace_without_prices_is_an_error_that_says_why(lint, tmp_path):
     kineto.save(recording().take(recording().kind == Kind.STEP), tmp_path / "empty.json")
     done = lint("--trace", "empty.json")

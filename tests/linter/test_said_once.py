@@ -37,6 +37,35 @@ def test_the_diff_of_twins_is_one_and_has_both_places(door):
     assert told.count("  fix (") == 1
 
 
+def test_a_diff_that_mends_two_lines_stands_at_the_first(door):
+    door.write(
+        "agent.py",
+        """\
+        import torch
+        from torch.distributions import Categorical
+
+
+        def train(net, env, optimizer, updates):
+            obs = env.reset()
+            for update in range(updates):
+                for t in range(16):
+                    with torch.no_grad():
+                        logits, value = net(obs.cuda())
+                        act = Categorical(logits=logits).sample()
+                    obs, reward, done = env.step(act)
+                logits, value = net(obs.cuda())
+                dist = Categorical(logits=logits)
+                loss = -(dist.log_prob(act) * reward).mean() - 0.01 * dist.entropy().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """,
+    )
+    told = door("lint", "--diff", "--all", "--select", "distribution-validation", "agent.py").out
+    assert told.count("validate_args=False") == 2
+    assert "fix (suggest, --diff): leave the checks out: as at line 11\n  the diff is the one at agent.py:11:" in told
+
+
 def test_statements_that_are_alike_with_other_fixes_are_told_apart(door):
     door.write("two.py", TWINS.replace("(x * 2)[keep].sum()\n    else", "(x * 2)[keep].mean()\n    else"))
     ran = door("lint", "two.py")
