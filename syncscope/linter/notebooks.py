@@ -299,6 +299,7 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
         in_file=(source.in_file(cell, finding.place.line - shift), source.in_file(cell, finding.end_line - shift)),
         span=local(finding.span),
         cell=cell.number,
+        message=source.with_cells(finding.message),
         heat=_in_cells(source, finding.heat),
         why=tuple(
             source.with_cells(head) + colon + code for head, colon, code in (w.partition(":") for w in finding.why)

@@ -21,7 +21,7 @@ NO_DEVICE = (
 
 @dataclass(frozen=True, slots=True)
 class WatchedLine:
-    """Reads of one op at one place: how many, and how long they held the host, ns."""
+    """Reads of one op at one place: how many, and how long they held the host, ns; 0 in a dry run, where none waits."""
 
     op: str
     place: Place | None
@@ -34,17 +34,18 @@ class WatchedLine:
         inside = f" (in {self.library})" if self.library else ""
         where = self.place or "unknown line"
         times = "once" if self.count == 1 else f"{self.count} times"
-        return f"{where}: {self.op}{inside}, {times}, host blocked for {self.blocked / 1e6:.3g} ms"
+        held = f", host blocked for {self.blocked / 1e6:.3g} ms" if self.blocked else ""
+        return f"{where}: {self.op}{inside}, {times}{held}"
 
 
 class Watch:
     """Counts reads by line. Reading it is safe at any time, also from another thread.
 
-    `judges` is whether any tensor of the process can make it wait: one of a device, or in a dry run of the CPU.
+    `judges` is whether any tensor of the process can make it wait: one of a device, or in a `dry` run of the CPU.
     """
 
-    def __init__(self, judges: bool = True) -> None:
-        self._judges = judges
+    def __init__(self, judges: bool = True, dry: bool = False) -> None:
+        self._judges, self._dry = judges, dry
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
         self._thread = threading.get_native_id()
@@ -65,7 +66,8 @@ class Watch:
             if total is None:
                 total = self._totals[key] = [0, 0]
             total[0] += 1
-            total[1] += record.end - record.start
+            if not self._dry:
+                total[1] += record.end - record.start
 
     @property
     def count(self) -> int:
@@ -75,7 +77,7 @@ class Watch:
 
     @property
     def lines(self) -> list[WatchedLine]:
-        """The lines that read, the longest wait first."""
+        """The lines that read, the longest wait first; in a dry run those that read most often."""
         with self._lock:
             totals = [(op, seen, total[0], total[1]) for (op, seen), total in self._totals.items()]
         found = []
@@ -84,7 +86,7 @@ class Watch:
             place, column = places.resolve(spot) if spot else (None, -1)
             library = places.short(seen.library) if seen.library and seen.user else ""
             found.append(WatchedLine(op, place, column, count, blocked, library))
-        return sorted(found, key=lambda line: -line.blocked)
+        return sorted(found, key=lambda line: (-line.blocked, -line.count))
 
     def clear(self) -> None:
         """Forgets what was counted."""
@@ -102,7 +104,7 @@ _watching: ContextVar[tuple[Watch, ...]] = ContextVar("syncscope watches", defau
 @contextlib.contextmanager
 def watch(*, dry: bool | None = False) -> Iterator[Watch]:
     """Inside, reads are counted by line; `dry` as in `forbid_syncs`."""
-    found = Watch(judges=dry is not False or has_device())
+    found = Watch(dry is not False or has_device(), not has_device() if dry is None else dry)
     token = _watching.set((*_watching.get(), found))
     try:
         with listening(Listener(read=found.add)), dry_if(dry):

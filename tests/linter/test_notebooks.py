@@ -116,6 +116,23 @@ def test_another_line_is_named_with_its_cell_and_never_as_one_of_all_cells_toget
         assert "line 5 of cell 2 has just waited" in ran.out
 
 
+def test_a_message_that_names_another_line_names_its_cell(door):
+    imports = "import torch\nimport torch.nn.functional as F\n"
+    loop = """\
+def train(model, loader, optimizer):
+    for x, y in loader:
+        out, y = model(x.cuda()), y.cuda()
+        keep = y != -1
+        loss = out[keep].square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    door.write("x.ipynb", text(cell(imports), cell(loop)))
+    told = next(one for one in json.loads(door("lint", "--all", "--format", "json").out) if one["line"] == 7)
+    assert "the gradient of `out[keep]`, line 5 of cell 2, looks for the positions again" in told["message"]
+
+
 def test_a_timed_cell_is_linted(door):
     door.write("x.ipynb", text(cell("%%time\n" + READS)))
     assert door("lint").lines == [("x.ipynb:cell 1", 12, "host-read")]

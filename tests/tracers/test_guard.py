@@ -200,6 +200,13 @@ def test_each_number_of_the_device_in_an_index_is_waited_for(x: Any) -> None:
         counts[x.long()[0]]
 
 
+def test_nothing_waits_in_a_dry_run_and_no_time_is_told(x: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        float(x.sum())
+    assert str(watch).endswith(": float, once")
+    assert watch.lines[0].blocked == 0
+
+
 def test_a_watch_that_can_count_nothing_says_so(monkeypatch: pytest.MonkeyPatch, x: Any) -> None:
     monkeypatch.setattr("syncscope.tracers.watch.has_device", lambda: False)
     with syncscope.watch() as watch:
