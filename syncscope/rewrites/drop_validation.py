@@ -123,6 +123,7 @@ class CheckedCall(NamedTuple):
     valid: bool  # whether its parameters surely are
     closed: bool  # whether a 0 among them is
     unasked: bool  # whether no value is looked into
+    asked_by: str  # the method that looks into a value, where only one does
     spread: str  # what is given as `**parameters`, "" where nothing is
 
 
@@ -146,7 +147,10 @@ def checked(site: Site, function: Function) -> CheckedCall | None:
     closed = any(k.arg == "logits" for k in call.keywords) or (function.dotted(call.func) or "").endswith(CLOSED)
     spread = next((ast.unparse(k.value) for k in call.keywords if k.arg is None), "")
     valid, unasked = valid_by_construction(function, call), surely_unasked(function, call, uses)
-    return CheckedCall(call, valid, closed, unasked, spread)
+    methods = {
+        n.attr for n in map(function.parent, uses or (call,)) if isinstance(n, ast.Attribute) and n.attr in ASKED
+    }
+    return CheckedCall(call, valid, closed, unasked, methods.pop() if len(methods) == 1 else ASKED[0], spread)
 
 
 def made_inside(made: ast.AST | None, function: Function) -> ast.Call | None:
@@ -193,7 +197,8 @@ def fix_of(function: Function, every: Sequence[CheckedCall]) -> Fix:
         )
         return draft.fix("leave the checks out", Safety.SUGGEST, unseen + named)
     zero = "" if all(each.closed for each in every) else ", or a 0,"
-    beside = "" if all(each.unasked for each in every) else "; nor does a value given to log_prob that it cannot take"
+    by = " or ".join(dict.fromkeys(each.asked_by for each in every if not each.unasked))
+    beside = f"; nor does a value given to {by} that it cannot take" if by else ""
     its = "its" if len(every) == 1 else "their"
     return draft.fix(
         "leave the checks out", Safety.SUGGEST, f"NaN in {its} parameters{zero} no longer raises an error{beside}"

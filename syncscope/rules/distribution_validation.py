@@ -20,6 +20,8 @@ anywhere, does the same for all that runs in the process from then on: a program
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import Site
 from syncscope.rules import Op, Severity, View
 
@@ -31,6 +33,8 @@ EXAMPLES = ()
 
 
 def message(site: Site, view: View) -> str | None:
-    return (
-        f"{view.quote(site.node)} checks its parameters and waits for the answer: validate_args=False leaves that out"
-    )
+    checked = "its parameters"
+    match site.node:
+        case ast.Call(func=ast.Attribute(attr="log_prob" | "cdf"), args=[value, *_]):
+            checked = f"whether {view.quote(value)} can be drawn"
+    return f"{view.quote(site.node)} checks {checked} and waits for the answer: validate_args=False leaves that out"

@@ -61,3 +61,12 @@ def test_what_is_inside_of_another_is_what_checks(made: str, mended: str) -> Non
     fixes = [f.fix for f in findings(code)]
     assert [edit.text for fix in fixes for edit in fix.edits] == [mended] * 2
     assert all(fix.changes.endswith("`x` may not name validate_args itself") for fix in fixes)
+
+
+def test_a_cumulative_probability_is_of_a_value() -> None:
+    """The parameters are numbers: what is looked into is what is asked about."""
+    code = "import torch\nfrom torch.distributions import Normal\n\n\n"
+    code += "def ncdf(x: torch.Tensor):\n    return Normal(0.0, 1.0).cdf(x.cuda())\n"
+    (finding,) = findings(code, "distribution-validation")
+    assert "checks whether `x.cuda()` can be drawn and waits" in finding.message
+    assert finding.fix is None or "log_prob" not in finding.fix.changes
