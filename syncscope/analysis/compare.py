@@ -35,17 +35,21 @@ from syncscope.model.trace import Kind, Meta, Trace
 BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for so much longer or shorter is as good as the same
 
 
-def compare(before: Trace, after: Trace) -> Comparison:
-    """Compare two recordings of one loop; lines may have moved within their file."""
+def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
+    """Compare two recordings of one loop; lines may have moved within their file.
+
+    Their steps are bounded in one way: by their work where that is so of either alone, or `by_work` anyway.
+    """
     before, after = with_right_baseline(before), with_right_baseline(after)
     lengths = [trace.meta.get("untraced") for trace in (before, after)]
     timed = [None if known is None else float(known["median_ns"]) for known in lengths]
     if None in timed:
         before, after = _as_recorded(before), _as_recorded(after)
-    event_graphs = event_graph_of(before), event_graph_of(after)
+    event_graphs = _taken_apart(before, after, by_work)
+    by_work = event_graphs[0].by_work
     fidelities = [fidelity_of(each, each.graph(Recorder())) for each in event_graphs]
     one, other = (
-        _replayed(summarize(trace), None if None in timed else time)
+        _replayed(summarize(trace, by_work=by_work), None if None in timed else time)
         for trace, time in zip((before, after), timed, strict=True)
     )
     known = _same_files(one, other)
@@ -102,6 +106,14 @@ def compare(before: Trace, after: Trace) -> Comparison:
         if others or strangers or one_recording
         else work_changes((before, event_graphs[0]), (after, event_graphs[1]), place_in_first(known, texts)),
     )
+
+
+def _taken_apart(before: Trace, after: Trace, by_work: bool) -> tuple[EventGraph, EventGraph]:
+    """The two, the steps of both bounded by their work if those of one are."""
+    one, other = (event_graph_of(trace, by_work=by_work) for trace in (before, after))
+    if one.by_work == other.by_work:
+        return one, other
+    return (one, event_graph_of(after, by_work=True)) if one.by_work else (event_graph_of(before, by_work=True), other)
 
 
 def _same_events(before: Trace, after: Trace) -> bool:

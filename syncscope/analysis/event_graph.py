@@ -58,14 +58,15 @@ class Late:
     end: NDArray[np.float64]
 
 
-def event_graph_of(trace: Trace, pinned: float | None = None) -> EventGraph:
+def event_graph_of(trace: Trace, pinned: float | None = None, by_work: bool = False) -> EventGraph:
     """A recording taken apart: its launches, waits, steps and reads are found first.
 
-    `pinned` is how fast the device fetches from pinned memory, bytes a ns (GB/s); by default `pinned_bandwidth`.
+    `pinned` is how fast the device fetches from pinned memory, bytes a ns (GB/s); by default `pinned_bandwidth`. With `by_work`
+    steps end where their work is over, whatever the host did: as those of a recording that this one stands beside.
     """
     launched = launches(trace)
     held, marked = waits(trace, launched), steps(trace, launched)
-    return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked, pinned)
+    return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked, pinned, by_work)
 
 
 class EventGraph:
@@ -79,6 +80,7 @@ class EventGraph:
         reads: tuple[Read, ...],
         steps: tuple[Step, ...] = (),
         pinned: float | None = None,
+        by_work: bool = False,
     ) -> None:
         self.launched, self.reads, self.marked = launched, reads, steps
         self.held = [w for w in waits if not w.closing]
@@ -99,7 +101,8 @@ class EventGraph:
         ended = [host.origin + end for end in self.ends]
         began = first_step_began(trace, launched, steps, ended)
         self._begin = 0.0 if began is None else float(began - host.origin)
-        self.steps = as_worked(trace, launched, steps, ended, began)
+        self.steps = as_worked(trace, launched, steps, ended, began, by_work)
+        self.by_work = self.steps is not steps
         made = [(read.step, (read.place, read.column, read.op)) for read in reads]
         if self.on_processor and float(trace.meta.get("others") or 0.0) > BUSY:
             self.steps = quietest(self.steps, made)

@@ -37,7 +37,7 @@ INLINE = 4  # so few ranks are not worth a pool of processes
 SPENT = ("work", "lines", "device")  # of collectives, kept as JSON
 TABLES = ("collectives", "reads", "graph")
 ENTRIES = {Run: 0, Launch: 1, Hold: 2}
-OF_GRAPH = ("queues", "holds", "end", "ends", "depth", "free", "together", "ops", "origin")
+OF_GRAPH = ("queues", "holds", "end", "ends", "depth", "free", "together", "ops", "origin", "begin")
 STRAGGLERS = """
 with c as (  -- a double holds no nanoseconds since 1970, so times are since the first rank
     select rank, key, origin - min(origin) over () + start as began, origin - min(origin) over () + "end" as ended
@@ -178,6 +178,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
             together=tuple(tuple(reads) for reads in graph["together"]),
             ops=graph["ops"],
             origin=graph["origin"],
+            begin=graph.get("begin", 0.0),  # of tables that were written before it was known
         ),
     )
 

@@ -80,7 +80,7 @@ def compare_jobs(
 
 def _one(read: Callable[[str], Trace], before: str, after: str) -> Comparison:
     """Two recordings side by side, without their events: of these there are too many to keep those of all ranks."""
-    found = compare(read(before), read(after))
+    found = compare(read(before), read(after), by_work=True)  # as those of the other ranks are, which they meet
     return replace(found, before=_without_events(found.before), after=_without_events(found.after))
 
 

@@ -54,7 +54,7 @@ def common_steps(ranks: Sequence[Rank]) -> frozenset[int]:
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
-    event_graph = event_graph_of(trace)
+    event_graph = event_graph_of(trace, by_work=True)  # ranks meet on their devices
     these = numbered(trace, event_graph)
     graph = event_graph.graph(collectives={row: i for i, row in enumerate(one.row for one in these)})
     trusted = fidelity_of(event_graph, graph)

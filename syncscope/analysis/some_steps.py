@@ -38,7 +38,7 @@ def replayed_steps(trace: Trace, event_graph: EventGraph, pinned: float | None =
     chosen = _stretch(event_graph)
     if chosen is None:
         return event_graph
-    some = event_graph_of(between(trace, chosen[0].start, chosen[-1].end), pinned)
+    some = event_graph_of(between(trace, chosen[0].start, chosen[-1].end), pinned, event_graph.by_work)
     some.recorder = event_graph.recorder
     return some
 

@@ -190,15 +190,15 @@ def _whole(found: Sequence[Step]) -> range:
 
 
 def as_worked(
-    trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float], began: int | None = None
+    trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float], began: int | None, whatever: bool
 ) -> tuple[Step, ...]:
     """The steps, each from where the work of the one before was `over` (ns of the trace) to where its own was, if the host ran
     ahead by more than a step, or the device `began` the first only when it had done earlier ones: the host then says how fast
-    it can ask. Else as they are."""
+    it can ask. Else as they are, or so `whatever` the host did: of recordings that stand side by side."""
     counted = alike(found)
     ahead = [over[n] - found[n].end for n in counted]
     far = ahead and median(ahead) > median(found[n].end - found[n].start for n in counted)
-    if began is None and not far:
+    if not found or (began is None and not far and not whatever):
         return found
     end = np.array(over, np.int64)
     start = np.append(found[0].start if began is None else began, end[:-1])

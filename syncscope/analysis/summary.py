@@ -50,15 +50,17 @@ def summarize(
     prices: bool = True,
     pinned: float | None = None,
     loops: Mapping[Place, int] = {},
+    by_work: bool = False,
 ) -> Report:
     """Everything that can be said of a recording: steps, reads, lines with their prices, and what to do first.
 
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     `loops` are the lines of loops around what waits, whose passes need nothing of one another.
-    `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
+    `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows. Steps are bounded
+    `by_work` as in `event_graph_of`.
     """
     given, trace = trace, with_right_baseline(trace)
-    event_graph = event_graph_of(trace, pinned)
+    event_graph = event_graph_of(trace, pinned, by_work)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
     coverage = of_whole_steps(coverage_of(trace, launched, len(found_steps)), found_steps)

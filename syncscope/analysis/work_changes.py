@@ -14,6 +14,7 @@ import numpy as np
 from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.step_uses import counted_part
+from syncscope.analysis.steps import alike
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -96,11 +97,14 @@ def _pairs(
 
 
 def _sums(trace: Trace, event_graph: EventGraph) -> Sums:
-    """The device's work that begins in the counted steps."""
-    first, last, steps = counted_part(trace, event_graph)
-    rows = event_graph.launched.row
+    """The device's work of the counted steps: what the host launches in them, for of that each step has the whole, however far
+    the device is behind."""
+    _, _, steps = counted_part(trace, event_graph)
+    rows, call = event_graph.launched.row, event_graph.launched.call
     lines = NumberedLines(trace, event_graph)
-    inside = np.flatnonzero((trace.start[rows] >= first) & (trace.start[rows] < last))
+    first, last = _asked(trace, event_graph)
+    asked = np.where(call >= 0, trace.start[call], trace.start[rows])
+    inside = np.flatnonzero((asked >= first) & (asked < last))
     many = max(1, len(trace.names))
     codes, at = np.unique(lines.whose[inside] * many + trace.name[rows[inside]], return_inverse=True)
     counts = np.bincount(at, minlength=len(codes)) / len(steps)
@@ -111,6 +115,15 @@ def _sums(trace: Trace, event_graph: EventGraph) -> Sums:
         number = caller if caller >= 0 else place
         _add(found, (trace.names[code % many], trace.places[number] if number >= 0 else None), count, time)
     return found
+
+
+def _asked(trace: Trace, event_graph: EventGraph) -> tuple[int, int]:
+    """When the host asks for the work of the counted steps, first and last ns; without steps, the recording."""
+    steps, marked = event_graph.steps, event_graph.marked
+    if not steps:
+        return counted_part(trace, event_graph)[:2]
+    counted = alike(steps) or range(len(steps))
+    return marked[counted.start - 1].end if counted.start else marked[0].start, marked[counted.stop - 1].end
 
 
 def _without_lines(sums: Sums, names: set[str]) -> Sums:
