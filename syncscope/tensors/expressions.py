@@ -31,7 +31,9 @@ from syncscope.tensors.facts import (
     INT,
     INTEGER,
     MODULE,
+    NO_TENSOR,
     NONE,
+    NP_ARRAY,
     NUMBER,
     OTHER,
     SEQUENCE,
@@ -127,6 +129,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             if fact.kind is not NOTHING_KNOWN and fact is not NONE:
                 return fact
             return used_as(frame, node, path)
+    elif owner is NO_TENSOR and node.attr == "T":
+        return NP_ARRAY  # a row of an array
     elif kind is ARRAY:
         return numpy.attribute(word)
     elif kind is SEQUENCE and word in ("values", "indices") and len(owner.elements) == 2:

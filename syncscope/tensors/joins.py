@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     INT,
     INTEGER,
     MODULE,
+    NO_TENSOR,
     NOTHING,
     NP_ARRAY,
     NUMBER,
@@ -249,4 +250,6 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         return tensor(device=fact.device, confidence=fact.confidence, source=fact)
     if kind is ARRAY and position is not None:  # of several arrays; of one it may be a number
         return NP_ARRAY.but(confidence=2)
+    if kind is ARRAY:
+        return NO_TENSOR
     return UNKNOWN

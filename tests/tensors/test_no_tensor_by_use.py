@@ -5,6 +5,18 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "rows of an array that a function in another is given": """
+        import numpy as np
+
+        def encoded(keypoints: np.ndarray):
+            def inner(kpts, found):
+                for i, pose in enumerate(kpts):
+                    x, y, seen = pose.T
+                    mask = seen > 0
+                    found[i, y[mask] - 1, x[mask] - 1] = 1
+                return found
+            return inner(keypoints.astype(int), np.zeros((3, 4)))
+    """,
     "a number of one arm, a tensor of the other": """
         def told(x: torch.Tensor, many: bool, noted):
             found = 0.0
