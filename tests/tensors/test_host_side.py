@@ -8,6 +8,14 @@ from tensors.marked import marks, waits
 from syncscope.tensors.interpret import sites
 
 CASES = {
+    "an argument that is sent behind the line that picks from it": """
+        class Learner(nn.Module):
+            def step(self, x: torch.Tensor, y: torch.Tensor):
+                shuffled = x[torch.randperm(x.shape[0])]
+                x = x.float().to(self.device)
+                again = x[torch.randperm(3)]  # waits: index_host
+                return again, shuffled, y[torch.randperm(3)]  # waits: index_host
+    """,
     "a range as an index, wherever it was made": """
         class Net(nn.Module):
             def __init__(self, n):

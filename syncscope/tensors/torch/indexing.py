@@ -42,6 +42,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import instance
 from syncscope.tensors.joins import any_value, element
+from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch.positions import as_one_position, from_host, mask_like, named_mask
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -184,7 +185,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 known = 3 if base.device is DEVICE and several else 2 if fact.ref is Tag.MATCHED else 1
                 met = _in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
                 known = max(known, 2) if several and fact.confidence == 3 and met else known
-                frame.emit(Op.INDEX_HOST, node, part, base, known)
+                if not is_sent_later(frame, node.value):
+                    frame.emit(Op.INDEX_HOST, node, part, base, known)
                 of_host = True
             elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
                 known = 2 if base.device is DEVICE or _in_a_module(frame) else 1
