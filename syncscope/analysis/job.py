@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from syncscope.model.report import GATE, Price
 from syncscope.model.source import Place
 
 NAMED = 3  # operators in the verdict
+MOSTLY = 0.5  # the part of a delay that operators explain, from which they are what it is by
 ALONE = 64  # up to so many ranks each is also replayed with the reads of all others left in
 
 
@@ -124,9 +126,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan=tuple(position[i] for i in plan),
         verdict=_alone(ranks[0], others)
         if others > 0
-        else _verdict(
-            value.step, saving, between, _why_none(value.error, doubtful, cut), rows, meets, bool(joint.steps)
-        )
+        else _verdict(value.step, saving, between, _why_none(value.error, doubtful, cut), rows, joint)
         + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
@@ -276,20 +276,19 @@ def _verdict(
     between: tuple[float, float] | None,
     why_none: str,
     rows: tuple[RankLine, ...],
-    meets: tuple[Meet, ...],
-    marked: bool,
+    joint: JointReplay,
 ) -> str:
-    slow = max(rows, key=lambda row: row.imposed)
+    slow, meets, steps = max(rows, key=lambda row: row.imposed), joint.meets(), len(joint.steps)
     told = ""
     if slow.imposed > 0:
         told = (
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
-            f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
+            f"{in_ms(slow.imposed)} in sum{f' over {steps} steps' if steps > 1 else ''}, mostly by {slow.cause}."
         )
         if slow.on_time is not None and slow.on_time >= WORTH * step:
-            whole = "a step" if marked else "the job"
+            whole = "a step" if steps else "the job"
             told += f" Had it come with the one before it, {whole} would be up to {in_ms(slow.on_time)} shorter."
-        told += _of_operators(slow)
+        told += _of_operators(slow, [meet for meet in meets if meet.late == slow.number and not meet.together], joint)
     if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
         told += "record from an earlier step."
@@ -311,15 +310,36 @@ def _why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
     return f"the joint replay ends {error:.1%} away from the recording"
 
 
-def _of_operators(slow: RankLine) -> str:
-    """Sentences on what a rank does longer, by operator and by line; empty where nothing is known of that."""
+def _of_operators(slow: RankLine, late: Sequence[Meet], joint: JointReplay) -> str:
+    """Sentences on what a rank does longer before the collectives to which it comes `late`, by operator and by line, and how
+    little of that they are; empty where nothing is known of that."""
     said = ""
+    skews = [meet.skew for meet in late if meet.cause is LateBy.HOST]
     if slow.cause is LateBy.HOST and slow.operators:
-        said = f" Its host was longer {_longer(slow.operators, 'in', 'outside of operators')}."
+        said = f" Its host was longer {_longer(slow.operators, 'in', 'outside of operators')}"
+        known = sum(each.own - each.others for each in slow.operators[:NAMED])
+        little = known < MOSTLY * sum(skews)
+        said += f": {in_ms(known)} of the {in_ms(sum(skews))} by which it came later." if little else "."
+        if little and (before := _asked_later(joint, slow.number)) > max(skews):
+            said += (
+                f" Its host asked for the first of its collectives {in_ms(before)} later than the others did: "
+                "what made it late lies before, as where the others had run ahead of their devices."
+            )
     if slow.lines:
         what = "device" if slow.cause is LateBy.DEVICE else "host"
         said += f" By line, its {what} was longer {_longer(slow.lines, 'in', '')}."
     return said
+
+
+def _asked_later(joint: JointReplay, number: int) -> float:
+    """By how much later than the others' the host of this rank asked for the first collective in which it meets any, ns."""
+    r = next(n for n, rank in enumerate(joint.ranks) if rank.number == number)
+    met = [dict(who) for who in joint.matched.who.values() if len(who) > 1 and r in dict(who)]
+    asked = {}
+    for q, c in min(met, key=lambda who: who[r]).items():
+        one = joint.ranks[q].collectives[c]
+        asked[q] = joint.begins[q] + one.start - one.queued
+    return asked.pop(r) - median(asked.values())
 
 
 def _longer(told: Sequence[LongerIn], where: str, nowhere: str) -> str:

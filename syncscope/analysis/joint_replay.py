@@ -313,14 +313,19 @@ class JointReplay:
         return Arrival(self.ranks[r].number, self.begins[r] + one.start, one.end - one.start, one.busy)
 
     def _cause(self, who: list[tuple[int, int]], last: int) -> LateBy:
-        """What the last rank spent more time on than the middle one, since the collective before."""
-        spent = []
-        for r, c in who:
+        """What the last rank spent more time on than the middle one, since the collective before. Where that is nothing, and it
+        waited in no sync, it was late there already: by its host if that asked later than the others, else by its device.
+        """
+        spent, asked = [], np.zeros(len(who))
+        for n, (r, c) in enumerate(who):
             one = self.ranks[r].collectives[c]
             begun = self.begins[r] if c == 0 else 0.0
+            asked[n] = self.begins[r] + one.start - one.queued
             spent.append([one.blocked, one.launching, one.hosting, one.queued, begun])  # as `LateBy` has them
         table = np.array(spent)
         extra = table[last] - np.median(np.delete(table, last, axis=0), axis=0)
+        if extra.max() <= 0.0 and not table[last][0]:
+            return LateBy.HOST if asked[last] > np.median(np.delete(asked, last)) else LateBy.DEVICE
         causes: list[LateBy] = list(LateBy)
         return causes[int(np.argmax(extra))]
 

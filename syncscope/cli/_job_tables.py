@@ -48,9 +48,11 @@ def foot(found: JobReport) -> str:
     """What the figures are of."""
     if not found.marked:
         return "ms of the whole recording; lines: on the mean rank, and what the whole job gains"
+    steps = len({meet.step for meet in found.meets if meet.step >= 0})
+    recorded = f"the whole recording, {steps} steps" if steps > 1 else "the whole recording"
     return (
         "ms per step, but how often a rank comes last, what others wait for it then, its operators, and each "
-        "collective: of the whole recording; lines: on the mean rank, and what the whole job gains"
+        f"collective: of {recorded}; lines: on the mean rank, and what the whole job gains"
     )
 
 

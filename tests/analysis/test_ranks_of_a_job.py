@@ -29,6 +29,32 @@ def test_ranks_meet_and_the_late_one_is_named():
     assert "Rank 2 comes last to 3 of 3" in found.verdict
 
 
+def test_a_rank_that_was_late_already_is_so_by_its_host_and_by_no_sync_where_it_makes_none():
+    """It spends less on everything than the others since the collective before, to which it came late."""
+    found = job(ranks_of(lambda step: MS, lambda step: MS, lambda step: MS * 9 // 10 if step else 4 * MS))
+    assert [(meet.late, meet.cause) for meet in found.meets][:2] == [(2, "host work")] * 2
+
+
+def test_where_operators_are_a_small_part_of_a_delay_that_is_told_and_that_its_host_began_later():
+    """The hosts of the others are nearly as slow, and 60 ms ahead of their devices when the recording begins."""
+    *others, slow = ranks_of(0, 0, MS, steps=12)
+    ahead = [
+        replace(
+            rank,
+            collectives=tuple(
+                replace(one, hosting=1.9 * MS, work=(("", 1.9 * MS),), queued=one.queued + 60 * MS)
+                for one in rank.collectives
+            ),
+        )
+        for rank in others
+    ]
+    said = job([*ahead, slow]).verdict
+    assert "longer outside of operators (24.00 ms, the others 22.80 ms): 1.20 ms of the 10.01 ms by which" in said
+    assert "asked for the first of its collectives 61.00 ms later than the others did: what made it late lies" in said
+    assert "in sum over 12 steps" in said
+    assert "by which it came later" not in job([*others, slow]).verdict, "it is slower by all of that"
+
+
 def test_the_gain_of_a_rank_on_time_is_as_if_it_came_with_the_one_before_it():
     found = job(ranks_of(0, MS, 3 * MS, reads=[0, 1, 2], steps=8))
     assert [rank.on_time for rank in found.ranks] == [None, None, pytest.approx(2 * MS, rel=0.01)]
