@@ -120,7 +120,7 @@ def store(rank: Rank, folder: Path) -> None:
         "graph": {name: getattr(graph, name) for name in OF_GRAPH},
         "unforeseen": sorted(rank.unforeseen),
         "devices": rank.devices,
-        "times": None if rank.times is None else asdict(rank.times),
+        "times": [asdict(each) for each in rank.times],
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -163,7 +163,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         world=rest["world"],
         unforeseen=frozenset(rest["unforeseen"]),
         devices=tuple(rest.get("devices", ())),
-        times=_times(rest.get("times")),
+        times=tuple(map(_times, rest["times"])) if isinstance(rest.get("times"), list) else (),
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),
@@ -265,9 +265,9 @@ def _spent(told: str | None) -> Spent:
     return tuple((str(name), float(time)) for name, time in json.loads(told or "[]"))
 
 
-def _times(told: dict[str, Any] | None) -> RankTimes | None:
-    """Where the steps of a rank go, as it was stored."""
-    return RankTimes(**told | {"why": tuple((use, ns) for use, ns in told["why"])}) if told else None
+def _times(told: dict[str, Any]) -> RankTimes:
+    """Where a step of a rank goes, as it was stored."""
+    return RankTimes(**told | {"why": tuple((use, ns) for use, ns in told["why"])})
 
 
 def _entry_rows(graph: Graph) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ class RankLine:
     on_time: float | None = None
     operators: tuple[LongerIn, ...] = ()  # what its host does longer where it is late by host work, most first
     lines: tuple[LongerIn, ...] = ()  # the lines where it takes longer whatever makes it late: its host, or its device
-    times: RankTimes | None = None  # where its own step goes
+    times: RankTimes | None = None  # where its step goes, of those that all ranks count
 
 
 class JointReplay:
@@ -337,7 +337,7 @@ class JointReplay:
         for meet in meets:
             if not meet.together:
                 late[meet.late].append(meet)
-        owed = owed_by(meets)
+        owed, common = owed_by(meets), common_steps(self.ranks)
         arrivals = {
             key: max(self.begins[r] + self.ranks[r].collectives[c].start for r, c in who)
             for key, who in self._who.items()
@@ -362,7 +362,7 @@ class JointReplay:
                     on_time=on_time.get(r),
                     operators=self._longer_in(r, [(meet, "work") for meet in own if meet.cause is LateBy.HOST]),
                     lines=self._longer_in(r, [(meet, SPENT_AT[meet.cause]) for meet in own if meet.cause in SPENT_AT]),
-                    times=rank.times,
+                    times=rank.times_of(common),
                 )
             )
         return tuple(found)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from syncscope.analysis.collectives import Collective, collectives, numbered
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
-from syncscope.analysis.rank_times import RankTimes, rank_times
+from syncscope.analysis.rank_times import RankTimes, mean_times, rank_times
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
 from syncscope.model.trace import Trace
@@ -30,7 +30,7 @@ class Rank:
     world: int = 0  # how many ranks the job had, 0 where the recording does not say
     unforeseen: frozenset[int] = frozenset()
     devices: tuple[str, ...] = ()  # the names of those that its recording knows
-    times: RankTimes | None = None  # None without work of a device
+    times: tuple[RankTimes, ...] = ()  # of each step, or of the recording; none without work of a device
 
     def counted(self) -> tuple[frozenset[int], int]:
         """The reads (by number) of the steps that a report counts, too, and how many steps these are; all without steps."""
@@ -42,6 +42,11 @@ class Rank:
         """The indices of the steps that a report counts, too; none where no step is marked."""
         steps = self.graph.steps
         return frozenset(steps[n].index for n in alike(steps) or range(len(steps)))
+
+    def times_of(self, indices: Collection[int]) -> RankTimes | None:
+        """Where the mean of the steps with these indices goes, of all where it has none of them."""
+        chosen = [each for step, each in zip(self.graph.steps, self.times, strict=False) if step.index in indices]
+        return mean_times(chosen or self.times)
 
 
 def common_steps(ranks: Sequence[Rank]) -> frozenset[int]:

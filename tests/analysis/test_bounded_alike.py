@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from drawn import COLUMN, timeline
+from drawn_ranks import MS, ranks_of
 
 from syncscope.analysis.compare import compare
 from syncscope.analysis.event_graph import event_graph_of
@@ -46,9 +47,21 @@ def test_alone_the_two_are_bounded_each_in_its_own_way():
 
 def test_ranks_of_a_job_have_steps_of_one_length_though_one_host_is_further_ahead():
     ranks = [rank_of(timeline(drawn), number) for number, drawn in enumerate((FAR_AHEAD, BESIDE_IT))]
-    assert [rank.times.step / COLUMN for rank in ranks] == [8, 8]
-    assert [rank.times.compute / COLUMN for rank in ranks] == [8, 8]
-    assert job(ranks).step == pytest.approx(8 * COLUMN)
+    found = job(ranks)
+    assert [rank.times.step / COLUMN for rank in found.ranks] == [8, 8]
+    assert [rank.times.compute / COLUMN for rank in found.ranks] == [8, 8]
+    assert found.step == pytest.approx(8 * COLUMN)
+
+
+def test_figures_of_all_ranks_are_of_the_same_steps():
+    """The sixth step is a long one for both, and one of the two alone would count it."""
+    one, other = ranks_of(*[lambda step: 10 * MS if step == 5 else MS] * 2, steps=8)
+    steps = tuple(replace(step, settled=step.index < 5) for step in other.graph.steps)
+    other = replace(other, graph=replace(other.graph, steps=steps))
+    assert 5 in one.counted_steps()
+    assert 5 not in other.counted_steps()
+    first, second = (rank.times.step for rank in job([one, other]).ranks)
+    assert first == second == pytest.approx(2.02 * MS, rel=0.01)
 
 
 @pytest.mark.parametrize("pictures", [(FAR_AHEAD, BESIDE_IT), (BESIDE_IT, FAR_AHEAD)])

@@ -13,7 +13,7 @@ from syncscope.model.trace import Event, Kind, Lane, Trace
 
 def test_what_overlaps_is_compute_and_what_does_not_is_exposed():
     """Each rank computes for 4 ms a step; three of four all-reduces run beside, until the slow rank comes."""
-    fast, slow = (rank.times for rank in buckets_of(0, MS // 2, count=4, steps=6))
+    fast, slow = (rank.times for rank in job(buckets_of(0, MS // 2, count=4, steps=6)).ranks)
     assert fast.step == slow.step
     assert (fast.compute, slow.compute) == (4 * MS, 6 * MS)
     assert fast.exposed == pytest.approx(2 * MS + 100_000, rel=0.02)
