@@ -26,13 +26,15 @@ class NewSyncs:
 
     Where the texts of lines are not known, a line that moved may look like one that is new: then `surely` is less than `count`.
     `in_place` has each line that waits where another has gone, which is not called new: it may be the same, rewritten, or waits
-    for the same statement in another operation.
+    for the same statement in another operation. `at_times` are lines that wait in some steps only, of which the first recording
+    has some that are not counted: neither are they new.
     """
 
     lines: tuple[tuple[Line, float], ...] = ()
     count: float = 0.0
     surely: float = 0.0
     in_place: tuple[tuple[Line, Line], ...] = ()
+    at_times: tuple[Line, ...] = ()
 
 
 def new_syncs(
@@ -48,7 +50,7 @@ def new_syncs(
     read is no sync of the user's. Whatever is left then is new only in so far as its statement waits more often than before, in
     any op: one wait of it may have become another.
     """
-    firm, fewer = list[tuple[Line, float]](), list[tuple[Line, float]]()
+    firm, fewer, at_times = list[tuple[Line, float]](), list[tuple[Line, float]](), list[Line]()
     came: dict[tuple[str, str], Counts] = {}
     gone: dict[tuple[str, str], Counts] = {}
     told = {known[path] for path in texts if path in known}
@@ -63,6 +65,7 @@ def new_syncs(
         more = (b.count if b else 0.0) - (a.count if a else 0.0)
         if b is not None and more > 0:
             if a is None and _was_uncounted(b, counts, texts):
+                at_times.append(b)
                 continue
             more = 0.0 if a is not None and is_alike(a, b) else more
         if b is not None and _is_firm(a, b, texts):
@@ -93,7 +96,7 @@ def new_syncs(
             surely += max(0.0, total - sum(less for _, less in gone.get(key, [])))
     old = {id(b) for a, b in pairs if a is not None}
     ordered = sorted(lines, key=lambda of: (-of[1], id(of[0]) in old))
-    return NewSyncs(tuple(ordered), count, surely, tuple(in_place))
+    return NewSyncs(tuple(ordered), count, surely, tuple(in_place), tuple(at_times))
 
 
 def _settled(

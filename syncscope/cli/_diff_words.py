@@ -160,6 +160,15 @@ def in_place(pair: tuple[Line, Line]) -> str:
     )
 
 
+def at_times(line: Line) -> str:
+    """That a line which waits in some steps only does so in both recordings."""
+    place = here(place) if (place := line.caller or line.place) else "no line known"
+    return (
+        f"The {line.op} at {place} waits in some steps only: in the first recording, too, but in none that is counted. It is "
+        "not counted as new."
+    )
+
+
 def change(found: Comparison) -> str:
     """`a step is 12.3 % longer (3.1 to 20.0 %)`; "" where nobody knows how far steps vary."""
     if found.change is None:

@@ -9,6 +9,8 @@ import pytest
 from cli.compared import STEP, gated
 from effort import EFFORT
 
+from syncscope.analysis.compare import compare
+from syncscope.cli._diff_tables import lines, remarks
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -42,6 +44,20 @@ def test_what_waits_once_an_epoch_is_not_new_in_another_window(tmp_path, one, ot
     before, after = epochs(*one), epochs(*other)
     assert gate(tmp_path, before, after) == (0, "")
     assert gate(tmp_path, after, before) == (0, "")
+
+
+def test_the_table_calls_that_new_which_the_limit_does():
+    """In the first recording it waits in a step that is not counted, for it is the first."""
+    found = compare(epochs(30, 0, every=30), epochs(30, 7, every=30))
+    assert [(row.word, row.place.rpartition(":")[2]) for row in lines(found) if row.word != "same"] == [
+        ("at times", "60")
+    ]
+    (said,) = remarks(found)
+    assert "train.py:60 waits in some steps only: in the first recording, too" in said
+    assert found.more.count == 0
+    more = compare(recorded([0] * 30), epochs(30, 7))
+    assert [row.word for row in lines(more)].count("new") == 1
+    assert more.more.count > 0
 
 
 @pytest.mark.parametrize(
