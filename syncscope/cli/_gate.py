@@ -15,6 +15,7 @@ from syncscope.model.source import Place, Span
 
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobLine
+    from syncscope.analysis.window_rates import StepCounts
 
 SYNCS, SAVING = "--max-syncs-per-step", "--max-saving"
 LIMIT = "limit"
@@ -42,11 +43,24 @@ def limits(
 
 
 def _syncs(report: Report, most: float) -> Iterator[str]:
+    from syncscope.analysis.window_rates import StepCounts
+
     _refuse(report)
     own = [line for line in report.lines if not line.fallback]
     if (reads := sum(line.count for line in own)) > most:
         yield f"{syncs(reads)} more than the {most:.3g} allowed:"
-        yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
+        steps = StepCounts(report)
+        for line in sorted(own, key=lambda o: -o.count):
+            yield f"  {where(line)}: {line.count:.3g} per step{_in_some(line, steps)}"
+
+
+def _in_some(line: Line, steps: StepCounts) -> str:
+    """In how many of the steps that are counted a line waits, where that are not all."""
+    from syncscope.analysis.summary import key_of_line
+
+    counts = steps.counted(key_of_line(line))
+    waits = sum(map(bool, counts))
+    return f", in {waits} of {len(counts)} steps" if 0 < waits < len(counts) else ""
 
 
 def uncounted(report: Report) -> list[str]:

@@ -10,7 +10,9 @@ from cli.compared import STEP, gated
 from effort import EFFORT
 
 from syncscope.analysis.compare import compare
+from syncscope.analysis.summary import summarize
 from syncscope.cli._diff_tables import lines, remarks
+from syncscope.cli._gate import limits
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -58,6 +60,12 @@ def test_the_table_calls_that_new_which_the_limit_does():
     more = compare(recorded([0] * 30), epochs(30, 7))
     assert [row.word for row in lines(more)].count("new") == 1
     assert more.more.count > 0
+
+
+def test_a_limit_on_syncs_says_in_how_many_steps_a_line_waits():
+    (limit,) = limits(summarize(epochs(30, 7)), 1, None)
+    told = [said for said in limit.broken if f":{LOG}:" in said]
+    assert told == [f"  train.py:{LOG}: item: 0.455 per step, in 2 of 22 steps"]
 
 
 @pytest.mark.parametrize(
