@@ -28,29 +28,16 @@ PACKAGES = Path(__file__).parent / "packages"
 UNPACKED = Path(__file__).parents[1] / "build" / "packages"
 
 
-def sources(package: str, unpacked: Path) -> Path:
-    """The folder of a package, `mbrl==0.2.0`, which is fetched where it is not there."""
+def sources(package: str, unpacked: Path) -> Path | None:
+    """The folder of a package, `mbrl==0.2.0`, fetched where it is not there; None where there is no wheel: pip would run it."""
     folder = unpacked / package.replace("==", "-")
     if not folder.is_dir():
         with tempfile.TemporaryDirectory() as downloads:
-            fetch = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--no-binary",
-                ":none:",
-                "-d",
-                downloads,
-            ]
-            subprocess.run([*fetch, package], check=True)
-            (archive,) = Path(downloads).iterdir()
-            if archive.suffix == ".whl":
-                zipfile.ZipFile(archive).extractall(folder)
-            else:
-                subprocess.run([sys.executable, "-m", "tarfile", "-e", str(archive), str(folder)], check=True)
+            fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+            if subprocess.run([*fetch, "-d", downloads, package], stderr=subprocess.DEVNULL).returncode:
+                return None
+            (wheel,) = Path(downloads).iterdir()
+            zipfile.ZipFile(wheel).extractall(folder)
     return folder
 
 
@@ -79,9 +66,8 @@ def shown(folder: Path) -> dict[str, list[Finding]]:
     return by
 
 
-def score_of(truth: dict[str, Any], unpacked: Path) -> Score:
+def score_of(truth: dict[str, Any], folder: Path) -> Score:
     """One package against what was recorded of its lines, each of which waited in all steps that it was recorded in."""
-    folder = sources(truth["package"], unpacked)
     score, found = Score(folder), shown(folder)
     for path, held in truth["files"].items():
         waits = {line: [1.0, word] for line, (_, word) in held["waits"].items()}
@@ -101,7 +87,11 @@ def main() -> None:
             if asked.names and not any(part in recorded.stem for part in asked.names):
                 continue
             truth = json.loads(recorded.read_text())
-            score = score_of(truth, asked.unpacked)
+            folder = sources(truth["package"], asked.unpacked)
+            if folder is None:
+                print(f"  {recorded.stem:20} not fetched: unpack {truth['package']} below {asked.unpacked}", flush=True)
+                continue
+            score = score_of(truth, folder)
             first, of, others = truth["first_look"]
             print(f"  {recorded.stem:20}", score, f"(at first {first} of {of}, {others} others)", flush=True)
             if asked.list:
