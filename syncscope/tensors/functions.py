@@ -185,7 +185,7 @@ def conclude(function: ProjectFunction, frame: Frame) -> Fact:
             found = like(found, confidence=confidence)
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
-    found = found or NONE
+    found = found or (UNKNOWN if _is_left_to_others(function.node) else NONE)
     told = found.kind is ARRAY or is_distribution(found)  # which one, whatever the annotation says
     if function.node.returns is not None and not told:
         said = promised(function)
@@ -197,6 +197,15 @@ def conclude(function: ProjectFunction, frame: Frame) -> Fact:
         ):
             return said
     return found
+
+
+def _is_left_to_others(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function does nothing but perhaps raise: what is derived has another, and that gives something."""
+    last = node.body[-1]
+    does_nothing = isinstance(last, (ast.Pass, ast.Raise)) or (
+        isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant)
+    )
+    return does_nothing and len(node.body) <= 2
 
 
 def call_function(

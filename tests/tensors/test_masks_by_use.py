@@ -5,6 +5,14 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is called a mask, where nothing is known of either": """
+        class Wrapper:
+            def train_step(self, graph):
+                pred = self.model(graph)
+                train_mask = graph.train_mask
+                named = graph.tables[graph.kind]
+                return self.loss(pred[train_mask], graph.y[graph.train_mask]), named  # waits: mask_read
+    """,
     "what is called a mask, in another shape": """
         def masked(pred, clean, mask, x: torch.Tensor):
             m = mask.expand_as(pred)

@@ -4,6 +4,21 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a method that is left to other classes": """
+        class Wrapper:
+            def on_step(self, batch):
+                return self.step(batch)
+
+            def step(self, batch):
+                raise NotImplementedError
+
+        def fit(wrapper: Wrapper, batches, optimizer):
+            for batch in batches:
+                loss = wrapper.on_step(batch)
+                loss.backward()
+                optimizer.step()
+                print(loss.item())  # waits: item
+    """,
     "tensors and lists that an object is built with": """
         class Normalize(nn.Module):
             def __init__(self, mean, std: torch.Tensor, scale):

@@ -10,7 +10,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import devices
 from syncscope.project.names import ancestry
-from syncscope.project.syntax import dotted, each_of, name_of, walk
+from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
 from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -241,6 +241,11 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
                 mask = tensor(BOOL, base.device, confidence, why)
                 at = part
+        elif (
+            fact.kind is NOTHING_KNOWN and (base.confidence < 2 or not istensor) and _selects_by_mask(frame, part, base)
+        ):
+            mask = tensor(BOOL, base.device, 2, f"`{ast.unparse(part)}` is what people call a mask")
+            at = part
         elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
             mask = mask or base.but(
                 confidence=min(mask_like(part) if "mask" in ast.unparse(part).lower() else 1, base.confidence),
@@ -268,6 +273,16 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
     if base.kind is NOTHING_KNOWN and any(evaluate(frame, part).kind is ARRAY for part in parts if name_of(part)):
         return Indexed(None, None, PICKED)
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _selects_by_mask(frame: Frame, part: ast.expr, base: Fact) -> bool:
+    """Whether an index is surely called a mask, in a file that has no arrays but torch's: `pred[graph.train_mask]`."""
+    return (
+        base.kind in (TENSOR, NOTHING_KNOWN)
+        and frame.alone
+        and mask_like(part) == 2
+        and "mask" in last_word(part).lower()
+    )
 
 
 def _is_table(base: ast.expr, mask: ast.expr) -> bool:
