@@ -21,7 +21,8 @@ def shift{0}(device):
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A file full of copies, and one with a wait that stands behind it in the alphabet."""
     monkeypatch.setattr(plans, "MOST", MOST)
-    many, train = tmp_path / "blocks.py", tmp_path / "train.py"
+    many, train = tmp_path / "of_others" / "blocks.py", tmp_path / "train.py"  # apart: the program speaks of no block
+    many.parent.mkdir()
     many.write_text("import torch\n" + "".join(map(COPY.format, range(2, 2 * MOST))))
     train.write_text(TRAIN)
     return str(many), str(train)
