@@ -113,7 +113,8 @@ def test_a_clock_that_counts_cycles_is_brought_to_ns(cuda: Any, tmp_path: Path) 
     trace, meta = recorded(events, source)
     events.close()
     kernel = next(e for e in trace if e.kind == Kind.KERNEL)
-    slack = meta["clocks"]["CUPTI"]["uncertainty_ns"] + 1_000
+    # A clock that is being set runs up to 500 ppm otherwise (adjtimex), unseen by readings at both ends: 25 us in these 50 ms.
+    slack = meta["clocks"]["CUPTI"]["uncertainty_ns"] + 25_000
     assert abs(kernel.duration - 1_000_000) < 5_000
     assert before - slack <= kernel.start <= after + slack
 
