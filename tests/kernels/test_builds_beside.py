@@ -100,7 +100,7 @@ def test_what_they_do_not_build_is_built_here(builders, how, monkeypatch):
     assert [kernel.function_name for kernel in kernels([32, 33, 34])] == ["one32", "one33", "one34"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="places are counted elsewhere")
+@pytest.mark.skipif(os.name == "nt", reason="nobody counts places on Windows: a descriptor is not handed on there")
 def test_programs_share_the_places_of_a_device(builders):
     kernels([90, 91])
     (builder,) = builders
@@ -115,7 +115,7 @@ def test_programs_share_the_places_of_a_device(builders):
     os.close(*handed)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="places are counted elsewhere")
+@pytest.mark.skipif(os.name == "nt", reason="nobody counts places on Windows: a descriptor is not handed on there")
 def test_where_files_have_no_locks_nobody_counts(builders, monkeypatch):
     def no_locks(handle, how):
         opened.append(handle)
