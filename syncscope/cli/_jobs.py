@@ -39,11 +39,10 @@ def newest_of_each(paths: Sequence[str]) -> list[str]:
 
 
 def _rank(path: str) -> tuple[int, int] | None:
-    """Rank and number of ranks, as far as a file says so; None of one that is no part of a job, and of a pipe, which is read
-    once."""
+    """Rank and number of ranks, as far as a file says so; None of one that is no part of a job."""
     from syncscope.kineto import header
 
-    told = header.rank(path) if "://" not in path and os.path.isfile(path) else None
+    told = None if "://" in path else header.rank(path)
     return told if told is not None and told[1] > 1 else None
 
 

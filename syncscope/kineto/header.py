@@ -56,7 +56,9 @@ def is_other_json(path: str | os.PathLike[str]) -> bool:
 
 
 def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Rank and number of ranks; None where the file does not say so before its events, or cannot be read."""
+    """Rank and number of ranks; None where the file does not say so before its events, cannot be read, or is a pipe."""
+    if not os.path.isfile(path):  # a pipe is read once: what was asked of it is gone
+        return None
     head = _head(path)[:HEAD].decode("utf-8", "replace")
     found = JOB.search(head)
     if found is None:
