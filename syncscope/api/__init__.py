@@ -119,12 +119,13 @@ def lint(
     all: bool | None = None,
     jobs: int = 1,
 ) -> list[Finding]:
-    """The findings in files, in folders, or in a piece of source, as `syncscope lint` shows them; nothing is imported or run.
+    """The findings in files, in folders, or in a piece of source, as the JSON of `syncscope lint` has them; nothing is imported
+    or run.
 
         for finding in syncscope.lint("train.py"):
             print(finding.place, finding.message)
 
-    With `source`, the only path (if there is one) says what it is called. What is not said here is as the nearest
+    What a line says is enough of, `also waits in a step`, is `short`: the command does not fail for it. With `source`, the only path (if there is one) says what it is called. What is not said here is as the nearest
     pyproject.toml has it. `all` is cold code too; `min_confidence` is "low", "medium" or "high".
 
     Raises:
@@ -146,4 +147,4 @@ def lint(
         warnings.warn(line, stacklevel=2)
     if linted.problems:
         raise UserError("\n".join(linted.problems), "name files that can be read")
-    return [finding for _, finding in linted.presented]
+    return linted.told

@@ -319,7 +319,7 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         from syncscope.exporters import _source_frame, concise
 
         shown, provenance = list(linted.shown), said["explain_finding"]
-        told = linted.shown_also if linted.tells_also and not said["quiet"] else ()
+        told = () if said["quiet"] else linted.shown_also
         also = concise.also(told, color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
             output.write(concise.text(shown, color=output.color) + also)

@@ -11,7 +11,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._findings import finding, with_diff
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import ms
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, all_told
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 from syncscope.model.what_if import first_of
@@ -38,15 +38,9 @@ def export(report: Report) -> str:
 
 def export_findings(report: Report) -> str:
     """The findings alone, as a list: each has the number of its form."""
-    return json.dumps([{"schema": 1, **finding(found)} for found in in_order(report)], indent=2) + "\n"
-
-
-def in_order(report: Report) -> list[Finding]:
-    """All findings, those that are told in a line among them, in the order of files and lines."""
-    files = {path: at for at, path in enumerate(dict.fromkeys(f.place.path for f in (*report.findings, *report.also)))}
-    if not report.also:
-        return list(report.findings)
-    return sorted((*report.findings, *report.also), key=lambda f: (files[f.place.path], f.cell, f.span.start, f.rule))
+    also = set(map(id, report.also))
+    told = all_told(report.findings, report.also)
+    return json.dumps([{"schema": 1, **finding(f), "also": id(f) in also} for f in told], indent=2) + "\n"
 
 
 def as_object(report: Report) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files
 from syncscope.linter.source import SourceFile
-from syncscope.model.finding import Edit, Finding, Safety
+from syncscope.model.finding import Edit, Finding, Safety, all_told
 from syncscope.model.words import all_visible, visible
 
 if TYPE_CHECKING:
@@ -84,8 +84,17 @@ class Linted:
 
     @property
     def shown_also(self) -> tuple[Finding, ...]:
-        """What waits in a step, too, with every word `visible`."""
-        return all_visible(tuple(presented(source, finding) for source, finding in self.also), (Edit,))
+        """What waits in a step, too, where it is told, with every word `visible`."""
+        return all_visible(self._told_in_a_line, (Edit,))
+
+    @property
+    def _told_in_a_line(self) -> tuple[Finding, ...]:
+        return tuple(presented(source, finding) for source, finding in self.also) if self.tells_also else ()
+
+    @property
+    def told(self) -> list[Finding]:
+        """All that is told, what waits in a step, too, among it: as JSON has it."""
+        return all_told([found for _, found in self.presented], self._told_in_a_line)
 
     def only_fixable(self) -> None:
         """Keep what can be mended, and no more."""
@@ -111,7 +120,7 @@ class Linted:
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(
             findings=self.shown,
-            also=self.shown_also if self.tells_also and not quiet else (),
+            also=() if quiet else self.shown_also,
             sources=self.sources,
             notes=(*self.notices, *self.problems),
             hazards=hazards,

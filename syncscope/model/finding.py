@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -157,3 +158,11 @@ class Finding:
     def source_name(self) -> str:
         """The key of `Report.sources` under which the lines stand that the finding speaks of."""
         return f"{self.place.path}:cell {self.cell}" if self.cell else self.place.path
+
+
+def all_told(whole: Sequence[Finding], also: Sequence[Finding]) -> list[Finding]:
+    """Findings, and among them what is told in a line, in the order of files and lines."""
+    if not also:
+        return list(whole)
+    files = {path: at for at, path in enumerate(dict.fromkeys(f.place.path for f in (*whole, *also)))}
+    return sorted((*whole, *also), key=lambda f: (files[f.place.path], f.cell, f.span.start, f.rule))

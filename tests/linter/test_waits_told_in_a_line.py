@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import syncscope
+
 CODE = """import torch
 
 
@@ -186,3 +188,11 @@ def test_a_rewrite_within_what_is_read_all_the_same_wins_nothing(door):
     assert [(line, rule) for _, line, rule in ran.lines] == [(7, "host-read")]
     assert "(the same statement waits for something else, too, and that stays) [boolean-mask-read]" in ran.out
     assert "comprehension" not in door("lint", "--diff", "x.py").out
+
+
+def test_the_function_has_what_json_has_in_the_same_order(door):
+    door.write("a.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
+    door.write("loss.py", BESIDE)
+    told = [(f["path"], f["line"], f["also"]) for f in json.loads(door("lint", "--format", "json").out)]
+    assert told == [("loss.py", 6, False), ("loss.py", 7, True), ("a.py", 11, True)]
+    assert [(f.place.path, f.place.line, f.short) for f in syncscope.lint()] == told
