@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import beside_training, conventions, hooks
+from syncscope.project import beside_training, cold_names, conventions, hooks
 
 
 def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
@@ -21,19 +21,19 @@ _TELLING = frozenset(("forward", "set_timesteps", "__iter__"))  # methods that s
 def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
     """What is said by the name alone: before its class is asked whether it is that of a metric, and after."""
     after: Heat | None = None
-    if conventions.CHECK.match(name):
+    if cold_names.CHECK.match(name):
         after = Reason.CHECK(name)
-    elif conventions.TO_HOST.match(name):
+    elif cold_names.TO_HOST.match(name):
         after = Reason.TO_HOST(name)
     elif beside_training.DATA.match(name):
         after = Reason.DATA(name)
-    elif conventions.EVALUATION.search(name) and not conventions.TRAINS_TOO.match(name):
+    elif cold_names.EVALUATION.search(name) and not cold_names.TRAINS_TOO.match(name):
         after = Reason.EVALUATION(name)
-    if conventions.COLD.match(name) or hooks.around_steps(name):
+    if cold_names.SET_UP.match(name) or hooks.around_steps(name):
         return Reason.SET_UP(name), after
-    if conventions.REPARAMETRIZATION.search(name):
+    if cold_names.REPARAMETRIZATION.search(name):
         return Reason.NEW_WEIGHTS(name), after
-    if conventions.RESULT.search(name) and "loss" not in name:
+    if cold_names.RESULT.search(name) and "loss" not in name:
         return Reason.RESULT(name), after
     return None, after
 

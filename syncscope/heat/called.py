@@ -16,7 +16,7 @@ from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
 from syncscope.heat.certain import Certain
 from syncscope.heat.makers import Makers
-from syncscope.project import beside_training, conventions
+from syncscope.project import cold_names, conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
 from syncscope.project.syntax import name_of, walk
 
@@ -106,11 +106,11 @@ class Calls:
         new: list[FunctionText] = []
         for node, meant in self._uses(tree, caller, wanted):
             if meant and blocks.of_call(tree, node, code) is None:
-                if any(beside_training.beside(each.name, each.cls) for each in meant):
+                if any(cold_names.beside(each.name, each.cls) for each in meant):
                     meant = meant if self._is_sure(tree, code, caller) else _without_beside(meant)
                 for each in meant:
                     self.found[each.key] = each
-                    if beside_training.beside(each.name, each.cls):
+                    if cold_names.beside(each.name, each.cls):
                         self.certain.add(each)
                     if same := self.seldom.get(each.name):
                         self.seldom[each.name] = [other for other in same if other is not each]
@@ -227,7 +227,7 @@ class Calls:
         if not is_called:
             return []
         named = [
-            each for each in same if beside_training.beside(each.name, each.cls) and _is_called_like(owner, each.cls)
+            each for each in same if cold_names.beside(each.name, each.cls) and _is_called_like(owner, each.cls)
         ]  # `self.logger.log(loss)`
         same = _without_beside(same)  # it may be any object's
         owner = self._aliases_in(caller.path).get(owner, owner)
@@ -291,7 +291,7 @@ class Calls:
 
 def _without_beside(functions: Iterable[FunctionText]) -> list[FunctionText]:
     """Those of which any call says that they are part of a step."""
-    return [each for each in functions if not beside_training.beside(each.name, each.cls)]
+    return [each for each in functions if not cold_names.beside(each.name, each.cls)]
 
 
 def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, bytes]:

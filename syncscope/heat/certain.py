@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from syncscope.project import beside_training, conventions
+from syncscope.project import cold_names, conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken
 
 Names = Callable[[str], Collection[str]]
@@ -50,7 +50,7 @@ class Certain:
         above = [cls for name in kin(step.cls) for cls in self._classes.get(name, ())] if step.cls else []
         for word in self._said.by(step):
             name = word.decode().removeprefix(".")
-            if beside_training.beside(name, step.cls):
+            if cold_names.beside(name, step.cls):
                 continue  # a call says so, or nothing does
             if word[:1] == b".":
                 yield from (cls.methods[name] for cls in above if name in cls.methods)

@@ -63,23 +63,6 @@ DATA = re.compile(
 )
 
 
-_BESIDE = re.compile(
-    r"^(__?init_\w*|_?init_weights\w*|reset_parameters|load\w*|save\w*|from_pretrained|push_to_hub|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|(\w+_)?create_(impl|models?|networks?|optimizers?)|_?plot\w*|_?draw(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))_\w+|_?show\w*|_?visuali[sz]e\w*|_?export\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?log|_?log_\w+|print_\w+|summar\w+|report\w*|"
-    r"benchmark\w*|profile\w*|test_\w+|_?compute|\w+_compute|\w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*|\w+_main|get_config\w*|peak_\w*memory\w*|_?setup\w*|"
-    r"_?(eval|evaluate|evaluation|validation|test|inference|generate|transcribe|fit|train)(_(one_)?\w+)?|_?predict_\w+|"
-    r"validate|_?validate_(one_)?(epochs?|model|network|loop|steps?|batch|all|dataset|and_\w+))$"
-)
-"""Functions that are seldom meant as part of a step: only a call that can mean nothing else says that they are."""
-
-
-def beside(name: str, owner: str) -> bool:
-    """Whether people call so what runs beside the steps, a function or a method; a metric's function may compute in each."""
-    if name.startswith("__"):
-        return False
-    return _BESIDE.match(name) is not None and (owner != "" or not name.endswith("_compute"))
-
-
 _METRICS = re.compile(r"(^|_|torch)metrics?$")
 
 

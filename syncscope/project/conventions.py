@@ -1,5 +1,5 @@
-"""What people call things: every name that says something by convention alone; those of what runs beside the training are in
-`beside_training`.
+"""What people call things: every name that says something by convention alone; what runs beside the training is called so in
+`beside_training`, its folders, files and classes, and in `cold_names`, its functions.
 
 A convention is a guess: what follows from it has confidence 1 or 2, and any fact outranks it.
 """
@@ -252,14 +252,6 @@ STEP_CALL = re.compile(
     r"^(train(ing)?_((one|on)_)?(step|batch)|optimize_parameters)$"
 )  # ... which holds a backward pass
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
-COLD = re.compile(
-    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|__eq__|__ne__|__hash__|__format__|describe|"
-    r"setups?|init|build\w*|reset_parameters|init_weights|_init\w*|"
-    r"load\w*|save\w*|dump\w*|(\w+_)?create_(impl|models?|networks?|optimizers?)|from_pretrained|main|extra_repr|parse_args|set_\w+|_set_(networks?|models?|optimizers?|metrics|callbacks)|_?maybe_init\w*|_?(re_?)?initiali[sz]e\w*|"
-    r"state_dict|load_state_dict|plot\w*|draw(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
-    r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?write_(audio|images?|videos?|files?|wav|json|csv|text|html)|(audio|image|video|wav|file)_write|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|\w+_inv_freqs?|(get_|measure_|compute_)?latency|_?assert_\w+|test_\w+)$"
-)
 
 
 def never(name: str, owner: str) -> bool:
@@ -290,27 +282,11 @@ SOFT = frozenset(
     )
 )
 """What a name, a folder or `no_grad` says, until something that runs in steps is seen to call it."""
-EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|probe|"
-    r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|conditional_sample|sample_actions|"
-    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)detect_(faces?|objects?|images?)$"
-)
-# What evaluates what it trains: its steps are in there.
-TRAINS_TOO = re.compile(r"^_?(train|fit)_(and_[a-z]+|(eval|evaluate|valid|validate|test)(_(step|epoch|loop))?)$")
-REPARAMETRIZATION = re.compile(
-    r"(^|_)(un)?merge(_|$)|^_?(fuse(?!d|_update|_backward)|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
-    r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$|^(get_)?rep_params?$"
-)
 # Methods that say what seldom happens.
 WARNINGS = frozenset("warn warning warning_once error exception critical".split())
 # What says something to people.
 NOTICES = WARNINGS | frozenset("print info debug log write print_rank_0 logger".split())
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
-RESULT = re.compile(
-    r"^_?compute$|_compute$|(^|_)importances?$|^(get|calculate|compute)_(\w+_)?(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
-)  # of a metric: once an epoch, where its `update` runs in every step
-
-
 PREPARERS = re.compile(r"(^|_)(tokenizer|tokenize|processor|feature_extractor)$")
 """What makes tensors of text and images, on the host."""
 GENERATION = re.compile(
@@ -356,14 +332,6 @@ def is_distribution(name: str) -> bool:
     return bool(_DISTRIBUTION.search(name.lower()))
 
 
-CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
-"""Functions that are asked whether all is well: they wait because they are meant to."""
-TO_HOST = re.compile(
-    r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"
-    r"\w+(?<!from)_numpy|_?(?!to_)\w+_(on_)?cpu|(\w+_)?(as|to)_(df|data_?frame|pandas|html|text|strings?|"
-    r"csv|yaml|pil|xarray|rdmol|smiles|trimesh|networkx|networkit|igraph))$"
-)
-"""Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
 # Arguments that are gone through once.
 DATA_SETS = frozenset(
     "dataset datasets data_set train_dataset eval_dataset adata mdata show_progress_bar show_progress".split()
