@@ -125,7 +125,8 @@ def lint(
         for finding in syncscope.lint("train.py"):
             print(finding.place, finding.message)
 
-    What a line says is enough of, `also waits in a step`, is `short`: the command does not fail for it. With `source`, the only path (if there is one) says what it is called. What is not said here is as the nearest
+    What a line says is enough of, `also waits in a step`, is `short`: the command does not fail for it. With
+    `source`, the only path (if there is one) says what it is called. What is not said here is as the nearest
     pyproject.toml has it. `all` is cold code too; `min_confidence` is "low", "medium" or "high".
 
     Raises:

@@ -11,8 +11,8 @@ def _one_of(*names: str) -> re.Pattern[str]:
 _PROGRAMS = r"main \w+_main extra_repr parse_args get_config\w* state_dict load_state_dict reset_parameters"
 _KEEP = r"load\w* save\w* from_pretrained (\w+_)?create_(impl|models?|networks?|optimizers?)"
 _TELL = r"""
-    _?write_(audio|images?|videos?|files?|wav|json|csv|text|html) (audio|image|video|wav|file)_write print_\w+ summar\w+ report\w*
-    benchmark\w* profile\w* peak_\w*memory\w* test_\w+
+    _?write_(audio|images?|videos?|files?|wav|json|csv|text|html) (audio|image|video|wav|file)_write print_\w+ summar\w+
+    report\w* benchmark\w* profile\w* peak_\w*memory\w* test_\w+
 """
 _OF_STEPS = r"(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))"  # what an agent or a diffusion draws
 
