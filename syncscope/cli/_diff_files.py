@@ -68,18 +68,25 @@ def _known(found: Comparison, pair: tuple[float, float]) -> list[float | None]:
 def keep(found: Comparison, before: str, after: str, most: int, output: str) -> None:
     """Write the page of the second recording, with what became of the first."""
     from syncscope import api, files
+    from syncscope.exporters import html
+
+    report = api.with_work(api.report(after, most=most))
+    shown, events = html.parts(report, comparison=on_page(found, before, after))
+    files.write(output, html.page(shown, events).encode())
+    echo(f"wrote {output}", err=True)
+
+
+def on_page(found: Comparison, before: str, after: str) -> dict[str, Any]:
+    """What a page shows of two recordings side by side."""
     from syncscope.analysis.steps import counted_time
-    from syncscope.exporters import html, stem
+    from syncscope.exporters import stem
 
     def steps(report: Report) -> list[float | None]:
         return [ms(length) for length in counted_time(report.steps)[-1]] if report.steps else []
 
     names = {"before_name": stem(before), "after_name": stem(after), "words": sentence(found)}
     lengths = {"before_steps_ms": steps(found.before), "after_steps_ms": steps(found.after)}
-    report = api.with_work(api.report(after, most=most))
-    shown, events = html.parts(report, comparison=as_object(found) | names | lengths)
-    files.write(output, html.page(shown, events).encode())
-    echo(f"wrote {output}", err=True)
+    return as_object(found) | names | lengths
 
 
 def _totals(report: Report) -> dict[str, Any]:

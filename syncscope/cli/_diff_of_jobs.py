@@ -72,15 +72,17 @@ def diff_jobs(
     from syncscope.analysis.job_comparison import compare_jobs
     from syncscope.cli._progress import Progress
 
-    if format_ in ("html", "github"):
+    if format_ == "github":
         raise UserError(
-            f"--format {format_} is of two recordings, and these are two jobs",
+            "--format github is of two recordings, and these are two jobs",
             f"name one rank of each, as {visible(next(iter(before.traces.values())))}",
         )
     with Progress("ranks", logged="ranks" if format_ == "terminal" else "") as tick:
         found = compare_jobs(partial(kineto.read, most=most), before.traces, after.traces, tick)
     limits = list(_given(found, most_slower, most_new))
-    if format_ == "json":
+    if format_ == "html" and output is not None:
+        _keep(found, before, after, output)
+    elif format_ == "json":
         _formats.written(json.dumps(_object(found), indent=2), output)
     elif format_ == "markdown":
         _formats.written("\n\n".join(_markdown(found, before, after, limits)), output)
@@ -165,9 +167,33 @@ def _show(found: JobComparison, before: JobFolder, after: JobFolder) -> None:
     out.print(table)
     for line in _missing(found):
         out.print(line)
-    for number, name in {found.median: "the median", found.worst: "the worst"}.items():
+    for number, name in _in_full(found):
         out.print(f"\nrank {number}, {name}:\n", style="bold")
         show(found.ranks[number], before.traces[number], after.traces[number])
+
+
+def _keep(found: JobComparison, before: JobFolder, after: JobFolder, output: str) -> None:
+    """Write it as a page."""
+    from syncscope.cli._diff_files import on_page
+    from syncscope.cli._job import written_page
+    from syncscope.exporters import html
+
+    title = f"{before.name} and {after.name}"
+    lead = f"{len(found.ranks)} ranks of {before.name} and of {after.name}"
+    shown = [
+        (f"Rank {number}, {name}", on_page(found.ranks[number], before.traces[number], after.traces[number]))
+        for number, name in _in_full(found)
+    ]
+    columns = [(name, not name) for name in HEADS]
+    written_page(html.compared_jobs_page(title, lead, columns, list(_rows(found)), [*_missing(found)], shown), output)
+
+
+def _in_full(found: JobComparison) -> list[tuple[int, str]]:
+    """The ranks that are told in full, and what each is; one may be both."""
+    named: dict[int, list[str]] = {}
+    for number, name in ((found.median, "the median"), (found.worst, "the worst")):
+        named.setdefault(number, []).append(name)
+    return [(number, " and ".join(names)) for number, names in named.items()]
 
 
 def _markdown(found: JobComparison, before: JobFolder, after: JobFolder, limits: Sequence[GivenLimit]) -> Iterator[str]:
@@ -181,6 +207,6 @@ def _markdown(found: JobComparison, before: JobFolder, after: JobFolder, limits:
     rows = [f"| {' | '.join(HEADS)} |", f"| {' | '.join(['---:'] * (len(HEADS) - 1))} | --- |"]
     yield "\n".join([*rows, *(f"| {' | '.join(map(plain, row))} |" for row in _rows(found))])
     yield from _missing(found)
-    for number, name in {found.median: "the median", found.worst: "the worst"}.items():
+    for number, name in _in_full(found):
         yield f"#### Rank {number}, {name}"
         yield markdown(found.ranks[number], before.traces[number], after.traces[number], ())

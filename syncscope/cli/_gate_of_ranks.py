@@ -13,6 +13,7 @@ from syncscope.errors import UserError
 
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
+    from syncscope.analysis.owed import LateBy
     from syncscope.analysis.rank import Rank
 
 WAIT = "--max-wait-for-rank"
@@ -106,33 +107,40 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
 
 
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
-    """As measured. A recording that only begins later makes nobody wait."""
-    from syncscope.analysis.joint_replay import owed_by
-    from syncscope.analysis.owed import LateBy
+    """As measured."""
     from syncscope.analysis.rank import common_steps
 
     _refuse_without_steps(ranks)
-    counted = common_steps(ranks)
-    if len(ranks) < 2 or not counted or not found.meets:
+    if len(ranks) < 2 or not common_steps(ranks) or not found.meets:
         why = "; ".join(found.notes) or "the ranks have no step in common"
         raise UserError(why, "name the traces of all ranks, of the same steps")
-    causes = owed_by(meet for meet in found.meets if meet.step in counted)
-    for of_rank in causes.values():
-        del of_rank[LateBy.START]
-    waited = Counter({number: of_rank.total() for number, of_rank in causes.items()})
-    of_a_step = len(counted) * (len(ranks) - 1) * found.step
-    longest = max(waited.values(), default=0)
+    waited, of_a_step = waited_for(found, ranks)
+    longest = max((of_rank.total() for of_rank in waited.values()), default=0)
     if longest <= most * of_a_step < longest + found.untold:
         raise UserError(
             f"{found.unmatched} collectives were not found on all ranks: in their kernels the ranks may wait "
             f"{100 * found.untold / of_a_step:.1f} % of a step",
             "record again: events were lost, or the ranks are not of the same steps",
         )
-    for number, ns in waited.most_common():
-        if ns > most * of_a_step:
+    for number, of_rank in sorted(waited.items(), key=lambda one: -one[1].total()):
+        if (ns := of_rank.total()) > most * of_a_step:
             share = f"{100 * ns / of_a_step:.1f} % of a step"
-            (cause, _), *_ = causes[number].most_common()
+            (cause, _), *_ = of_rank.most_common()
             yield f"the other ranks wait {share} for rank {number}, more than the {100 * most:.2g} % allowed, mostly by {cause}"
+
+
+def waited_for(found: JobReport, ranks: Sequence[Rank]) -> tuple[dict[int, Counter[LateBy]], float]:
+    """How long the other ranks waited for each in the steps that count, by what made it late, and how long these steps are on
+    all of the others. A recording that only begins later makes nobody wait."""
+    from syncscope.analysis.joint_replay import owed_by
+    from syncscope.analysis.owed import LateBy
+    from syncscope.analysis.rank import common_steps
+
+    counted = common_steps(ranks)
+    causes = owed_by(meet for meet in found.meets if meet.step in counted)
+    for of_rank in causes.values():
+        del of_rank[LateBy.START]
+    return causes, len(counted) * (len(ranks) - 1) * found.step
 
 
 def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:

@@ -20,6 +20,8 @@ from syncscope.model.durations import ms
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
     from syncscope.analysis.rank import Rank
+    from syncscope.cli._job_tables import JobTable
+    from syncscope.cli._limits import GivenLimit
     from syncscope.model.trace import Trace
 
 
@@ -34,10 +36,46 @@ class JobView:
 
     format_: str = "terminal"
     output: str | None = None
-    heading: str = ""
     whole: bool = False
     most_of: Mapping[str, float | None] = field(default_factory=_no_limits)
     expect: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """What is known of a job: its report, the ranks it is of, what became of its limits, and what of it could not be read."""
+
+    name: str
+    found: JobReport
+    ranks: Sequence[Rank]
+    limits: Sequence[GivenLimit]
+    problems: Sequence[UserError] = ()
+
+    @property
+    def code(self) -> int:
+        """The exit code, once it is said what is wrong."""
+        from syncscope.cli._console import complain
+
+        for error in self.problems:
+            complain(error)
+        return _limits.code(self.limits) or (2 if self.problems else 0)
+
+    @property
+    def as_object(self) -> dict[str, Any]:
+        """The job as JSON values."""
+        return {"schema": 1} | asdict(self.found) | {"problems": [error.message for error in self.problems]}
+
+    @property
+    def on_page(self) -> dict[str, Any]:
+        """What a page shows of its ranks."""
+        from syncscope.model.report import step_lengths
+
+        numbers = [rank.number if rank.number >= 0 else position for position, rank in enumerate(self.ranks)]
+        steps = []
+        for number, rank in sorted(zip(numbers, self.ranks, strict=True), key=lambda pair: pair[0]):
+            lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
+            steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
+        return asdict(self.found) | {"steps": steps, "timeline": _timeline(self.ranks)}
 
 
 def show_job(paths: Sequence[str], most: int, view: JobView, steps: Steps = None, tables: Path | None = None) -> int:
@@ -46,12 +84,36 @@ def show_job(paths: Sequence[str], most: int, view: JobView, steps: Steps = None
     Raises:
         UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
     """
+    _outputs.spare([view.output], paths)
+    return told(known_job(paths, os.path.dirname(paths[0]) or paths[0], most, view, steps, tables), view)
+
+
+def known_job(
+    paths: Sequence[str], name: str, most: int, view: JobView, steps: Steps = None, tables: Path | None = None
+) -> KnownJob:
+    """The job that these traces are.
+
+    Raises:
+        UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
+    """
     from syncscope.analysis import fleet
 
-    _outputs.spare([view.output], paths)
     ranks, problems = read(paths, most, steps, tables, "ranks" if view.format_ == "terminal" else "")
-    name = os.path.dirname(paths[0]) or paths[0]
-    return told(ranks if tables is None else fleet.load(tables), problems, name, view)
+    return concluded(ranks if tables is None else fleet.load(tables), name, view, problems)
+
+
+def concluded(ranks: Sequence[Rank], name: str, view: JobView, problems: Sequence[UserError] = ()) -> KnownJob:
+    """The job of these ranks.
+
+    Raises:
+        NotOneJobError: they cannot be one.
+    """
+    from syncscope.analysis.job import job
+    from syncscope.cli import _gate_of_ranks
+
+    found = job(ranks)
+    limits = list(_gate_of_ranks.limits(found, ranks, view.expect, **view.most_of))
+    return KnownJob(name, found, ranks, limits, problems)
 
 
 def read(
@@ -93,51 +155,39 @@ def _trace(path: str, most: int, steps: Steps) -> Trace:
     return trace if steps is None else only_steps(trace, *steps)
 
 
-def told(ranks: Sequence[Rank], problems: Sequence[UserError], name: str, view: JobView) -> int:
-    """Print what these ranks are as one job, or write it; the exit code."""
-    from syncscope.analysis.job import job
-    from syncscope.cli import _gate_of_ranks
-    from syncscope.cli._console import complain
-
-    found = job(ranks)
-    limits = list(_gate_of_ranks.limits(found, ranks, view.expect, **view.most_of))
+def told(known: KnownJob, view: JobView) -> int:
+    """Print a job, or write it; the exit code."""
     if view.format_ == "html" and view.output is not None:
-        keep(found, ranks, name, view.output)
+        from syncscope.exporters import html
+
+        found = known.found
+        written_page(html.job_page(known.name, found.verdict, found.notes, known.on_page), view.output)
     elif view.format_ == "json":
-        said = {"schema": 1} | asdict(found) | {"problems": [error.message for error in problems]}
-        _formats.written(json.dumps(said, indent=2), view.output)
+        _formats.written(json.dumps(known.as_object, indent=2), view.output)
     elif view.format_ == "markdown":
         from syncscope.cli._job_markdown import markdown
 
-        _formats.written(markdown(found, name, limits, view.whole), view.output)
+        _formats.written(markdown(known.found, known.name, known.limits, view.whole), view.output)
     elif view.format_ == "junit":
-        from syncscope.exporters import junit
-        from syncscope.model.report import Report
-
-        shown = tuple(limit.shown for limit in limits)
-        _formats.written(junit.export(Report(name=name, limits=shown)).rstrip(), view.output)
+        _formats.written(junit(known.name, known.limits), view.output)
     else:
-        if view.heading:
-            echo(view.heading)
-        show(found, view.whole)
-    for error in problems:
-        complain(error)
-    return _limits.code(limits) or (2 if problems else 0)
+        show(known.found, view.whole)
+    return known.code
 
 
-def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:
-    """Write the page of a job."""
+def junit(name: str, limits: Sequence[GivenLimit]) -> str:
+    """The limits as tests."""
+    from syncscope.exporters import junit
+    from syncscope.model.report import Report
+
+    return junit.export(Report(name=name, limits=tuple(limit.shown for limit in limits))).rstrip()
+
+
+def written_page(shown: dict[str, Any], output: str) -> None:
+    """Write a page, and say so."""
     from syncscope import files
     from syncscope.exporters import html
-    from syncscope.model.report import step_lengths
 
-    numbers = [rank.number if rank.number >= 0 else position for position, rank in enumerate(ranks)]
-    steps = []
-    for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0]):
-        lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
-        steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
-    more = {"steps": steps, "timeline": _timeline(ranks)}
-    shown = html.job_page(name, found.verdict, found.notes, asdict(found) | more)
     files.write(output, html.page(shown, "").encode())
     echo(f"wrote {output}", err=True)
 
@@ -160,23 +210,31 @@ def _timeline(ranks: Sequence[Rank]) -> dict[str, Any]:
 
 def show(found: JobReport, whole: bool = False) -> None:
     """Print it for people."""
-    from rich.table import Table
-
     from syncscope.cli._console import console as made
-    from syncscope.cli._job_tables import Words, foot, head, tables
+    from syncscope.cli._job_tables import foot, head, tables
 
     console = made()
     console.print("\n".join(head(found)) + "\n")
     for told in tables(found, whole):
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for name in told.columns:
-            table.add_column(name, justify="left" if isinstance(name, Words) else "right")
-        for row in told.rows:
-            table.add_row(*row)
-        console.print(table)
+        show_table(told)
         if told.what:
             console.print(f"and {told.more:,} more {told.what}\n" if told.more else "", style="dim")
     console.print(f"\n{found.verdict}")
     for note in found.notes:
         console.print(f"note  {note}", style="dim")
     console.print(f"\n{foot(found)}", style="dim")
+
+
+def show_table(told: JobTable) -> None:
+    """Print a table."""
+    from rich.table import Table
+
+    from syncscope.cli._console import console
+    from syncscope.cli._job_tables import Words
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in told.columns:
+        table.add_column(name, justify="left" if isinstance(name, Words) else "right")
+    for row in told.rows:
+        table.add_row(*row)
+    console().print(table)

@@ -25,13 +25,14 @@ def _parts(found: JobReport, name: str, limits: Sequence[GivenLimit], whole: boo
         yield "\n".join(map(limit, limits))
     yield plain("; ".join(head(found)) + ".")
     yield plain(found.verdict)
-    yield from map(_table, tables(found, whole))
+    yield from map(markdown_table, tables(found, whole))
     yield plain(foot(found))
     if found.notes:
         yield "\n".join(f"- {plain(note)}" for note in found.notes)
 
 
-def _table(told: JobTable) -> str:
+def markdown_table(told: JobTable) -> str:
+    """A table as Markdown."""
     rows = [
         f"| {' | '.join(map(plain, told.columns))} |",
         f"| {' | '.join('---' if isinstance(name, Words) else '---:' for name in told.columns)} |",

@@ -76,10 +76,10 @@ def tables(found: JobReport, whole: bool) -> Iterator[JobTable]:
     for columns, rows, what in made:
         shown = rows if whole or not what else rows[:SHOWN]
         if rows:
-            yield JobTable(*_filled(columns, shown), len(rows) - len(shown), what)
+            yield JobTable(*filled(columns, shown), len(rows) - len(shown), what)
 
 
-def _filled(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def filled(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The columns, without those of words in which nothing stands, as where no rank is late."""
     kept = [n for n, name in enumerate(columns) if not isinstance(name, Words) or any(row[n] for row in rows)]
     return tuple(columns[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
@@ -99,16 +99,16 @@ def _waits(rank: RankLine) -> tuple[str, ...]:
         f"{rank.late} {'time' if rank.late == 1 else 'times'}" if rank.late else "",
         in_ms(rank.imposed, "") if rank.late else "",
         rank.cause or "",
-        _name(rank.lines[0]) if rank.lines else "",
+        job_name(rank.lines[0]) if rank.lines else "",
         "" if rank.saved_alone is None else in_ms(rank.saved_alone, ""),
     )
 
 
 def _longer(rank: RankLine, each: LongerIn) -> tuple[str, ...]:
-    return str(rank.number), _name(each), in_ms(each.own, ""), in_ms(each.others, "")
+    return str(rank.number), job_name(each), in_ms(each.own, ""), in_ms(each.others, "")
 
 
-def _name(each: LongerIn) -> str:
+def job_name(each: LongerIn) -> str:
     """An operator or a kernel; a line as who works here names it."""
     if each.at_line:
         path, _, line = each.short.rpartition(":")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from syncscope.cli._console import echo
 from syncscope.cli._traces import ranks
@@ -55,19 +56,45 @@ def _made(path: str) -> tuple[int, str]:
 def jobs(paths: Sequence[str]) -> dict[str, list[str]]:
     """The folders of these files that hold the ranks of one job and nothing else, each with its traces.
 
-    Ranks with a folder each, as `syncscope run` makes them, are in the folder above, whatever else lies beside.
+    The files of a folder are asked together first, with all that lies below it: the ranks of a node may have a folder of their
+    own. Ranks with a folder each, as `syncscope run` makes them, are in the folder above, whatever else lies beside.
     """
-    found, left = _by(paths, lambda path: os.path.dirname(path) or ".")
+    local = [path for path in paths if "://" not in path]
+    roots = groupby(sorted(local, key=_root), _root)
+    found = {where: own for _, below in roots for where, own in _below(list(below))}
+    taken = {path for own in found.values() for path in own}
+    left = [path for path in local if path not in taken]
     beside = Counter(map(os.path.dirname, left))
-    alone = [path for path in left if beside[os.path.dirname(path)] == 1 and _rank(path)]
-    above, _ = _by(alone, lambda path: os.path.dirname(os.path.dirname(path)) or ".")
-    return found | above
+    above: dict[str, list[str]] = {}
+    for path in left:
+        folder = os.path.dirname(path)
+        if beside[folder] == 1 and _rank(path):
+            above.setdefault(os.path.dirname(folder) or ".", []).append(path)
+    return found | {where: own for where, own in above.items() if ranks(own)}
 
 
-def _by(paths: Sequence[str], folder: Callable[[str], str]) -> tuple[dict[str, list[str]], list[str]]:
-    """The jobs by a folder of their files, and the files that are of none."""
-    folders: dict[str, list[str]] = {}
+def _root(path: str) -> tuple[str, bool]:
+    """What paths that have a folder in common share: the drive, and whether they begin at its root."""
+    return os.path.splitdrive(path)[0], os.path.isabs(path)
+
+
+def _below(paths: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """The folders that hold one job, from the outermost in."""
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths])
+    if ranks(paths):
+        yield folder or ".", list(paths)
+        return
+    parts: dict[str, list[str]] = {}
     for path in paths:
-        folders.setdefault(folder(path), []).append(path)
-    found = {where: own for where, own in folders.items() if ranks(own)}
-    return found, [path for path in paths if not any(path in own for own in found.values())]
+        inside = os.path.relpath(os.path.dirname(path) or ".", folder or ".")
+        parts.setdefault(inside.split(os.sep)[0], []).append(path)
+    if len(parts) > 1:
+        for own in parts.values():
+            yield from _below(own)
+
+
+def are_several(found: Mapping[str, Sequence[str]]) -> bool:
+    """Whether these cannot be the nodes of one job, each with its ranks in a folder: a rank is there twice, or they say of how
+    many each is, and do not agree."""
+    told = [one for own in found.values() for one in map(_rank, own) if one is not None]
+    return len(found) > 1 and (len({number for number, _ in told}) < len(told) or len({world for _, world in told}) > 1)

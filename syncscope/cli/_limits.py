@@ -30,13 +30,14 @@ def share(*names: str, when: str) -> Callable[[Any], Any]:
 class GivenLimit:
     """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone.
 
-    `aside` says what it does not count, though it is there.
+    `aside` says what it does not count, though it is there. `of` begins what is said of one job among several.
     """
 
     option: str
     broken: tuple[str, ...] = ()
     unjudged: UserError | None = None
     aside: str = ""
+    of: str = ""
 
     @property
     def held(self) -> bool | None:
@@ -48,14 +49,14 @@ class GivenLimit:
         """The same for formats that show what holds, too."""
         from syncscope.model.report import Limit
 
-        return Limit(self.option.split()[0].removeprefix("--"), self.held, self.words)
+        return Limit(self.of + self.option.split()[0].removeprefix("--"), self.held, self.words)
 
     @property
     def error(self) -> UserError | None:
         """Why it cannot be judged, with its name."""
         if self.unjudged is None:
             return None
-        return UserError(f"{self.option} cannot be judged: {self.unjudged.message}", self.unjudged.hint)
+        return UserError(f"{self.of}{self.option} cannot be judged: {self.unjudged.message}", self.unjudged.hint)
 
     @property
     def words(self) -> str:
@@ -78,10 +79,10 @@ def code(limits: Iterable[GivenLimit]) -> int:
     """Say on standard error what does not hold: 1 where one is broken, whatever cannot be judged; else 2 where one cannot."""
     broken = unjudged = False
     for limit in limits:
-        for line in limit.broken:
-            echo(line, err=True)
+        for number, line in enumerate(limit.broken):
+            echo(line if number else limit.of + line, err=True)
         if limit.aside:
-            echo(limit.aside, err=True)
+            echo(limit.of + limit.aside, err=True)
         if limit.error is not None:
             complain(limit.error)
         broken |= limit.held is False

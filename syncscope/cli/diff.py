@@ -16,7 +16,9 @@ FORMATS = ("terminal", "json", "html", "markdown", "github")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @max_size
-@_formats.options(FORMATS, "Write there: the page of AFTER with both (.html), JSON (.json), or Markdown (.md).")
+@_formats.options(
+    FORMATS, "Write there: the page of AFTER with both, or of two jobs (.html), JSON (.json), or Markdown (.md)."
+)
 @_limits.share(
     "--max-slowdown",
     "most_slower",

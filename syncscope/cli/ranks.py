@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from syncscope.cli import _formats, _limits, _outputs
-from syncscope.cli._job import JobView, show_job, told
-from syncscope.cli._jobs import newest_of_each
+from syncscope.cli._console import complain, echo
+from syncscope.cli._job import JobView, concluded, show_job, told
+from syncscope.cli._jobs import are_several, jobs, newest_of_each
+from syncscope.cli._many_jobs import show_jobs
 from syncscope.cli._parts import Steps, everything, only_steps
 from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
+from syncscope.model.words import visible
 
 FORMATS = ("terminal", "json", "html", "markdown", "junit")
 
@@ -59,7 +63,7 @@ def command(
     FOLDER holds one trace for each rank (of several, as of a schedule that repeats, the newest is used), or the tables that
     --tables made; the traces may be named one by one. A rank that
     waits for another one in a collective gains nothing by not waiting for its device: what a line saves here is what the job
-    gains. Recordings that cannot be of one job are refused.
+    gains. Recordings that cannot be of one job are refused; of several jobs, in folders of their own, there is a row for each.
 
     \b
     syncscope ranks traces/                       where a step of each rank goes, and who waits for whom
@@ -78,7 +82,7 @@ def command(
         _outputs.spare([output])
         if steps is not None:
             raise UserError("tables hold what was made of all steps", "name the traces to see some of them")
-        return told(fleet.load(Path(files[0])), [], files[0], view)
+        return told(concluded(fleet.load(Path(files[0])), files[0], view), view)
     missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
     if missing is not None:
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
@@ -87,4 +91,20 @@ def command(
         paths = newest_of_each(paths)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise no_trace(empty, "traces end in .json or .json.gz, one for each rank")
-    return show_job(paths, most, view, steps, tables)
+    several = jobs(paths)
+    if not are_several(several):
+        return show_job(paths, most, view, steps, tables)
+    if tables is not None:
+        raise UserError(f"tables are of one job, and here are {len(several)}", f"name one, as {visible(min(several))}")
+    return _of_several(several, paths, most, view, steps)
+
+
+def _of_several(several: dict[str, list[str]], paths: Sequence[str], most: int, view: JobView, steps: Steps) -> int:
+    """Print several jobs, or write them; the exit code."""
+    codes, none = show_jobs(several, most, view, steps)
+    for where, error in none.items():
+        complain(UserError(f"{where}: {error.message}", error.hint))
+    if others := len(paths) - sum(map(len, several.values())):
+        told = "1 trace beside them that is" if others == 1 else f"{others} traces beside them that are"
+        echo(f"not told: {told} of no job", err=True)
+    return 1 if 1 in codes else max([*codes, 2 if none else 0])

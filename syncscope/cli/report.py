@@ -137,16 +137,17 @@ def command(
     codes: list[int] = []
     if len(files) == 1 and not each and _as_job(name, output):
         most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
-        paths, codes = _as_jobs(paths, most, output, most_of)
+        paths, codes = _as_jobs(paths, most, output, whole, most_of)
         if codes and (not paths or output):
             if paths:
                 echo(f"not on it: {len(paths)} other traces in {visible(files[0])}", err=True)
             return _worst(codes)
-    elif name == "terminal" and output is None:
+    elif (name == "terminal" and output is None) or name == "json":
         for where, own in _jobs.jobs(paths).items():
-            echo(
-                f"{len(own)} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}\n"
+            said = (
+                f"{len(own)} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}"
             )
+            echo(f"{said}\n" if name == "terminal" else f"{said} --format json", err=name != "terminal")
     to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
     failed = False
     over: list[str] = []
@@ -217,31 +218,24 @@ def _as_job(name: str, output: str | None) -> bool:
 
 
 def _as_jobs(
-    paths: Sequence[str], most: int, output: str | None, most_of: Mapping[str, float | None]
+    paths: Sequence[str], most: int, output: str | None, whole: bool, most_of: Mapping[str, float | None]
 ) -> tuple[list[str], list[int]]:
     """Report the jobs among these traces as jobs, held to limits: the traces that are of none, and an exit code of each.
 
-    A page is of one: of several none is made. Where recordings are no ranks of one job, which is said, they are left.
+    Where recordings are no ranks of one job, which is said, they are left.
     """
-    from syncscope.analysis.one_job import NotOneJobError
     from syncscope.cli import _jobs
-    from syncscope.cli._job import JobView, show_job
+    from syncscope.cli._job import JobView
+    from syncscope.cli._many_jobs import show_jobs
 
     newest = _jobs.newest_of_each(paths)
     found = _jobs.jobs(newest)
-    if not found or (output is not None and len(found) > 1):
-        return list(paths), []
-    codes, rest = [], [path for path in newest if not any(path in own for own in found.values())]
-    for own in found.values():
-        heading = f"{len(own)} ranks of one job; of one alone: syncscope report {visible(own[0])}\n"
-        try:
-            codes.append(
-                show_job(own, most, JobView("html" if output else "terminal", output, heading, most_of=most_of))
-            )
-        except NotOneJobError as error:
-            echo(f"each alone, for {error.message}\n", err=True)
-            rest += own
-    return rest, codes
+    view = JobView("html" if output else "terminal", output, whole, most_of)
+    codes, none = show_jobs(found, most, view)
+    for error in none.values():
+        echo(f"each alone, for {error.message}\n", err=True)
+    told = {path for where, own in found.items() if where not in none for path in own}
+    return [path for path in newest if path not in told], codes
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

@@ -1,6 +1,7 @@
 """`syncscope diff` of two jobs: rank by rank, the median rank and the worst, and which kernel got slower there."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -58,9 +59,24 @@ def test_two_jobs_as_json_and_as_markdown(jobs, tmp_path):
     told = diff(*jobs, "--format", "markdown", "--max-slowdown", "20%").stdout
     assert "4 ranks\n\n- held `--max-slowdown 20%`\n\n| rank | step ms | after | change |" in told
     assert "#### Rank 2, the worst" in told
-    refused = diff(*jobs, "-o", str(tmp_path / "both.html")).exception
+    refused = diff(*jobs, "--format", "github").exception
     assert isinstance(refused, UserError)
     assert "these are two jobs" in refused.message
+
+
+def test_two_jobs_as_a_page_have_a_row_for_each_rank_and_the_worst_and_the_median_in_full(jobs, tmp_path):
+    told = diff(*jobs, "-o", str(tmp_path / "both.html"))
+    assert (told.return_value, told.exception) == (0, None)
+    model = on_page(tmp_path / "both.html")
+    assert [row[0] for row in model["table"]["rows"]] == ["2", "0", "1", "3"]
+    assert [one["title"] for one in model["compared"]] == ["Rank 1, the median", "Rank 2, the worst"]
+    assert model["compared"][1]["comparison"]["kernels"][0]["ms"] == [1, 2]
+
+
+def on_page(path):
+    """What a page shows, as JSON values."""
+    found = re.search(r'id="model">(.*?)</script>', path.read_text(), re.DOTALL)
+    return json.loads(found[1])
 
 
 def test_a_limit_is_of_the_median_rank(jobs):

@@ -123,6 +123,9 @@ JOB = {
     },
     "lines": [],
 }
+HEADS = [("name", True), ("ranks", False)]
+TWO_JOBS = [(name, "Rank 1 comes last.", ["a note"], JOB) for name in ("one", "two")]
+RANKS = [("Rank 1, the worst", COMPARISON)]
 
 
 @pytest.fixture
@@ -133,6 +136,8 @@ def pages(whole, tmp_path):
         "file": html.page(model, events),
         "comparison": html.page(model | {"comparison": COMPARISON}, events),
         "ranks": html.page(html.job_page("job", "Rank 1 comes last.", ["a note"], JOB), ""),
+        "jobs": html.page(html.jobs_page(HEADS, [["one", "3"], ["two", "3"]], "of all", TWO_JOBS), ""),
+        "compared": html.page(html.compared_jobs_page("a and b", "3 ranks", HEADS, [["1", "3"]], [], RANKS), ""),
         "notebook": f"{CELL}<main>{html.notebook(whole)}</main></html>",
     }
     for name, text in of.items():
@@ -159,6 +164,8 @@ LOOKS = [  # each page, each scheme and each width; all of them with one another
     ("file", "dark", 400),
     ("comparison", "dark", 800),
     ("ranks", "light", 400),
+    ("jobs", "dark", 400),
+    ("compared", "light", 800),
     ("notebook", "dark", 1200),
 ]
 

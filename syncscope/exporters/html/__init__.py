@@ -44,15 +44,46 @@ def parts(report: Report, most: int = MOST_EVENTS, **more: Any) -> tuple[dict[st
 
 def job_page(name: str, verdict: str, notes: Sequence[str], job: Mapping[str, Any]) -> dict[str, Any]:
     """What the page of a job of many ranks shows: `job` is its report as JSON values, with the `steps` of each rank."""
-    return all_visible(
-        {
-            "name": name,
-            "verdict": verdict,
-            "notes": list(notes),
-            "page": {"title": stem(name), "recorded": ""},
-            "ranks": dict(job),
-        }
-    )
+    return _without_events(stem(name), name, notes, verdict=verdict, ranks=dict(job))
+
+
+def jobs_page(
+    columns: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+    lead: str,
+    jobs: Sequence[tuple[str, str, Sequence[str], Mapping[str, Any]]],
+) -> dict[str, Any]:
+    """What the page of several jobs shows: a row for each, below heads that say whether words stand there, and then what the
+    page of one would show, by `job_page`."""
+    table = _table("Jobs", lead, columns, rows)
+    each = [
+        {"title": name, "verdict": verdict, "notes": list(notes), "ranks": dict(job)}
+        for name, verdict, notes, job in jobs
+    ]
+    return _without_events(f"{len(jobs)} jobs", "", (), table=table, jobs=each)
+
+
+def compared_jobs_page(
+    title: str,
+    lead: str,
+    columns: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    ranks: Sequence[tuple[str, Mapping[str, Any]]],
+) -> dict[str, Any]:
+    """What the page of two jobs side by side shows: a row for each rank, and of some, by their titles, the whole comparison."""
+    table = _table("Rank by rank", lead, columns, rows)
+    compared = [{"title": name, "comparison": dict(found)} for name, found in ranks]
+    return _without_events(title, "", notes, table=table, compared=compared)
+
+
+def _table(title: str, lead: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    heads = [{"name": name, "left": words} for name, words in columns]
+    return {"title": title, "lead": lead, "columns": heads, "rows": [list(row) for row in rows]}
+
+
+def _without_events(title: str, name: str, notes: Sequence[str], **parts: Any) -> dict[str, Any]:
+    return all_visible({"name": name, "notes": list(notes), "page": {"title": title, "recorded": ""}, **parts})
 
 
 def page(shown: dict[str, Any], events: str) -> str:

@@ -5,12 +5,12 @@ const KERNELS = {new: "new", more: "new", slower: "new", gone: "gone", fewer: "g
 const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
 
 /** Two recordings side by side: their figures, the steps of both with the promise in between, and what became of each line. */
-export function comparison(model) {
+export function comparison(model, id = "comparison", title = "Before and after") {
   const found = model.comparison;
   if (!found && !model.verified) return null;
   if (!found) return section("comparison", "Proof", `${model.verified.program} as written and rewritten, run in turns`, verified(model));
   const {before, after} = found, known = value => value === null ? "-" : three(value);
-  const box = section("comparison", "Before and after", `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
+  const box = section(id, title, `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
   const signed = part => `${part < 0 ? "−" : "+"}${percent(Math.abs(part))}`;
   const between = found.change_range && found.change_range[1] - found.change_range[0] <= 1 ? found.change_range.map(signed).join(" to ") : "";
   const verdict = found.not_comparable ? ", not comparable" : found.within_noise ? found.every_step ? `, every counted step ${found.every_step}, yet not surely` : ", within noise" : "";

@@ -4,6 +4,7 @@ import {comparison} from "./comparison.js";
 import {lines} from "./lines.js";
 import {kept, make, prose} from "./dom.js";
 import {memory} from "./memory.js";
+import {overview} from "./overview.js";
 import {ranks} from "./ranks.js";
 import {steps} from "./steps.js";
 import {timeline} from "./timeline.js";
@@ -21,8 +22,8 @@ export function showPage(root, model, events, runs = null, choose = null) {
   look = timeline(model, model.timeline, events);
   list = model.lines && lines(model, line => look?.goToWait(line));
   const goToStep = step => look?.goToStep(step);
-  const sections = [model.verdict !== undefined && answer(model, number => list.open(number)), whatIf(model), uses(model), byLine(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
-  const nav = make("nav", {"aria-label": "Sections"}, sections.map(({id}) => make("a", {href: `#${id}`, onclick: event => { event.preventDefault(); document.getElementById(id).scrollIntoView({behavior: "smooth"}); }}, TITLES[id])));
+  const sections = [...overview(model), model.verdict !== undefined && answer(model, number => list.open(number)), whatIf(model), uses(model), byLine(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
+  const nav = make("nav", {"aria-label": "Sections"}, sections.map(box => [box.id, TITLES[box.id] || box.querySelector("h2").textContent]).map(([id, name]) => make("a", {href: `#${id}`, onclick: event => { event.preventDefault(); document.getElementById(id).scrollIntoView({behavior: "smooth"}); }}, name)));
   root.replaceChildren(
     make("header", {}, make("div", {class: "bar"}, make("span", {class: "brand"}, "syncscope"), choose, nav, themeButton()),
       make("h1", {title: model.name}, model.page.title), model.page.recorded ? make("p", {class: "recorded"}, model.page.recorded) : ""),

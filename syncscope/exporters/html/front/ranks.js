@@ -5,10 +5,10 @@ const MOST = 400;
 const USES = {busy: "busy", compute: "compute", overlapped: "of it overlapped", copy: "copies alone", exposed: "exposed communication", idle: "idle"};
 
 /** The ranks of a job: a heat map of step by rank, and who waited for whom. */
-export function ranks(model) {
+export function ranks(model, id = "ranks", title = "Ranks") {
   const job = model.ranks;
   if (!job) return null;
-  const box = section("ranks", "Ranks", `${job.ranks.length} ranks, ${job.meets.length} collectives; a step of the job takes ${msTime(job.step / 1e6)}`);
+  const box = section(id, title, `${job.ranks.length} ranks, ${job.meets.length} collectives; a step of the job takes ${msTime(job.step / 1e6)}`);
   if (job.timeline) box.append(rankLanes(job.timeline));
   const steps = [...new Set(job.steps.flatMap(([, list]) => list.map(([index]) => index)))].sort((a, b) => a - b);
   box.append(heat("How long each step took on each rank", "ms", job.steps.map(([rank, list]) => [rank, new Map(list)]), steps, ms => msTime(ms)));
