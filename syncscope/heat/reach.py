@@ -29,7 +29,7 @@ from syncscope.heat.rollouts import rollouts
 from syncscope.heat.unused import copies, programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
-from syncscope.project import conventions
+from syncscope.project import conventions, devices
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
@@ -46,8 +46,9 @@ _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs sta
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it, and
-    `validate_args` where none switches the checks of all distributions off.
+    """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it,
+    `validate_args` where none switches the checks of all distributions off, and `devices.DEFAULT`, which has
+    another role in files whose tensors are not made on the host.
     """
 
     names: frozenset[str]
@@ -125,6 +126,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
     measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
+    switched: set[str] = set()  # folders whose files make tensors on another device than the host where none is named
     pins, checks = False, True
     for path in paths:
         try:
@@ -148,6 +150,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         aside = beside or bool(by_place(around, stem, "forward"))
         checks = checks and (aside or not compiles_its_model(source))
         written, owners, outside = outlined(path, source)
+        if not beside and (scope := devices.switched_for(path, source, outside)) is not None:
+            switched.add(scope)
         for owner in owners:
             classes[owner.name].append(owner)
         for each in written:
@@ -228,8 +232,10 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in in_tools}
     roles |= copies(classes, imports, sources)
     roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
+    below = tuple(os.path.join(each, "") for each in switched)
+    roles |= {f"{path}:{devices.DEFAULT}": Role.UNREACHED for path in sources if path.startswith(below)}
     return Reach(
-        frozenset(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)),
+        frozenset((*(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)), devices.DEFAULT)),
         frozenset(word.decode() for word in reached - by_steps),
         frozenset(name for _, name in imports if conventions.is_private(name)),
         frozenset(word.decode() for word in public),

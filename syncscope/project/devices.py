@@ -1,5 +1,6 @@
 """What people call what says where a model lives, and what comes from elsewhere."""
 
+import os
 import re
 from functools import lru_cache
 
@@ -30,6 +31,23 @@ _DEFAULT = re.compile(
 def switches_default(source: bytes) -> bool:
     """Whether a file has torch make on another device what it is told no device of: `torch.set_default_device(device)`."""
     return b"torch.set_default_" in source and _DEFAULT.search(source) is not None
+
+
+DEFAULT = "torch.default_device"
+"""By this name a file is asked for where torch makes what it is told no device of, as if it were a function: on the host, where
+steps reach it."""
+_WRITTEN = re.compile(rb"""^[ \t]*torch\.set_default_(?:device|tensor_type)\([^)\n]*cuda""", re.MULTILINE)
+
+
+def switched_for(path: str, source: bytes, outside: bytes) -> str | None:
+    """The folder for whose files a file of the project switches it: a program for those beside and below itself, what others
+    import for all (""), when it is imported, or in a function that says which. `outside` is its text outside of functions.
+    """
+    if not switches_default(source):
+        return None
+    if b"__main__" in source:
+        return os.path.dirname(path)
+    return "" if _DEFAULT.search(outside) or _WRITTEN.search(source) else None
 
 
 def on_cpu(name: str) -> bool:

@@ -97,6 +97,8 @@ def imported(module: Module, symbol: ast.Import | ast.ImportFrom, name: str) -> 
         if brought is not None:
             return brought
         known = True
+    if whole.endswith(".torch"):  # brought by a file that says so at run time: `from .backend import torch`
+        return named("torch")
     return UNKNOWN if known or not whole else named(whole)
 
 

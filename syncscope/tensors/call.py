@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
+from syncscope.model.heat import Role
 from syncscope.model.ops import Op
 from syncscope.project import devices
 from syncscope.tensors.facts import ANY_DTYPE, DEVICE, HOST, NONE, SOMEWHERE, SPREAD, TENSOR, Items, Tag, like
@@ -139,8 +140,11 @@ class Call:
 
     @property
     def by_default(self) -> Device:
-        """Where torch makes a tensor of which nobody says where: on the host, where its file has not told it otherwise."""
-        return SOMEWHERE if devices.switches_default(self.frame.module.source) else HOST
+        """Where torch makes a tensor of which nobody says where: on the host, unless its file or its project says otherwise."""
+        module = self.frame.module
+        if devices.switches_default(module.source):
+            return SOMEWHERE
+        return SOMEWHERE if module.project.role(module.path, devices.DEFAULT) is Role.UNREACHED else HOST
 
     def where_made(self, otherwise: Device) -> Device:
         """The device that a `device=` argument names."""

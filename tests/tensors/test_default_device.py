@@ -1,7 +1,11 @@
 """Where torch makes a tensor of which nobody says where: on the host, until a program sets another default."""
 
+from pathlib import Path
+
 import pytest
 from tensors.marked import marks, waits
+
+from syncscope.tensors.interpret import Project, sites
 
 STEP = """
     model = nn.Linear(4, 4)
@@ -38,3 +42,59 @@ def test_a_default_device_is_where_tensors_are_made(default: str) -> None:
     for name, mark in said.items():
         source = source.replace("{" + name + "}", mark)
     assert waits(source) == marks(source)
+
+
+STEPS = """
+import torch
+from .{layers} import scaled
+
+class Net(torch.nn.Module):
+    def training_step(self, x):
+        return scaled(x, [1.0, 2.0])
+
+def train(loader, net, optimizer):
+    for x in loader:
+        net.training_step(x).backward()
+        optimizer.step()
+"""
+LAYERS = """
+import torch
+
+def scaled(x, weights):
+    weights = torch.as_tensor(weights)
+    return (x * weights.sum()).mean() + torch.as_tensor([1.0])
+"""
+SWITCH = 'if torch.cuda.is_available():\n    torch.set_default_device("cuda")\n'
+PROGRAM = f'import torch\n\nif __name__ == "__main__":\n    {SWITCH.splitlines()[1].strip()}\n'
+SWITCHED = {
+    "where it is imported": ({"backend": f"import torch\n\n{SWITCH}"}, True),
+    "where others ask for it": ({"config": f"import torch\n\ndef use_gpu():\n    {SWITCH.splitlines()[1].strip()}\n"}, True),
+    "where others say which": ({"config": "import torch\n\ndef use(device):\n    torch.set_default_device(device)\n"}, False),
+    "by a program above": ({"../main": PROGRAM}, True),
+    "by a program elsewhere": ({"programs/one": PROGRAM}, False),
+    "to the host": ({"backend": 'import torch\n\ntorch.set_default_device("cpu")\n'}, False),
+    "nowhere": ({}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", SWITCHED)
+def test_a_default_device_holds_for_the_files_that_run_with_it(where: str, tmp_path: Path) -> None:
+    others, switched = SWITCHED[where]
+    (tmp_path / "setup.py").write_text("")
+    files = {"__init__": "", "net": STEPS.format(layers="layers"), "layers": LAYERS, **others}
+    for name, source in files.items():
+        path = tmp_path / "package" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    layers = tmp_path / "package/layers.py"
+    found = sites(layers.read_bytes(), str(layers), Project((tmp_path,)))
+    sent = {site.place.line for site in found if site.op == "tensor_literal" and site.confidence > 1 and site.hot}
+    assert sent == ({5, 6} if switched else set())
+
+
+def test_torch_that_a_backend_chooses_is_torch(tmp_path: Path) -> None:
+    (tmp_path / "backend.py").write_text("import importlib\n\nglobals()['torch'] = importlib.import_module('torch')\n")
+    source = b"from backend import torch\n\ndef step(rows):\n    return float(torch.ones(3, device='cuda').sum())\n"
+    (tmp_path / "net.py").write_bytes(source)
+    found = sites(source, str(tmp_path / "net.py"), Project((tmp_path,)))
+    assert [(site.place.line, str(site.op)) for site in found] == [(4, "float")]

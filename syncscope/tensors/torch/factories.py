@@ -112,19 +112,21 @@ def _of_values(call: Call) -> Fact:
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
     elif not given and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
         device = SOMEWHERE
+    sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
+    guessed = first.kind is TENSOR and first.confidence < 3 and word == "as_tensor" and held is first
     dtype = call.dtype_given()
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
-    elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
+    elif given and device is not HOST and word != "asarray" and (first.kind in _FROM_HOST or (sends and guessed)):
         of_host = (
             first.kind in (SCALAR, SEQUENCE)
             or (first.kind is ARRAY and word == "tensor")
             or _written(call.first_node)
             or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
         )
-        asked = word == "tensor" or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
+        asked = word == "tensor" or sends or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
         confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
         confidence = min(confidence, _there(call, device))
         if not _empty(call.first_node) and not _of_another_kind(call):
