@@ -62,8 +62,10 @@ def event_graph_of(trace: Trace, pinned: float | None = None, by_work: bool = Fa
     """A recording taken apart: its launches, waits, steps and reads are found first.
 
     `pinned` is how fast the device fetches from pinned memory, bytes a ns (GB/s); by default `pinned_bandwidth`. With `by_work`
-    steps end where their work is over, whatever the host did: as those of a recording that this one stands beside.
+    steps end where their work is over, whatever the host did: as those of a recording that this one stands beside, and of a
+    rank of a job, which meets the others on its device.
     """
+    by_work |= int(trace.meta.get("world_size") or 1) > 1
     launched = launches(trace)
     held, marked = waits(trace, launched), steps(trace, launched)
     return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked, pinned, by_work)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.joint_replay import JointReplay, LongerIn, Meet, RankLine, owed_by
+from syncscope.analysis.evenness import are_even
+from syncscope.analysis.job_verdict import job_verdict, of_one_rank, why_none
+from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine, owed_by
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.owed import LateBy
 from syncscope.analysis.price import TimedPart, plan_of, shapley, unpriced
@@ -20,13 +21,9 @@ from syncscope.analysis.steps import COUNTED
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.verdict import WORTH, unforeseen_told
 from syncscope.errors import UserError
-from syncscope.model.answer import between as lies_between
-from syncscope.model.durations import in_ms
 from syncscope.model.report import GATE, Price
 from syncscope.model.source import Place
 
-NAMED = 3  # operators in the verdict
-MOSTLY = 0.5  # the part of a delay that operators explain, from which they are what it is by
 ALONE = 64  # up to so many ranks each is also replayed with the reads of all others left in
 
 
@@ -53,7 +50,8 @@ class JobReport:
     joint replay; None where too few steps were recorded. What takes the place of the reads is not in it. `unmatched` is how
     many collectives were not found on all ranks that take part, and `untold` how long their kernels lasted on all ranks, in the
     steps that all have and in all: nobody knows how much of that were waits. Where no step is `marked`, the whole recording
-    stands in place of a step.
+    stands in place of a step. The ranks are `even` where none makes the others wait more than chance has it, or hardly any;
+    None where too few steps were recorded to tell.
     """
 
     ranks: tuple[RankLine, ...]
@@ -69,6 +67,7 @@ class JobReport:
     unmatched: int = 0
     untold: float = 0.0
     marked: bool = True
+    even: bool | None = None
 
 
 def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
@@ -116,6 +115,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
     rows = joint.rows(meets, single_rank, value.on_time(meets) if value.error <= GATE else {})
+    even = are_even(rows, joint.ranks, common_steps(joint.ranks), len(joint.steps), value.step)
     return JobReport(
         ranks=rows,
         meets=meets,
@@ -124,23 +124,16 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         saving=saving,
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
-        verdict=_alone(ranks[0], others)
+        verdict=of_one_rank(ranks[0], others)
         if others > 0
-        else _verdict(value.step, saving, between, _why_none(value.error, doubtful, cut), rows, joint)
+        else job_verdict(value.step, saving, between, why_none(value.error, doubtful, cut), rows, joint, even)
         + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,
         unmatched=len(joint.matched.alone) + len(joint.matched.partial),
         untold=joint.untold(),
         marked=bool(joint.steps),
-    )
-
-
-def _alone(rank: Rank, others: int) -> str:
-    """What is said of one rank of a job, without the others."""
-    return (
-        f"No savings: of rank {rank.number} alone, without the {others} others, nobody can tell what its waits cost the job. "
-        "`syncscope report` of its file says what they cost this rank."
+        even=even,
     )
 
 
@@ -268,113 +261,3 @@ def _line(
         blocked=sum(read.held / steps for read, steps in own) / len(ranks),
         price=price,
     )
-
-
-def _verdict(
-    step: float,
-    saving: float | None,
-    between: tuple[float, float] | None,
-    why_none: str,
-    rows: tuple[RankLine, ...],
-    joint: JointReplay,
-) -> str:
-    slow, meets, steps = max(rows, key=lambda row: row.imposed), joint.meets(), len(joint.steps)
-    told = ""
-    if slow.imposed > 0:
-        told = (
-            f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
-            f"{in_ms(slow.imposed)} in sum{f' over {steps} steps' if steps > 1 else ''}, mostly by {slow.cause}."
-        )
-        if slow.on_time is not None and slow.on_time >= WORTH * step:
-            whole = "a step" if steps else "the job"
-            told += f" Had it come with the one before it, {whole} would be up to {in_ms(slow.on_time)} shorter."
-        told += _of_operators(slow, [meet for meet in meets if meet.late == slow.number and not meet.together], joint)
-    if slow.imposed > 0 and slow.cause is LateBy.START:
-        told += " Its recording begins later than those of the others, and what made it late lies before: "
-        told += "record from an earlier step."
-    each = slow.imposed / max(1, len(rows) - 1)
-    if saving is not None and each > max(0.0, saving):  # who is late matters more than any sync
-        return f"{told.strip()} {_of_syncs(step, saving, between, why_none, rows)}".strip()
-    return f"{_of_syncs(step, saving, between, why_none, rows)}{told}"
-
-
-def _why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
-    """Why nobody can tell what the job saves, where that is so."""
-    if cut is not None:
-        return f"of rank {cut.number} only one step was recorded, and what its waits delay lies behind it"
-    if doubtful:
-        worst = max(doubtful, key=lambda rank: rank.error or 0.0)
-        others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
-        whole = "a step" if worst.graph.steps else "the recording"
-        return f"{worst.error:.0%} of {whole} of rank {worst.number}{others} is for no recorded reason"
-    return f"the joint replay ends {error:.1%} away from the recording"
-
-
-def _of_operators(slow: RankLine, late: Sequence[Meet], joint: JointReplay) -> str:
-    """Sentences on what a rank does longer before the collectives to which it comes `late`, by operator and by line, and how
-    little of that they are; empty where nothing is known of that."""
-    said = ""
-    skews = [meet.skew for meet in late if meet.cause is LateBy.HOST]
-    if slow.cause is LateBy.HOST and slow.operators:
-        said = f" Its host was longer {_longer(slow.operators, 'in', 'outside of operators')}"
-        known = sum(each.own - each.others for each in slow.operators[:NAMED])
-        little = known < MOSTLY * sum(skews)
-        said += f": {in_ms(known)} of the {in_ms(sum(skews))} by which it came later." if little else "."
-        if little and (before := _asked_later(joint, slow.number)) > max(skews):
-            said += (
-                f" Its host asked for the first of its collectives {in_ms(before)} later than the others did: "
-                "what made it late lies before, as where the others had run ahead of their devices."
-            )
-    if slow.lines:
-        what = "device" if slow.cause is LateBy.DEVICE else "host"
-        said += f" By line, its {what} was longer {_longer(slow.lines, 'in', '')}."
-    return said
-
-
-def _asked_later(joint: JointReplay, number: int) -> float:
-    """By how much later than the others' the host of this rank asked for the first collective in which it meets any, ns."""
-    r = next(n for n, rank in enumerate(joint.ranks) if rank.number == number)
-    met = [dict(who) for who in joint.matched.who.values() if len(who) > 1 and r in dict(who)]
-    asked = {}
-    for q, c in min(met, key=lambda who: who[r]).items():
-        one = joint.ranks[q].collectives[c]
-        asked[q] = joint.begins[q] + one.start - one.queued
-    return asked.pop(r) - median(asked.values())
-
-
-def _longer(told: Sequence[LongerIn], where: str, nowhere: str) -> str:
-    return ", ".join(
-        f"{f'{_where(each, where)} `{each.short}`' if each.name else nowhere} "
-        f"({in_ms(each.own)}, the others {in_ms(each.others)})"
-        for each in told[:NAMED]
-    )
-
-
-def _where(each: LongerIn, otherwise: str) -> str:
-    return "before" if each.before else "at" if each.at_line else otherwise
-
-
-def _of_syncs(
-    step: float,
-    saving: float | None,
-    between: tuple[float, float] | None,
-    why_none: str,
-    rows: tuple[RankLine, ...],
-) -> str:
-    """What the job saves without its syncs, and how many of these only wait for others."""
-    if saving is None:
-        return f"No savings: {why_none}."
-    blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
-    because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
-    surely = "surely " * (between is not None and between[1] > WORTH * step)
-    known = (
-        f"{lies_between(*between, in_ms)}{' less' * (between[0] >= 0)}, as its steps spread"
-        if between
-        else "from too few steps to know how far off that may be"
-    )
-    if saving <= WORTH * step or (between is not None and between[0] <= 0):
-        change = f"{in_ms(abs(saving))} {'shorter' if saving >= 0 else 'longer'}"
-        gain = f"without any on any rank, the job's {in_ms(step)} would be {change} ({known})"
-        return f"No sync is {surely}worth fixing: {gain}.{because}"
-    gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
-    return f"Without the syncs of all ranks the job {gain}.{because}"

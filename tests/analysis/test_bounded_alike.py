@@ -10,6 +10,7 @@ from syncscope.analysis.compare import compare
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.job import job
 from syncscope.analysis.rank import rank_of
+from syncscope.analysis.summary import summarize
 from syncscope.model.report import step_lengths
 
 FAR_AHEAD = """
@@ -51,6 +52,15 @@ def test_ranks_of_a_job_have_steps_of_one_length_though_one_host_is_further_ahea
     assert [rank.times.step / COLUMN for rank in found.ranks] == [8, 8]
     assert [rank.times.compute / COLUMN for rank in found.ranks] == [8, 8]
     assert found.step == pytest.approx(8 * COLUMN)
+
+
+@pytest.mark.parametrize("drawn", [FAR_AHEAD, BESIDE_IT, DRIFTING, IN_STEP])
+def test_a_report_of_one_rank_has_the_steps_that_the_job_has_of_it(drawn):
+    trace = timeline(drawn)
+    trace = replace(trace, meta=trace.meta | {"rank": 0, "world_size": 2})
+    counted = summarize(trace)
+    assert counted.steps == rank_of(trace).graph.steps
+    assert step_lengths(counted.steps)[1:] == [8 * COLUMN] * 5 if drawn != IN_STEP else [9 * COLUMN] * 5
 
 
 def test_figures_of_all_ranks_are_of_the_same_steps():
