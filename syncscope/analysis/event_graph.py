@@ -229,7 +229,8 @@ class EventGraph:
         for_read = out.cleared(out.clearing | out.counting if how == "easiest" else None)
         cleared = np.flatnonzero((for_read >= 0) & (with_read < 0) & (not stays))
         with_read[cleared] = for_read[cleared]
-        spare[cleared] = (cost + np.minimum(gaps, OPERATOR))[work.item[cleared]]
+        launching = np.where(host.holds, 0.0, cost + np.minimum(gaps, OPERATOR))
+        out.give_back(spare, cleared, launching)
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             of = len(self.reads) + turn
             least_of = one.work if one.told else one.most[:0]
@@ -241,17 +242,17 @@ class EventGraph:
             with_read[over], left[over] = of, one.over_all(over, work.duration[over], least[over], full)
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
-                spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
+                out.give_back(spare, one.back, launching)
         spared = out.spared(going, recorder)
         for of, time in taking.items():
             ending = self.reads[of].calls[-1]
             spared[ending] = min(0.0, spared.get(ending, 0.0) + time)
         if stays and (plain := work.launch[:-1] & ~host.holds).any():
-            launching = float((cost + np.minimum(gaps, OPERATOR))[plain].mean())
+            each = float(launching[plain].mean())
             fetched = out.fetching - self._plain
             many = min(MANY, plain.sum() / max(1, len(fetched)))  # all together no more than there are
             for number in fetched:
-                spared[self.reads[number].calls[-1]] += many * launching
+                spared[self.reads[number].calls[-1]] += many * each
             copies = np.flatnonzero(np.isin(with_read, list(fetched)))
             _, last = np.unique(with_read[copies][::-1], return_index=True)
             left[copies[::-1][last]] = many * (work.usual_gap + np.percentile(work.duration, BRIEF))

@@ -102,6 +102,12 @@ class TakenOut:
                 item -= 1
         return np.asarray(for_read[self._work.enqueued], np.intp)
 
+    def give_back(self, spare: Times, going: NDArray[np.intp], launching: Times) -> None:
+        """Notes by work what the host has to `spare` where that work goes: what its items took for `launching` it, each once,
+        however much it enqueued. That is where it was asked for, and not what a driver kept it back for."""
+        items, first = np.unique(self._work.enqueued[going], return_index=True)
+        spare[going[first]] = launching[items]
+
     def spared(self, going: Collection[int], recorder: Recorder) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
 

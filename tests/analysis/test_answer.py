@@ -14,7 +14,7 @@ from syncscope.exporters import markdown, terminal
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds, Stays
 from syncscope.model.source import Place
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
 FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
 MS = 1_000_000
@@ -177,6 +177,32 @@ def test_what_a_line_launched_for_a_condition_goes_with_it(op, saved):
     """It is asked less often, or not at all; a number that is noted is still computed."""
     report = summarize(asking(op))
     assert report.answer.share == pytest.approx(saved / 8, rel=0.03)
+
+
+def test_a_launch_that_goes_with_a_question_gives_back_its_own_time_and_not_that_of_the_wait_until_which_it_was_kept_back():
+    """OpenCL's driver may keep kernels back until the host waits: then six of them are submitted by one call, a long one."""
+    host, queue, us, events, number = Lane(1, 1), Lane(0, 7, 0), 1_000, [], 0
+    place = Place("train.py", 57)
+    for step in range(8):
+        now = step * 4_000 * us
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", host, now, 4_000 * us))
+        read, begun = now + 1_600 * us, now + 1_630 * us
+        for kernel in range(6):
+            number += 1
+            at = now + 1_000 * us + 100 * us * kernel
+            events.append(
+                Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at, 5 * us, correlation=number, place=place)
+            )
+            events.append(Event(Kind.KERNEL, "k", queue, begun, 200 * us, correlation=number))
+            begun += 205 * us
+        number += 1
+        events.append(Event(Kind.READ, "bool", host, read, 1_400 * us, place=place))
+        waits = Event(Kind.CALL, "clEnqueueReadBuffer", host, read + 10 * us, 1_380 * us, correlation=number)
+        events.append(replace(waits, flags=Flag.BLOCKING))
+        events.append(Event(Kind.COPY, "Memcpy DtoH (Device -> Pageable)", queue, begun, us, correlation=number))
+    report = summarize(Trace.of(events))
+    assert report.saving == pytest.approx(2 * MS, rel=0.1)  # the read, and what was launched for it
+    assert report.bound.host == pytest.approx(2 * MS, rel=0.1)
 
 
 def test_what_the_host_works_on_a_copied_tensor_may_go_along():
