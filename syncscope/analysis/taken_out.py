@@ -17,7 +17,7 @@ from syncscope.analysis.uploads import pinned_bandwidth
 from syncscope.analysis.waits import FROM_PAGEABLE, TO_HOST, TO_PAGEABLE
 from syncscope.model.ops import COPIES, COUNTS, VALUES
 from syncscope.model.report import Read, Step
-from syncscope.model.trace import Flag, Kind, Trace
+from syncscope.model.trace import WAY, Flag, Kind, Trace
 
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
@@ -86,21 +86,35 @@ class TakenOut:
         return np.array(sorted(last.values()), np.intp), {n: max(0.0, time) for n, time in spent.items()}
 
     def cleared(self, clearing: Collection[int] | None = None) -> NDArray[np.intp]:
-        """For each piece of work which of the reads that are `clearing` its line launched it for: right before it; -1 else."""
+        """For each piece of work which of the reads that are `clearing` its line launched it for: right before it; -1 else.
+
+        A function of torch's own may ask, as `Categorical(logits=net(x))` does whether its logits are numbers. Of what the line
+        launched that alone is for it which came by the same call in there: not `net`, nor what the function is called for.
+        """
         clearing = self.clearing if clearing is None else clearing
         trace, host, found = self._trace, self._host, np.full(len(self._work.start), -1, np.intp)
         if not clearing or not len(host.row):
             return found
         plain = (host.row >= 0) & ~host.holds
         place = np.where(plain, trace.place[np.where(plain, host.row, 0)], -1)
+        ways = trace.flags[np.maximum(host.row, 0)] >> WAY
         begin, for_read = host.begin + host.origin, np.full(len(host.row), -1, np.intp)
         for number in clearing:
             row = self._reads[number].row
             item = int(np.searchsorted(begin, trace.start[row])) - 1 if row >= 0 and trace.place[row] >= 0 else -1
-            while item >= 0 and place[item] == trace.place[row]:
+            way = self._way(number)
+            while item >= 0 and place[item] == trace.place[row] and (way < 0 or ways[item] == way):
                 for_read[item] = number
                 item -= 1
         return np.asarray(for_read[self._work.enqueued], np.intp)
+
+    def _way(self, number: int) -> int:
+        """By which call in torch's own Python a line came to a read that a function there makes; -1 where the line reads."""
+        read, trace = self._reads[number], self._trace
+        asks = trace.known(read.row).library
+        if not asks or str(trace.places[trace.place[read.row]]).endswith(asks):
+            return -1
+        return int(trace.flags[read.calls[0]] >> WAY)
 
     def give_back(self, spare: Times, going: NDArray[np.intp], launching: Times) -> None:
         """Notes by work what the host has to `spare` where that work goes: what its items took for `launching` it, each once,

@@ -45,6 +45,11 @@ class Flag(IntFlag):
     ANEW = 4  # an operator that was called as none before, with other shapes or numbers: the host had to decide what to launch
 
 
+WAY = 4
+"""The bits of an event's flags from here on tell apart which calls of the driver one line makes: by which of the calls in
+torch's own Python it came to each, as a number from 1 to 15; 0 where it came by none, or none is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """Where events happen one after another: a host thread, or a queue of device number `device` (-1 on the host).

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
-from syncscope.model.trace import Event, Lane, Meta, Table, Trace
-from syncscope.tracers.lines.library import unpacked
+from syncscope.model.trace import WAY, Event, Lane, Meta, Table, Trace
+from syncscope.tracers.lines.library import unpacked, ways
 
 PLACES = ("place", "caller", "forward")  # columns that hold numbers of places
 TABLES = {"name": "names", "lane": "lanes", "detail": "details"} | dict.fromkeys(PLACES, "places")
@@ -49,6 +49,10 @@ class Builder:
             column: self._lines[np.where(at < len(self._lines), at, 0)]
             for column, at in zip(PLACES, unpacked(packed), strict=True)
         }
+
+    def flags(self, packed: NDArray[np.int64], own: NDArray[np.int64] | int = 0) -> NDArray[np.int64]:
+        """The flags of calls: their `own`, and the ways by which their lines came to them."""
+        return ways(packed) << WAY | own
 
     def numbers(self, column: str, values: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of these values in the column's table; None is -1."""

@@ -12,9 +12,10 @@ from syncscope.analysis.answer import answer, decide
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import markdown, terminal
 from syncscope.model.answer import Answer, Decision
+from syncscope.model.detail import Detail
 from syncscope.model.finding import Adds, Stays
 from syncscope.model.source import Place
-from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+from syncscope.model.trace import WAY, Event, Flag, Kind, Lane, Trace
 
 FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
 MS = 1_000_000
@@ -179,6 +180,26 @@ def test_what_a_line_launched_for_a_condition_goes_with_it(op, saved):
     assert report.answer.share == pytest.approx(saved / 8, rel=0.03)
 
 
+def test_of_a_line_that_calls_a_function_of_torch_only_what_that_launches_to_ask_goes_with_the_question():
+    """`Categorical(logits=net(x))`: five milliseconds of a net by one call in torch's Python, one to check them by another."""
+    net, check = 3, 7
+    device = Device()
+    device.run([[("launch", 0, 5 * MS), ("launch", 0, MS), ("read", 57, 0), ("work", 2 * MS)]] * 12)
+    ways = iter([net, check] * 12)
+    events = []
+    for event in device.events:
+        if event.name == "cudaLaunchKernel":
+            event = replace(event, place=Place("train.py", 57), flags=next(ways) << WAY)
+        elif event.kind == Kind.READ:
+            asks = Detail(library="torch/distributions/distribution.py:76").text()
+            event = replace(event, name="bool", detail=asks)
+        elif event.name == "clEnqueueReadBuffer":
+            event = replace(event, flags=event.flags | check << WAY)
+        events.append(event)
+    report = summarize(Trace.of(events))
+    assert report.answer.share == pytest.approx((2 + 1) / 8, rel=0.03)
+
+
 def test_a_launch_that_goes_with_a_question_gives_back_its_own_time_and_not_that_of_the_wait_until_which_it_was_kept_back():
     """OpenCL's driver may keep kernels back until the host waits: then six of them are submitted by one call, a long one."""
     host, queue, us, events, number = Lane(1, 1), Lane(0, 7, 0), 1_000, [], 0
@@ -190,9 +211,7 @@ def test_a_launch_that_goes_with_a_question_gives_back_its_own_time_and_not_that
         for kernel in range(6):
             number += 1
             at = now + 1_000 * us + 100 * us * kernel
-            events.append(
-                Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at, 5 * us, correlation=number, place=place)
-            )
+            events.append(Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at, 5 * us, correlation=number, place=place))
             events.append(Event(Kind.KERNEL, "k", queue, begun, 200 * us, correlation=number))
             begun += 205 * us
         number += 1

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pyopencl")
 
 import syncscope.kernels  # noqa: E402, F401
-from syncscope.model.trace import DEVICE, Kind, Trace  # noqa: E402
+from syncscope.model.trace import DEVICE, WAY, Kind, Trace  # noqa: E402
 from syncscope.tracers.hooks import reads  # noqa: E402
 from syncscope.tracers.hooks import torch as torch_hooks  # noqa: E402
 from syncscope.tracers.lines import library as lines  # noqa: E402
@@ -110,6 +110,25 @@ def launched(trace: Trace) -> list[tuple[str, int, int | None, str, int | None]]
             )
         )
     return found
+
+
+def test_what_a_function_of_torch_launches_to_ask_is_told_from_the_rest_of_its_line() -> None:
+    from torch.distributions import Categorical
+
+    net, x = torch.nn.Linear(3, 4).to("ocl"), torch.ones(2, 3, device="ocl")
+    Categorical(logits=net(x))
+    with Session() as session:
+        Categorical(logits=net(x), validate_args=True)
+    trace = session.trace
+    read = trace[int(trace.rows(Kind.READ)[0])]
+    assert trace.known(int(trace.rows(Kind.READ)[0])).library.startswith("torch/distributions/distribution.py")
+    calls = [trace[int(row)] for row in trace.rows(Kind.CALL) if trace.place[row] >= 0]
+    (asks,) = {call.flags >> WAY for call in calls if read.start <= call.start < read.end}
+    before = [call.flags >> WAY for call in calls if call.start < read.start]
+    apart = len(before) - before[::-1].index(next(way for way in before[::-1] if way != asks))
+    assert asks > 0
+    assert asks not in before[:apart]  # the net, and that it is made logits of
+    assert len(before) - apart < apart
 
 
 def test_each_launch_has_its_line(program: Callable[..., Any]) -> None:

@@ -48,6 +48,7 @@ def add_records(builder: Builder, found: NDArray[Any], origin: int, process: int
         start=calls["t0"] - origin,  # by our own clock
         name=events.numbers("name", calls, ["name"], lambda number: names.get(number, "call")),
         lane=events.numbers("lane", calls, ["tid"], lambda thread: builder.thread(process, thread)),
+        flags=builder.flags(calls["b"]),
         **builder.lines(calls["b"]),
     )
     events.add(

@@ -146,7 +146,7 @@ def _add_calls(builder: Builder, calls: RecordRows, known: list[str], origin: in
         duration=calls["t1"] - calls["t0"],
         correlation=calls["corr"],
         bytes=np.where((calls["name"] > 0) | (calls["size"] == 0), -1, calls["size"]),
-        flags=np.where(calls["flags"] & record_file.BLOCKING, Flag.BLOCKING, Flag.NONE),
+        flags=builder.flags(calls["b"], np.where(calls["flags"] & record_file.BLOCKING, Flag.BLOCKING, Flag.NONE)),
         **builder.lines(calls["b"]),
     )
 
