@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from syncscope.analysis.errors import student
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import came_true
 from syncscope.analysis.new_syncs import NewSyncs
@@ -16,6 +19,9 @@ from syncscope.model.source import Place
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
 FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
 FEWEST = 4  # steps of either, which by chance are all longer in one of seventy
+CHANCE = 20  # once in so many a sentence of a few steps may be wrong
+MOST_STEPS = 2000  # more nobody records
+UNCOUNTED = 2  # the first step of a recording, and the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,12 @@ class Comparison:
         """The same as a part of a step, alike whichever of both is the first."""
         if (spreads := self._spreads) is None:
             return None
-        return math.hypot(*spreads, self.drift, FELT * math.log(self.pace))
+        return math.hypot(*spreads, self._of_machine)
+
+    @property
+    def _of_machine(self) -> float:
+        """The same by the machine alone, which more steps do not tell."""
+        return math.hypot(self.drift, FELT * math.log(self.pace))
 
     @property
     def _spreads(self) -> tuple[float, float] | None:
@@ -145,6 +156,37 @@ class Comparison:
         return "longer" if min(other) > max(one) else "shorter" if max(other) < min(one) else ""
 
     @property
+    def each_step(self) -> tuple[float, float] | None:
+        """By what part each counted step of the second is longer than each of the first, at least and at most, where they are
+        too few for an interval of their mean. None of so few that chance alone puts all of one above all of the other more
+        often than once in twenty: of three and three once in twenty."""
+        one, other = self.lengths
+        if self.spread is not None or min([*one, *other], default=0) <= 0 or self.orders < CHANCE:
+            return None
+        least, most = math.log(min(other) / max(one)), math.log(max(other) / min(one))
+        return math.expm1(least - self._of_machine), math.expm1(most + self._of_machine)
+
+    @property
+    def orders(self) -> int:
+        """In how many orders the counted steps of both can come, if those of either are all alike."""
+        one, other = map(len, self.lengths)
+        return math.comb(one + other, one)
+
+    def steps_to_know(self, within: float) -> int | None:
+        """How many steps of either recorded would tell the change give or take such a part of a step, if they vary as these do;
+        None where no number does, or nobody knows how they vary."""
+        spreads, found = self._spreads or (None, None), 0.0
+        for lengths, spread in zip(self.lengths, spreads, strict=True):
+            if len(lengths) < 2:
+                return None
+            logs = np.log(np.maximum(lengths, 1))
+            found += (spread / student(len(lengths) - 1)) ** 2 * len(lengths) if spread else float(logs.var(ddof=1))
+        for count in range(max(2, FEWEST - UNCOUNTED), MOST_STEPS):
+            if math.hypot(student(count - 1) * math.sqrt(found / count), self._of_machine) <= within:
+                return count + UNCOUNTED
+        return None
+
+    @property
     def lengths(self) -> tuple[list[int], list[int]]:
         """How long each counted step of either was recorded to take, ns."""
         one, other = (counted_time(report.steps)[-1] if report.steps else [] for report in (self.before, self.after))
@@ -155,7 +197,7 @@ class Comparison:
         """What makes `noise` as wide as it is, in words: the most of what goes into it."""
         spreads = self._spreads or (0.0, 0.0)
         felt = abs(FELT * math.log(self.pace))
-        if felt > max(*spreads, self.drift):
+        if felt >= max(*spreads, self.drift):
             return f"the host's calls took {self.pace:.2f} times as long in the second, so the machine was not as fast in both"
         if self.drift > max(spreads):
             return "the machine got faster or slower within a run"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
 
 SLOWER, NEW = "--max-slowdown", "--max-new-syncs"
-FEW = 24  # steps to record where there were fewer than half of that
+FEW = 24  # steps to record where nobody knows how they vary
 NAMED = 5  # kernels that take longer
 ROOM = 0.1  # of a step: a gate that may miss more than that above its limit judges nothing
 
@@ -38,28 +38,55 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
     if found.of_others:
         raise UserError(found.of_others, "record one program twice on one machine")
     if found.change is None:
-        raise UserError(
-            "how far steps vary is not known of fewer than four",
-            f"`syncscope run --active {FEW}` records more",
-        )
+        yield from _of_few(found, most)
+        return
     (low, likely, high), said = found.change, change(found)
     if likely > most and found.incomparable:
         raise UserError(f"{said}, and {found.incomparable}", "record both while nothing else runs")
     if low > most:
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
-        yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in found.more.lines)
-        longer = [row for row, each in zip(kernels(found), found.kernels, strict=True) if each.more > 0]
-        yield from map(_of_work, longer[:NAMED])
-        if not found.more.lines and not longer:
-            yield "  no line has more syncs, and no kernel takes longer: it is other work of the host"
+        yield from _what_is_longer(found)
     elif high > most + ROOM and not _surely_shorter(found):
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
             f"{said}{every}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, "
             f"and within it, for {found.widest}",
-            f"record both on one machine while nothing else runs, with more steps: "
-            f"`syncscope run --active {more_steps(found)}`",
+            f"record both on one machine while nothing else runs: {_more_steps(found, most)}",
         )
+
+
+def _of_few(found: Comparison, most: float) -> Iterator[str]:
+    """By the shortest and the longest of steps that are too few for an interval of their mean, as torch.profiler's schedules
+    often leave: all of them are longer by more than the limit, or none by so much that a slow-down might hide."""
+    one, other = map(len, found.lengths)
+    if found.each_step is None:
+        raise UserError(
+            f"of {one} and {other} steps nobody can tell what chance is; three of each may be enough",
+            _more_steps(found, most),
+        )
+    low, high = found.each_step
+    said = f"each of {other} steps is {_longer(low)} to {_longer(high)} than each of {one} before"
+    if low > most:
+        yield f"{said}, more than the {100 * most:.2g} % allowed, and by chance that is so once in {found.orders} times:"
+        yield from _what_is_longer(found)
+    elif high > most + ROOM:
+        raise UserError(
+            f"{said}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, and "
+            "within it",
+            _more_steps(found, most),
+        )
+
+
+def _longer(part: float) -> str:
+    return f"{100 * abs(part):.1f} % {'longer' if part >= 0 else 'shorter'}"
+
+
+def _what_is_longer(found: Comparison) -> Iterator[str]:
+    yield from (f"  {where(line)}: {more:+.3g} per step" for line, more in found.more.lines)
+    longer = [row for row, each in zip(kernels(found), found.kernels, strict=True) if each.more > 0]
+    yield from map(_of_work, longer[:NAMED])
+    if not found.more.lines and not longer:
+        yield "  no line has more syncs, and no kernel takes longer: it is other work of the host"
 
 
 def _surely_shorter(found: Comparison) -> bool:
@@ -73,9 +100,17 @@ def _of_work(row: WorkRow) -> str:
     return f"  {row.word}: {row.name}{at}, {before:.2f} ms to {after:.2f} ms a step"
 
 
-def more_steps(found: Comparison) -> int:
-    """How many steps to record where those of the shorter recording vary too much."""
-    return max(FEW, 2 * min(len(found.before.steps), len(found.after.steps)))
+def _more_steps(found: Comparison, most: float) -> str:
+    """How many steps would decide: the interval then lies on one side of the limit, or below what may hide above it."""
+    one, other = found.before.step or 0.0, found.after.step or 0.0
+    likely = other / one - 1 if one and other else most
+    count = found.steps_to_know(max(abs(likely - most), most + ROOM - likely, ROOM / 2))
+    if count is None and min(map(len, found.lengths)) < 2:
+        count = FEW
+    if count is None:
+        return f"more steps do not decide, for {found.widest}"
+    count = max(count, 1 + min(len(found.before.steps), len(found.after.steps)))
+    return f"{count} steps of each would decide, if they vary as these do: `syncscope run --active {count}`"
 
 
 def _with_more_syncs(found: Comparison, most: float) -> Iterator[str]:
