@@ -92,8 +92,8 @@ class Operators(TorchDispatchMode):
         super().__init__()
         self.marks, self.heard = Marks(), heard
         self.functions = Functions(self)
-        self.makes = (
-            True  # whether a tensor that is made of no other lies on the device, as those do that autograd makes
+        self.makes: bool | None = (
+            None  # whether what is made of no other tensor lies on the device; None outside of functions
         )
         self.silent = False
 
@@ -113,13 +113,17 @@ class Operators(TorchDispatchMode):
             if any(marked) and not self.silent and (word := self.wait(func, args, kwargs)):
                 self.heard(word)
             result = func(*args, **kwargs)
-            if any(marked) if given else self.makes:
+            if any(marked) if given else self.made_on_device():
                 lies = {place(each) for each in given}  # a view, or what is written to, lies where it lay
                 made = list(tensors(result))
                 for each in made[:1] if func.overloadpacket.__name__ in FIRST_ALONE else made:
                     if place(each) not in lies:
                         self.marks.put(each, True)
         return result
+
+    def made_on_device(self) -> bool:
+        """Outside of functions autograd makes its tensors there, and `torch.Tensor(3)`, a class, its own on the host."""
+        return torch._C._current_graph_task_id() != -1 if self.makes is None else self.makes
 
     def wait(self, func: Any, args: Any, kwargs: Any) -> str:
         """What the host waits for in an operator of which some tensor is on the device; "" where it does not."""

@@ -45,6 +45,7 @@ from pretended_device import Operators, tensors
 from torch.autograd.function import BackwardCFunction
 
 Step = Callable[[], Any]
+STEPS = "<steps>"  # what the file of steps is called in frames
 MOST = 60  # seconds of a processor for one step
 ROOT = Path(__file__).parents[1]
 SCORE = Path(os.environ.get("SYNCSCOPE_SHARED", ROOT.parent / "shared")) / "step-truth" / "score.py"
@@ -137,7 +138,7 @@ def makers(path: Path) -> dict[str, Callable[[], Step]]:
         "__file__": str(path),
     }
     given["step"] = lambda make: steps.setdefault(make.__name__, make)
-    exec(compile(path.read_text(), "<steps>", "exec"), given)
+    exec(compile(path.read_text(), STEPS, "exec"), given)
     return steps
 
 
@@ -161,9 +162,9 @@ class Recorder:
         return path.startswith(ASIDE)
 
     def place(self) -> tuple[str, int] | None:
-        """The innermost line that is not aside, if it is one of the sources."""
+        """The innermost line that is not aside, if it is one of the sources and not of the steps that these call."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and self.aside(frame.f_code.co_filename):
+        while frame is not None and frame.f_code.co_filename != STEPS and self.aside(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or not frame.f_code.co_filename.startswith(self.sources):
             return None

@@ -34,6 +34,26 @@ def test_a_size_makes_an_empty_tensor_and_copies_nothing(heard):
     assert heard(run) == ([], (torch.Size([3]), torch.Size([3])))
 
 
+def test_a_class_of_tensors_makes_its_own_on_the_host(heard):
+    def run():
+        return (
+            torch.Tensor(3).cuda().is_cuda,
+            torch.FloatTensor(2, 2).is_cuda,
+            torch.LongTensor(torch.Size([2])).is_cuda,
+        )
+
+    assert heard(run) == (["copy"], (True, False, False))
+
+
+def test_what_autograd_makes_lies_beside_the_loss(heard):
+    def run():
+        x = torch.zeros(3, device="cuda", requires_grad=True)
+        x[:2].sum().backward()
+        return x.grad.is_cuda
+
+    assert heard(run) == ([], True)
+
+
 def test_values_of_the_host_are_copied(heard):
     found, _ = heard(lambda: torch.zeros(2, device="cuda").new([1.0, 2.0]))
     assert found == ["copy"]
@@ -76,3 +96,19 @@ def test_what_was_made_in_inference_mode_is_heard_outside_of_it(heard):
         return x.item()
 
     assert heard(run) == (["_local_scalar_dense"], 2.0)
+
+
+def test_what_the_steps_wait_for_is_not_told_of_the_package_that_calls_them(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "trained.py").write_text("def trained(loss, x):\n    loss(x)\n    return loss(x).item()\n")
+    steps = tmp_path / "steps.py"
+    steps.write_text(
+        "from trained import trained\n@step\ndef once():\n    return lambda: trained(loss, torch.ones(2, device=D))\n"
+        "def loss(x):\n    return x[x > 0].sum()\n"
+    )
+    import step_waits
+
+    recorder = step_waits.Recorder(tmp_path)
+    recorder.record(step_waits.makers(steps)["once"])
+    assert [*recorder.truth()["trained.py"]["waits"]] == ["3"]
