@@ -46,7 +46,8 @@ class OpCall:
     """One call of an operator. Shapes and types of its arguments as Kineto writes them: `[]` and "" where none is known.
 
     `outputs` are shapes with types, None where the recording does not tell; `made` is the output of a convolution where it
-    follows from another event (see `convolutions`).
+    follows from another event (see `convolutions`). `touched` is how many tensors its kernel is given, with the one it makes,
+    None where nobody knows: of a pointwise operator with `out=` that one is an argument, too.
     """
 
     op: str
@@ -55,6 +56,7 @@ class OpCall:
     outputs: list[tuple[Shape, str]] | None = None
     concrete: tuple[str, ...] = ()
     made: tuple[int, ...] = ()
+    touched: int | None = None
 
     @property
     def base(self) -> str:
@@ -266,6 +268,7 @@ def traffic(c: OpCall) -> float:
     if not c.op.startswith("aten::"):
         return 0.0
     given, made = c.tensors(), c.outputs
+    given = given if c.touched is None else given[: max(1, c.touched - 1)]
     if made:
         if WRITES.fullmatch(c.base):
             return _bytes(made)

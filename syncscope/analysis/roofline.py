@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from syncscope.analysis.arithmetic import Arithmetic, arithmetic_of, fewer_operations, tensors_of
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.op_costs import convolutions, op_call, operations, parts_of_backward, traffic
@@ -20,17 +21,30 @@ from syncscope.model.detail import Detail
 from syncscope.model.report import step_lengths
 from syncscope.model.trace import Kind, Trace
 
+OF_PARTS = "operators in it reach more than all, for reasons of their own"
+
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
     """What the device can do at best: bytes and floating-point operations per second.
 
-    `flops_16` holds for operators on tensors of 16 bits or fewer; 0 is the same as for all others.
+    `flops_tf32` holds where kernels multiply float32 in TF32, `flops_16` for operators on tensors of 16 bits or fewer; 0 is
+    the same as for all others.
     """
 
     bandwidth: float
     flops: float
     flops_16: float = 0
+    flops_tf32: float = 0
+
+    def of(self, arithmetic: Arithmetic) -> float:
+        """The operations a second in such arithmetic."""
+        special = {
+            Arithmetic.TF32: self.flops_tf32,
+            Arithmetic.THRICE: max(self.flops, self.flops_tf32 / 3),
+            Arithmetic.HALF: self.flops_16,
+        }
+        return special.get(arithmetic, 0) or self.flops
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +52,8 @@ class Row:
     """Work of one operator on one set of shapes. `time` is ns of the device; `flops` and `bytes` of all of it together.
 
     `bound` is "memory" or "arithmetic", and `reached` the share of that ceiling; "" and 0 where nothing is known. `kernels`
-    are what ran on the device for it, by name, and their ns, the longest first.
+    are what ran on the device for it, by name, and their ns, the longest first. `arithmetic` is what it multiplies in, "" of
+    what does not, and `why` says how it can reach more than all.
     """
 
     op: str
@@ -52,6 +67,8 @@ class Row:
     bound: str
     reached: float
     kernels: tuple[tuple[str, int], ...] = ()
+    arithmetic: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +119,9 @@ def _rows(trace: Trace, launched: Launches, ops: list[int], work: _OpCosts, ceil
         told = work.told(op) if op >= 0 else (trace.names[trace.name[row]], work.detail(row))
         groups[told].append(row)
         calls[told].add(op if op >= 0 else -1 - row)
-    kernels = [_row(trace, work, *told, rows, len(calls[told]), ceilings) for told, rows in groups.items()]
+    times = {told: _times(trace, rows) for told, rows in groups.items()}
+    work.ran |= times
+    kernels = [_row(work, *told, times[told], len(calls[told]), ceilings) for told in groups]
     moved = (_moved(trace, name, rows, ceilings) for name, rows in others.items())
     return tuple(sorted([*kernels, *moved], key=lambda row: -row.time))
 
@@ -114,7 +133,10 @@ class _OpCosts:
         self._trace = trace
         self._ceilings = ceilings
         self._nesting = Nesting(trace, Kind.OP)
-        self._known: dict[tuple[str, str], tuple[float, float, float]] = {}
+        self._known: dict[tuple[str, str], tuple[float, float, float, str]] = {}
+        self.ran: dict[
+            tuple[str, str], list[tuple[str, int]]
+        ] = {}  # the kernels of each, and their ns, the longest first
         rows = trace.rows(Kind.OP)
         pairs = np.unique(np.stack([trace.name[rows], trace.detail[rows]]), axis=1).T.tolist()
         texts = ((trace.names[name], trace.details[detail]) for name, detail in pairs if detail >= 0)
@@ -135,19 +157,21 @@ class _OpCosts:
         outer = around[around.index(op) - 1] if op in around[1:] else op
         return name, self.detail(outer if "_backward" in trace.names[trace.name[outer]] else op)
 
-    def of(self, name: str, detail: str) -> tuple[float, float, float]:
-        """Operations and bytes of one call, as recorded, else by its shapes; seconds of the operations at their ceiling."""
+    def of(self, name: str, detail: str) -> tuple[float, float, float, str]:
+        """Operations and bytes of one call, as recorded, else by its shapes; seconds of the operations at their ceiling, and in
+        which arithmetic that is, "" without operations."""
         if (name, detail) not in self._known:
-            facts = Detail.of(detail)
-            one = op_call(name, facts)
+            facts, ran = Detail.of(detail), self.ran.get((name, detail), [])
+            one = replace(op_call(name, facts), touched=tensors_of(kernel for kernel, _ in ran))
             if facts.flops is not None or facts.bytes is not None:
                 flops, moved = float(facts.flops or 0), float(facts.bytes or 0)
             else:
                 made = self._made.get((tuple(one.shape(0)), tuple(one.shape(1))), ())
                 one = replace(one, made=made)
                 flops, moved = operations(one), traffic(one)
-            ceiling = (one.narrow and self._ceilings.flops_16) or self._ceilings.flops
-            self._known[name, detail] = flops, moved, flops / ceiling
+            arithmetic = arithmetic_of(ran, one.narrow)
+            seconds = flops / self._ceilings.of(arithmetic)
+            self._known[name, detail] = flops, moved, seconds, str(arithmetic) if flops else ""
         return self._known[name, detail]
 
 
@@ -163,7 +187,8 @@ def _steps(
     lengths = zip(event_graph.marked, step_lengths(event_graph.marked), step_lengths(event_graph.steps), strict=True)
     for step, asked, length in lengths:
         first, last = starts.searchsorted([step.end - asked, step.end]).tolist()
-        flops, moved, arithmetic = (sum(one[i] for one in done[first:last]) for i in (0, 1, 2))
+        part = done[first:last]
+        flops, moved, arithmetic = (sum(one) for one in zip((0.0, 0.0, 0.0), *(one[:3] for one in part), strict=True))
         found.append(_judged(f"step {step.index}", "", last - first, length, flops, moved, arithmetic, ceilings))
     return tuple(found)
 
@@ -185,16 +210,32 @@ def _operators(trace: Trace, launched: Launches) -> list[int]:
     return found
 
 
-def _row(
-    trace: Trace, work: _OpCosts, name: str, detail: str, members: list[int], calls: int, ceilings: Ceilings
-) -> Row:
-    flops, moved, arithmetic = (calls * one for one in work.of(name, detail))
+def _times(trace: Trace, members: list[int]) -> list[tuple[str, int]]:
+    """The names of these kernels and their ns, the longest first."""
     times: Counter[str] = Counter()
     for code, ns in zip(trace.name[members].tolist(), trace.duration[members].tolist(), strict=True):
         times[trace.names[code]] += ns
+    return times.most_common()
+
+
+def _row(work: _OpCosts, name: str, detail: str, times: list[tuple[str, int]], calls: int, ceilings: Ceilings) -> Row:
+    *once, told = work.of(name, detail)
+    flops, moved, arithmetic = (calls * one for one in once)
     shapes = [_written(dims) for dims in Detail.of(detail).input_dims if dims]
-    row = _judged(name, " ".join(shapes), calls, times.total(), flops, moved, arithmetic, ceilings)
-    return replace(row, kernels=tuple(times.most_common()))
+    row = _judged(name, " ".join(shapes), calls, sum(ns for _, ns in times), flops, moved, arithmetic, ceilings)
+    row = replace(row, kernels=tuple(times), arithmetic=told)
+    return replace(row, why=_why(row, ceilings)) if row.reached > 1 else row
+
+
+def _why(row: Row, ceilings: Ceilings) -> str:
+    """How an operator can reach more than its ceiling."""
+    if row.bound == "memory":
+        return "data stayed in a cache"
+    if whose := fewer_operations(name for name, _ in row.kernels):
+        return f"{whose}'s way takes fewer operations than are counted"
+    if row.arithmetic != Arithmetic.FLOAT32 and ceilings.of(Arithmetic(row.arithmetic)) == ceilings.flops:
+        return f"it multiplies in {row.arithmetic}, of which no ceiling is known"
+    return "no reason is recorded: the ceiling is too low (--flops), or fewer operations are needed than are counted"
 
 
 def _written(dims: Any) -> str:
@@ -208,7 +249,8 @@ def _moved(trace: Trace, name: str, members: list[int], ceilings: Ceilings) -> R
     """Copies and fills: within the device a copy reads and writes; to and from the host another wire is the limit."""
     size = float(trace.bytes[members].clip(0).sum())
     moved = 2 * size if "DtoD" in name else size if trace.kind[members[0]] == Kind.FILL else 0.0
-    return _judged(name, "", len(members), int(trace.duration[members].sum()), 0.0, moved, 0.0, ceilings)
+    row = _judged(name, "", len(members), int(trace.duration[members].sum()), 0.0, moved, 0.0, ceilings)
+    return replace(row, why=_why(row, ceilings)) if row.reached > 1 else row
 
 
 def _judged(
@@ -220,4 +262,5 @@ def _judged(
     by_flops = arithmetic / seconds if seconds else 0.0
     reached = max(by_memory, by_flops)
     bound = "" if not reached else "arithmetic" if by_flops > by_memory else "memory"
-    return Row(name, shapes, count, time, flops, moved, by_memory, by_flops, bound, reached)
+    why = OF_PARTS if reached > 1 else ""
+    return Row(name, shapes, count, time, flops, moved, by_memory, by_flops, bound, reached, why=why)

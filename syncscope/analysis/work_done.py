@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def work_done(trace: Trace, steps: Sequence[Step], ceilings: Ceilings | None = N
     operators = tuple(
         OperatorLine(
             *(row.op, row.shapes, row.count / number, row.time / number, row.flops / number, row.bytes / number),
-            *(row.bound, row.reached, tuple(name for name, _ in row.kernels)),
+            *(row.bound, row.reached, tuple(name for name, _ in row.kernels), row.arithmetic, row.why),
         )
         for row in by_operator(replace(part, meta=trace.meta), known)
     )
@@ -43,7 +43,7 @@ def work_done(trace: Trace, steps: Sequence[Step], ceilings: Ceilings | None = N
     by_module = modules(trace, launches(trace), kept, number)
     if ceilings is None:
         return Work(kernels, operators, modules=by_module)
-    return Work(kernels, operators, ceilings.bandwidth, ceilings.flops, ceilings.flops_16, source, by_module)
+    return Work(kernels, operators, **asdict(ceilings), source=source, modules=by_module)
 
 
 def _kernels(trace: Trace, rows: NDArray[np.intp], number: int) -> Iterable[KernelLine]:

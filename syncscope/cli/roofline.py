@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from syncscope.analysis.roofline import Ceilings, Roofline, Row
 
 SHOWN = 12
+CUTLASS = re.compile(r"^cutlass\w*::Kernel\d*<(?=\w)([\w:]*).*")  # one name for all: which it is stands in its argument
 STEPS = 8
 
 
@@ -78,11 +79,13 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
     memory = bandwidth * 1e9 if bandwidth else known.bandwidth
     if flops:
         return Ceilings(memory, flops * 1e12), f"{source}, memory"
-    return Ceilings(memory, known.flops, known.flops_16), source
+    return replace(known, bandwidth=memory), source
 
 
 def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     """Print it for people: an operator is two lines, of at most 80 columns."""
+    from rich.padding import Padding
+
     from syncscope.cli._console import console as made
 
     console = made()
@@ -90,8 +93,9 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     def line(text: str, style: str = "") -> None:
         console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis", markup=False)
 
-    narrow = f", {ceilings.flops_16 / 1e12:,.4g} in 16 bits" if ceilings.flops_16 else ""
-    line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS{narrow}")
+    others = ((ceilings.flops_tf32, "TF32"), (ceilings.flops_16, "16 bits"))
+    more = "".join(f", {flops / 1e12:,.4g} in {name}" for flops, name in others if flops)
+    line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS{more}")
     line(f"({source})", "dim")
     console.print()
     line(_columns("operator", "calls", "ms", "memory", "flops", "bound by"), "bold")
@@ -100,6 +104,8 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
         kernels = _kernels(row)
         if row.shapes or kernels:
             line(f"  {_cut(row.shapes, 40):<40}  {kernels}" if kernels else f"  {_cut(row.shapes, 78)}", "dim")
+        if row.why:
+            console.print(Padding(f"above 100%: {row.why}", (0, 0, 0, 2)), style="dim", markup=False)
     if len(found.rows) > SHOWN:
         rest = found.rows[SHOWN:]
         line(_columns(f"and {len(rest)} more", "", f"{sum(r.time for r in rest) / 1e6:,.2f}", "", "", ""), "dim")
@@ -109,6 +115,8 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
         line(_columns("step, over its whole length", "ops", "ms", "memory", "flops", "bound by"), "bold")
     for row in found.steps[:STEPS]:
         line(_numbers(row, row.op))
+        if row.why:
+            console.print(Padding(f"above 100%: {row.why}", (0, 0, 0, 2)), style="dim", markup=False)
     if len(found.steps) > STEPS:
         line(f"and {len(found.steps) - STEPS} more steps", "dim")
     console.print()
@@ -116,14 +124,14 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     line(f"of the kernels' time {found.known:.0%} has known bytes, {found.counted:.0%} known operations too")
     if not any(row.shapes for row in found.rows):
         line("the recording has no shapes: record with `syncscope run --shapes` or record_shapes=True")
-    if any(row.reached > 1 for row in (*found.rows[:SHOWN], *found.steps[:STEPS])):
-        line("above 100%: data stayed in a cache, a kernel needs fewer operations than are", "dim")
-        line("counted (Winograd), TF32, or the ceiling is too low (--bandwidth, --flops)", "dim")
+    if any(row.arithmetic == "TF32" for row in found.rows[:SHOWN]):
+        line("TF32: arithmetic, whose kernels are called so; float32 else has its own ceiling", "dim")
 
 
 def short(kernel: str) -> str:
     """A kernel's name without its namespaces, template arguments and parameters."""
     plain = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    plain = CUTLASS.sub(r"\1", plain)
     return re.split(r"[<(]", plain, maxsplit=1)[0].rpartition("::")[2] or kernel
 
 
@@ -142,7 +150,8 @@ def _kernels(row: Row) -> str:
 
 def _numbers(row: Row, name: str) -> str:
     memory, flops = (f"{share:.1%}" if share else "" for share in (row.bandwidth_share, row.flops_share))
-    return _columns(name, f"{row.count:,}", f"{row.time / 1e6:,.2f}", memory, flops, row.bound or "?")
+    bound = row.arithmetic if row.bound == "arithmetic" and row.arithmetic == "TF32" else row.bound
+    return _columns(name, f"{row.count:,}", f"{row.time / 1e6:,.2f}", memory, flops, bound or "?")
 
 
 def _columns(name: str, calls: str, ms: str, memory: str, flops: str, bound: str) -> str:

@@ -281,6 +281,8 @@ def work(found: Work | None) -> dict[str, Any] | None:
                 "bound": line.bound,
                 "reached": line.reached,
                 "kernels": list(line.kernels),
+                "arithmetic": line.arithmetic or None,
+                "why": line.why or None,
             }
             for line in found.operators
         ],
@@ -291,6 +293,7 @@ def work(found: Work | None) -> dict[str, Any] | None:
         "ceilings": {
             "bytes_per_s": found.bandwidth,
             "flops_per_s": found.flops,
+            "flops_tf32_per_s": found.flops_tf32,
             "flops_16_per_s": found.flops_16,
             "from": found.source,
         }

@@ -21,7 +21,8 @@ class OperatorLine:
     """The work of one operator on tensors of the same shapes, per step: `time` in ns, floating-point operations, bytes.
 
     `bound` is the ceiling that it is nearer to, "memory" or "arithmetic", and `reached` the share of that; "" and 0 where its
-    work or the ceilings are not known. `kernels` ran for it.
+    work or the ceilings are not known. `kernels` ran for it; `arithmetic` is what they multiply in, "" where they do not, and
+    `why` how more than all of a ceiling can be reached.
     """
 
     op: str
@@ -33,6 +34,8 @@ class OperatorLine:
     bound: str
     reached: float
     kernels: tuple[str, ...]
+    arithmetic: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,4 @@ class Work:
     flops_16: float = 0.0
     source: str = ""
     modules: tuple[ModuleLine, ...] = ()
+    flops_tf32: float = 0.0

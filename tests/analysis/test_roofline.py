@@ -4,6 +4,7 @@ import pytest
 from analysis.drawn import Device
 
 from syncscope import kineto
+from syncscope.analysis.data_sheets import ceilings_of
 from syncscope.analysis.roofline import Ceilings, roofline
 from syncscope.analysis.summary import summarize
 from syncscope.model.report import step_lengths
@@ -12,14 +13,14 @@ from syncscope.model.trace import Event, Kind, Lane, Trace
 GB, TFLOPS = 10**9, 10**12
 
 
-def recording(op, shapes, types, ns):
+def recording(op, shapes, types, ns, kernel="k"):
     detail = json.dumps({"Input Dims": shapes, "Input type": types})
     lane = Lane(1, 1)
     return Trace.of(
         [
             Event(Kind.OP, op, lane, 0, 100, external=4, detail=detail),
             Event(Kind.CALL, "cudaLaunchKernel", lane, 10, 10, correlation=1, external=4),
-            Event(Kind.KERNEL, "k", Lane(0, 7, 0), 50, ns, correlation=1, external=4),
+            Event(Kind.KERNEL, kernel, Lane(0, 7, 0), 50, ns, correlation=1, external=4),
         ]
     )
 
@@ -32,6 +33,34 @@ def test_the_nearer_ceiling_bounds():
     (row,) = roofline(recording("aten::relu", [[10**7]], ["float"], 1_000_000), ceilings).rows
     assert row.bound == "memory"
     assert row.reached == pytest.approx(0.8)  # 80 MB in 1 ms
+
+
+def test_the_tensor_that_out_names_is_written_and_not_read():
+    """A kernel says of how many tensors it has pointers; of an operator's arguments nobody could tell."""
+    kernel = (
+        "void at::native::vectorized_elementwise_kernel<4, AUnaryFunctor<float>, at::detail::Array<char*, 2> >(int)"
+    )
+    ceilings = Ceilings(100 * GB, 1 * TFLOPS)
+    shapes, types = [[10**7], [], [10**7]], ["float", "double", "float"]
+    (row,) = roofline(recording("aten::mul", shapes, types, 1_000_000, kernel), ceilings).rows
+    assert row.bytes == 2 * 4e7
+    (row,) = roofline(recording("aten::mul", shapes, types, 1_000_000, kernel.replace("*, 2", "*, 3")), ceilings).rows
+    assert row.bytes == 3 * 4e7
+    assert (row.reached, row.why) == (pytest.approx(1.2), "data stayed in a cache")
+
+
+@pytest.mark.parametrize("name", ["a100_train_ddp8_rank3_60reads", "v100_resnet50_train_workers0_6steps.pt.trace"])
+def test_what_of_a_real_recording_reaches_more_than_all_has_a_reason(name, shared):
+    trace = kineto.read(shared / "traces" / f"{name}.json.gz")
+    found = roofline(trace, ceilings_of(trace.meta["devices"][0]["name"]))
+    above = [row for row in found.rows if row.reached > 1]
+    assert {row.why for row in above} <= {
+        "data stayed in a cache",
+        "Winograd's way takes fewer operations than are counted",
+    }
+    assert max(row.bandwidth_share for row in found.rows if row.time > 1_000_000) < 1
+    assert max(row.flops_share for row in found.rows) < 1.75
+    assert found.total.reached < 1
 
 
 def test_a_step_is_held_against_what_its_length_allows():

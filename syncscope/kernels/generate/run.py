@@ -137,7 +137,9 @@ def _on_gpu(
     tf32: bool,
     made: torch.dtype | None = None,
 ) -> Plan:
-    text, numbers = gpu.source(c, s, aligned, tensor_cores.kind(dtype, tf32))
+    kind = tensor_cores.kind(dtype, tf32)
+    c = replace(c, name=c.name + tensor_cores.SUFFIXES[kind]) if s.cores else c
+    text, numbers = gpu.source(c, s, aligned, kind)
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)

@@ -129,6 +129,10 @@ void probe(__global const WORD *a, __global const WORD *b, __global float *out) 
 """
 
 
+SUFFIXES: dict[Kind, str] = {"halves": "", "once": "_tf32", "thrice": "_tf32x3"}
+"""What the name of a kernel ends with, by which a recording tells what it multiplies in."""
+
+
 def kind(dtype: torch.dtype, tf32: bool) -> Kind:
     """What they multiply of a dtype, and how often."""
     return "halves" if dtype.itemsize == 2 else "once" if tf32 else "thrice"

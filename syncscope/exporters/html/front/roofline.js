@@ -8,7 +8,7 @@ export function roofline(operators, ceilings) {
     .map(line => ({...line, x: line.flops / line.bytes, y: line.flops / line.ms * 1e3})).slice(0, 300);
   if (!known.length) return null;
   const ridge = ceilings ? [ceilings.flops_per_s / ceilings.bytes_per_s, (ceilings.flops_16_per_s || ceilings.flops_per_s) / ceilings.bytes_per_s] : [];
-  const xs = range([...known.map(line => line.x), ...ridge]), top = ceilings ? [Math.max(ceilings.flops_16_per_s, ceilings.flops_per_s)] : [];
+  const xs = range([...known.map(line => line.x), ...ridge]), top = ceilings ? [Math.max(ceilings.flops_16_per_s, ceilings.flops_tf32_per_s, ceilings.flops_per_s)] : [];
   const ys = range([...known.map(line => line.y), ...top]);
   const x = value => LEFT + (WIDTH - LEFT - RIGHT) * (Math.log10(value) - xs[0]) / (xs[1] - xs[0]);
   const y = value => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (Math.log10(value) - ys[0]) / (ys[1] - ys[0]));
@@ -16,14 +16,14 @@ export function roofline(operators, ceilings) {
   for (let power = Math.ceil(xs[0]); power <= xs[1]; power++) svg.append(make("svg:line", {x1: x(10 ** power), x2: x(10 ** power), y1: TOP, y2: HEIGHT - BOTTOM, class: "grid"}), make("svg:text", {x: x(10 ** power), y: HEIGHT - BOTTOM + 16, class: "axis middle"}, power < 0 ? (10 ** power).toFixed(-power) : String(10 ** power)));
   for (let power = Math.ceil(ys[0]); power <= ys[1]; power++) svg.append(make("svg:line", {x1: LEFT, x2: WIDTH - RIGHT, y1: y(10 ** power), y2: y(10 ** power), class: "grid"}), make("svg:text", {x: LEFT - 8, y: y(10 ** power) + 4, class: "axis end"}, rate(10 ** power)));
   svg.append(make("svg:text", {x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "axis middle"}, "operations a byte"));
-  for (const [flops, name] of ceilings ? [[ceilings.flops_per_s, "32 bits"], [ceilings.flops_16_per_s, "16 bits"]].filter(([value]) => value) : []) {
+  for (const [flops, name] of ceilings ? [[ceilings.flops_per_s, "float32"], [ceilings.flops_tf32_per_s, "TF32"], [ceilings.flops_16_per_s, "16 bits"]].filter(([value]) => value) : []) {
     const corner = flops / ceilings.bytes_per_s, from = 10 ** xs[0], low = Math.max(from, 10 ** ys[0] / ceilings.bytes_per_s);
     svg.append(make("svg:path", {d: `M${x(low)} ${y(low * ceilings.bytes_per_s)} L${x(corner)} ${y(flops)} L${WIDTH - RIGHT} ${y(flops)}`, class: "roof"}),
       make("svg:text", {x: WIDTH - RIGHT - 4, y: y(flops) - 5, class: "axis end"}, `${rate(flops)} in ${name}`));
   }
   const most = Math.max(...known.map(line => line.ms));
   for (const line of [...known].reverse()) svg.append(make("svg:circle", {cx: x(line.x), cy: y(line.y), r: 3 + 11 * Math.sqrt(line.ms / most), class: `dot ${line.bound || "unknown"}`},
-    make("svg:title", {}, `${line.op} ${line.shapes}\n${msTime(line.ms)}, ${three(line.x)} operations a byte, ${rate(line.y)}${line.bound ? `\nbound by ${line.bound}: ${percent(line.reached)} of it` : ""}`)));
+    make("svg:title", {}, `${line.op} ${line.shapes}\n${msTime(line.ms)}, ${three(line.x)} operations a byte, ${rate(line.y)}${line.bound ? `\nbound by ${line.bound}: ${percent(line.reached)} of it${line.why ? `, ${line.why}` : ""}` : ""}`)));
   const named = [];
   for (const line of known.slice(0, 8)) {
     const place = {x: x(line.x), y: y(line.y) - 6 - 11 * Math.sqrt(line.ms / most), class: "axis middle name"};

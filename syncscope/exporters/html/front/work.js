@@ -11,7 +11,7 @@ export function work(model) {
   const box = section("work", "Kernels and operators", `${msTime(total)} of device time a ${per}, queues added up`);
   const known = operators.filter(line => line.bound).reduce((sum, line) => sum + line.ms, 0);
   const plot = roofline(operators, ceilings);
-  if (plot) box.append(plot, make("p", {class: "faint"}, ceilings ? `Ceilings: ${count(Math.round(ceilings.bytes_per_s / 1e9))} GB/s, ${three(ceilings.flops_per_s / 1e12)} TFLOPS${ceilings.flops_16_per_s ? `, ${count(Math.round(ceilings.flops_16_per_s / 1e12))} in 16 bits` : ""} (${ceilings.from}). Of the time of operators ${percent(known / Math.max(total, 1e-12))} has known work.`
+  if (plot) box.append(plot, make("p", {class: "faint"}, ceilings ? `Ceilings: ${count(Math.round(ceilings.bytes_per_s / 1e9))} GB/s, ${three(ceilings.flops_per_s / 1e12)} TFLOPS${ceilings.flops_tf32_per_s ? `, ${count(Math.round(ceilings.flops_tf32_per_s / 1e12))} in TF32` : ""}${ceilings.flops_16_per_s ? `, ${count(Math.round(ceilings.flops_16_per_s / 1e12))} in 16 bits` : ""} (${ceilings.from}). Of the time of operators ${percent(known / Math.max(total, 1e-12))} has known work.`
     : "What the device can do at best is not known here: syncscope roofline --bandwidth GB/s --flops TFLOPS holds the operators against it."));
   else box.append(make("p", {class: "faint"}, prose("The recording has no shapes, so the operations and bytes of its operators are not known: record with `syncscope run --shapes` or `record_shapes=True`.")));
   box.append(make("div", {class: "pair"},
@@ -25,8 +25,8 @@ export function work(model) {
       {name: "operator", left: true, text: line => [make("code", {class: "clip"}, line.op.replace(/^aten::/, "")), line.shapes ? make("span", {class: "shapes clip"}, line.shapes) : ""], tell: line => `${line.op} ${line.shapes}\n${line.kernels.join("\n")}`},
       {name: "calls", title: `calls a ${per}`, text: line => three(line.count)},
       {name: "ms", title: `ms of the device a ${per}`, text: line => fixed(line.ms)},
-      {name: "bound by", title: "the ceiling that it is nearer to", text: line => line.bound || "?"},
-      {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
+      {name: "bound by", title: "the ceiling that it is nearer to; TF32 where its kernels are called so", text: line => line.bound === "arithmetic" && line.arithmetic === "TF32" ? "arithmetic in TF32" : line.bound || "?"},
+      {name: "reached", title: "the share of that ceiling; pointed at, why it can be above 100 %", text: line => line.bound ? make("span", {title: line.why}, percent(line.reached), line.why ? make("span", {class: "shapes clip"}, line.why) : "") : "-"}])));
   if (model.work.modules?.length) box.append(byModule(model.work.modules, total, per));
   return box;
 }
