@@ -53,6 +53,9 @@ class FixWords:
         """The fix, and the other way if there is one: title, safety, what it changes; or what to read where none fits."""
         fixes = [(finding.fix, "fix"), (finding.fix and finding.fix.also, "or")]
         said = [offer(fix, what, self._terms(fix, finding)) for fix, what in fixes if fix is not None]
+        if finding.fix is None and (by_hand := finding.advice) is not None:
+            terms = self._terms(by_hand, finding)
+            return [f"by hand (--all --diff shows it): {by_hand.title}{f': {terms}' if terms else ''}"]
         mended = (finding.source_name, finding.place.line) in self._mended
         if finding.fix is None and finding.hot and finding.severity != "error" and not mended:
             page = f"`syncscope explain {finding.rule}` shows what is written instead"

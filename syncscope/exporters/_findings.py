@@ -30,7 +30,13 @@ def finding(found: Finding) -> dict[str, Any]:
         "why": list(found.why),
         "fingerprint": found.fingerprint,
         "fix": offered(found),
+        **({} if found.advice is None else {"by_hand": in_words(found.advice)}),
     }
+
+
+def in_words(fix: Fix) -> dict[str, str]:
+    """What could be made of it by hand, and what would have to be so, or be changed elsewhere."""
+    return {"title": fix.title, "needs": fix.terms}
 
 
 def worth(found: Finding) -> dict[str, Any] | None:

@@ -157,7 +157,12 @@ def of_nothing(node: ast.If) -> Heat | None:
     test = node.test
     denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
-    if denied and isinstance(asked, ast.Call) and name_of(asked.func) == "any" and isinstance(node.body[0], ast.Return):
+    if (
+        denied
+        and isinstance(asked, ast.Call)
+        and name_of(asked.func) == "any"
+        and isinstance(node.body[-1], ast.Return)
+    ):
         return Reason.WHEN_NOTHING(ast.unparse(test))
     while (
         isinstance(asked, ast.Call)
@@ -168,7 +173,9 @@ def of_nothing(node: ast.If) -> Heat | None:
     name = name_of(asked.func) if isinstance(asked, ast.Call) else ""
     if name == "isfinite" if denied else name in ("isnan", "isinf"):
         return Reason.WHEN(ast.unparse(test))
-    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(node.body[0], ast.Return)):
+    if not (
+        isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(node.body[-1], ast.Return)
+    ):
         return None
     zero, left = test.comparators[0], test.left
     called = name_of(left.func) if isinstance(left, ast.Call) else name_of(left)

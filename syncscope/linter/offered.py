@@ -63,7 +63,9 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         said = f"a comment here says why `{call}` is called" if call else ""
         said = "a comment here says that the wait is meant" if is_meant(source, site.span, fix) else said
         if said:
-            fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))))
+            fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))), hint=True)
+    if fix.hint and not config.all:
+        return replace(finding, advice=fix)
     also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
     return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
 

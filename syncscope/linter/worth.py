@@ -39,7 +39,7 @@ def is_idle(finding: Finding, site: Site, function: Function) -> bool:
     """Whether its function is not known to run in every step, the value is needed where it is, or asked for, and there is
     nothing to write instead. Any other number that is read can be read later, or by somebody else.
     """
-    if finding.fix is not None or finding.heat.reason is Reason.OWN:
+    if finding.fix is not None or finding.advice is not None or finding.heat.reason is Reason.OWN:
         return False
     if site.op in VALUES and is_brought_along(site, function):
         return True
@@ -80,7 +80,7 @@ def beside_others(
             before[id(site)] = found
     beside = dict(before)  # ... or waits after it
     for finding, site in reversed(pairs):
-        if id(site) in beside or is_safe(finding) or not (finding.fix or site.op in NOTED):
+        if id(site) in beside or not (finding.fix or site.op in NOTED):
             continue
         later = (s for s in followed_by(view, site) if stays(finding, site, s, states, before, view.code))
         found = next((s for s in later if not leads_to(site, s, beside)), None)
@@ -134,8 +134,7 @@ def _wherever(part: ast.expr) -> str:
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
     """Whether a finding gains nothing for what has waited before it: that stays, or goes away with this one."""
     first = states.get(id(before))
-    plain = is_safe(finding) and site.op is not Op.NUMBER_WRITE  # a number reads better than a tensor of it
-    if not counts(first or before) or (plain and apart(view, before, site)):
+    if not counts(first or before):
         return False
     if site.op is Op.NUMBER_WRITE and not (first and first.fix and first.fix.safety is not Safety.SUGGEST):
         return True
@@ -236,11 +235,6 @@ def leads_to(site: Site, other: Site | None, beside: Mapping[int, Site]) -> bool
 def is_safe(finding: Finding) -> bool:
     """Whether its fix changes nothing: that is worth its line, whatever waits beside it."""
     return finding.fix is not None and finding.fix.safety is Safety.SAFE
-
-
-def apart(view: View, one: Site, other: Site) -> bool:
-    """Whether two waits are of different statements."""
-    return view.function(one).statement(one.node) is not view.function(other).statement(other.node)
 
 
 def holds(outer: Span, inner: Span) -> bool:

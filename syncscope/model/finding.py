@@ -62,7 +62,7 @@ class Fix:
     device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`.
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
     what took them stays. `also` is another way to the same, to be made by
-    hand. `rewrite` is the name of what made it.
+    hand. `rewrite` is the name of what made it. A `hint` asks for more than its edits, as for callers that take a tensor then.
     """
 
     title: str
@@ -75,6 +75,7 @@ class Fix:
     takes: bool = False
     also: Fix | None = field(default=None, compare=False)
     rewrite: str = field(default="", compare=False)
+    hint: bool = False
 
     @property
     def terms(self) -> str:
@@ -118,7 +119,8 @@ class Finding:
     1; 0 is a plain file), and `in_file` has the first and the last line in the notebook's own text. `span` and edits are bytes
     of the code that was analysed. `confidence` is 0 to 3. A finding that is not `hot` lies in code that runs rarely or on the
     host. `severity` is "error", "warning" or "note". `fingerprint` stays when lines move and locals are renamed: a hash of the
-    function's name and of what waits there. By `known_by` it is known again in another function, too.
+    function's name and of what waits there. By `known_by` it is known again in another function, too. Where there is no `fix`,
+    `advice` is what could be made of it by hand.
     """
 
     rule: str
@@ -132,6 +134,7 @@ class Finding:
     heat: Heat = SURE
     why: tuple[str, ...] = ()
     fix: Fix | None = None
+    advice: Fix | None = None
     function: str = ""  # dotted name of the enclosing function, "" at module level
     severity: str = "warning"
     cell: int = 0

@@ -7,7 +7,8 @@ says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. O
 says `CLEARS = True`: what the line launched before the read goes with it. One after which rows are still taken, by positions
 that are known, says `TAKES = True`: what took them stays. One whose fixes are one where they stand beside each other says
 `TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else; several rewrites are
-one where they say the same word there.
+one where they say the same word there. What one suggests (`Safety.SUGGEST`) is a hint, told in words, unless it says
+`LOCAL = True`; so is what one makes that says `LONG = True`, where it is not known to run in every step.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from syncscope.codemod.together import apart, together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.heat import Reason
 
 PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 LEAST = 2  # the confidence of a site that is mended with another
@@ -41,6 +43,10 @@ class Rewrite(Protocol):
     EXAMPLES: tuple[Example, ...]
     COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
     TOGETHER: bool | str  # True: what stands beside each other and is mended by it is one fix; it may be left out
+    LOCAL: bool  # True: whoever reads what it suggests sees there whether it holds; it may be left out
+    LONG: (
+        bool  # True: what it writes is worth its lines only where it is known to run in every step; it may be left out
+    )
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
@@ -164,7 +170,9 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
             takes = getattr(module, "TAKES", fix.takes)
-            fix = replace(fix, adds=adds, stays=stays, clears=clears, takes=takes, rewrite=name)
+            seldom = site.heat.reason is Reason.MAYBE and getattr(module, "LONG", False)
+            hint = fix.hint or seldom or (fix.safety is Safety.SUGGEST and not getattr(module, "LOCAL", False))
+            fix = replace(fix, adds=adds, stays=stays, clears=clears, takes=takes, rewrite=name, hint=hint)
             found = fix if found is None else replace(found, also=fix)
     return found
 

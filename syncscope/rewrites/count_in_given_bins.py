@@ -17,6 +17,7 @@ MANY = (
     2**20
 )  # values, from which on bincount is faster: it counts within a block first, and index_add_ adds each by itself
 
+LONG = True
 EXAMPLES = (
     Example(
         """

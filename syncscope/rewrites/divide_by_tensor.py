@@ -18,6 +18,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import walk
 from syncscope.rewrites.hand_on_the_tensor import new
 
+LOCAL = True
 EXAMPLES = (
     Example(
         """

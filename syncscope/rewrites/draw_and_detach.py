@@ -14,6 +14,7 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 DRAWN = ("Normal", "LogNormal", "HalfNormal", "LogisticNormal")
+LONG = True
 EXAMPLES = (
     Example(
         """

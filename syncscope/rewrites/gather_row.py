@@ -81,7 +81,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(taken, "{x}[{i}[None]][0]", x=taken.value, i=taken.slice)
-    return draft.fix("gather the row on the device", Safety.UNSAFE, f"it is a copy, no view, and {LATER}")
+    kept = isinstance(taken.value, ast.Attribute)  # weights, mostly: a row of them may be large
+    tier = Safety.SUGGEST if kept and site.fact_of(taken.value).ndim is None else Safety.UNSAFE
+    return draft.fix("gather the row on the device", tier, f"it is a copy, no view, and {LATER}")
 
 
 def rows_of(function: Function, taken: ast.Subscript) -> Fix | None:

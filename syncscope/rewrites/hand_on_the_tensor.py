@@ -13,6 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
+LOCAL = True
 CHANGES = "{0} must take a tensor where it took a number, and ask for no value of it"
 DIVISORS = re.compile(
     r"(avg|average|norm\w*)_?factor|num_?(total_?)?\w*|denom\w*|divisor|count|n_\w+|total\w*|(loss_)?(weight|scale)"

@@ -27,6 +27,7 @@ from syncscope.rewrites import (
 
 STAYS = Stays.FIRST
 TAKES = True
+LOCAL = True
 TOGETHER = True
 EXAMPLES = (
     Example(

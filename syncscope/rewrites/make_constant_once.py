@@ -14,6 +14,7 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 NAMED = ("device", "dtype")
+LONG = True
 EXAMPLES = (
     Example(
         """

@@ -43,10 +43,10 @@ EXAMPLES = (
         def note(x: torch.Tensor, y: torch.Tensor, bar):
             error, size = (x - y).square(), x.abs()
             log = {"error": []}
-            error_value, worst_value, sum_value = torch.stack((error.mean(), error.max(), size.sum())).tolist()
+            error_value, worst_value, size_value = torch.stack((error.mean(), error.max(), size.sum())).tolist()
             log["error"].append(error_value)
             log["worst"] = worst_value
-            bar.update("size", sum_value / 2)
+            bar.update("size", size_value / 2)
             return log
         """,
         Safety.UNSAFE,
@@ -96,9 +96,9 @@ EXAMPLES = (
 
         class Agent:
             def update(self, values: torch.Tensor, uid: int):
-                max_value, min_value = torch.stack((values.max(), values.min())).tolist()
-                self.track("Q-network / Q1 (max)", max_value)
-                self.track(f"Q-network / Q1 (min) of {uid}", min_value)
+                q1_max_value, q1_min_of_value = torch.stack((values.max(), values.min())).tolist()
+                self.track("Q-network / Q1 (max)", q1_max_value)
+                self.track(f"Q-network / Q1 (min) of {uid}", q1_min_of_value)
         """,
         Safety.UNSAFE,
     ),

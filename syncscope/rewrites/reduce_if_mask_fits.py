@@ -17,6 +17,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
 
 ADDS = Adds.ROWS
+LOCAL = True
+TOGETHER = True
 EXAMPLES = (
     Example(
         """
@@ -111,7 +113,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     except CannotRewrite:  # no statement can stand before it
         found = None
     if found is not None:
-        return replace(found, safety=Safety.SUGGEST)
+        return replace(found, safety=Safety.SUGGEST, hint=True)  # of any shape: nobody likes to read that
     found = reduced(site, function, taken.value, taken.slice, fits=True)
     if found is None:
         return None

@@ -14,6 +14,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 FEW = 4  # rows: more of them read better as a list
+LONG = True
 EXAMPLES = (
     Example(
         """

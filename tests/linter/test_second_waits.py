@@ -181,7 +181,7 @@ class Layer(torch.nn.Module):
 
 def loss(x: torch.Tensor):
     rows = torch.unique(x)  # hot
-    none = torch.tensor(0.0, device=x.device)  # hot
+    none = torch.tensor(0.0, device=x.device)  # cold
     return none + rows if (rows > 1).all() else torch.tensor(0.0, device=x.device)  # cold
 """
 
@@ -195,7 +195,7 @@ def forward(x: torch.Tensor, rows: list, net: torch.nn.Linear):
     index = torch.tensor(rows, device=x.device)  # hot
     kept = net(kept[index])
     kept = kept[torch.unique(kept)]  # hot
-    index = torch.tensor(0.0, device=x.device)  # hot
+    index = torch.tensor(0.0, device=x.device)  # cold
     kept = net(kept + index)
     return kept[torch.unique(kept)]  # hot
 

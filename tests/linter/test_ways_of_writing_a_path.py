@@ -124,7 +124,7 @@ def test_a_name_on_standard_input_counts_as_the_path(package, monkeypatch):
     for folder, name in ((".", "pkg/losses/margin.py"), ("pkg/losses", "margin.py"), ("../link", "losses/margin.py")):
         monkeypatch.chdir(package.folder / folder)
         ran = package("lint", "-", "--format", "concise", "--stdin-filename", name, stdin=code)
-        assert shown(ran) == [(name, "10"), (name, "12")]
+        assert sorted(shown(ran)) == [(name, "10"), (name, "12")]
 
 
 @pytest.mark.parametrize("mark", ["setup.py", None])
@@ -144,5 +144,5 @@ def test_what_a_script_imports_of_its_project_is_found_from_anywhere(door, monke
         ("/", str(door.folder / "repo")),
     ):
         monkeypatch.chdir(door.folder / folder)
-        ran = door("lint", "--no-cache", "--format", "concise", "-q", written)
-        assert [line for _, line in shown(ran)] == ["10", "12"], folder
+        ran = door("lint", "--no-cache", "--format", "concise", written)
+        assert sorted(line for _, line in shown(ran)) == ["10", "12"], folder

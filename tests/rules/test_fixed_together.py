@@ -152,12 +152,16 @@ def test_a_sum_that_each_pass_shows_stays_apart() -> None:
 
 
 def test_what_is_made_on_the_device_beside_each_other_is_one_fix() -> None:
-    code = MADE.format(between="pass")
+    code = MADE.format(between="x = x @ x.mT")
     fixes = [f.fix for f in findings(code, "created-on-host") if f.fix is not None]
     assert [len(fix.edits) for fix in fixes] == [2, 2, 2, 2]
     assert fixes[0] == fixes[1] != fixes[2] == fixes[3]
     after = fixed(code, "created-on-host", allowed={Safety.SAFE})
     assert after.count("device=device") == 4
+    near = findings(MADE.format(between="x = x + 1"), "created-on-host")
+    assert {len(f.fix.edits) for f in near if f.fix is not None} == {4}, (
+        "one that is mended alone leaves the wait of the next"
+    )
     joined = MADE.format(between="third = torch.zeros(rows).to(device)")
     assert {len(f.fix.edits) for f in findings(joined, "created-on-host") if f.fix is not None} == {5}
 

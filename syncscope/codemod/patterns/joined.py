@@ -28,6 +28,7 @@ FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
 ONE_ELEMENT = NO_DIMENSIONS.replace("no dimensions", f"one element in {FLAT}")
 FRACTIONS = re.compile(r"loss|mean|norm|err|std|var\b|grad|scale|reward|prob|dist|exp\b|/")
+SAME = {"detach", "float", "double", "cpu", "squeeze", "clone"}  # what is not worth a word in a name
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
 
 
@@ -163,7 +164,8 @@ def once_each(function: Function, reads: Sequence[ast.expr]) -> list[ast.expr]:
 
 def names_for(function: Function, reads: Sequence[ast.expr]) -> list[str]:
     """New names for the numbers that are read: as the tensor is called, else as the code that takes them calls them, else
-    as what makes them: `loss_value` of `loss`, `worst_value` of `{"worst": x.max().item()}`, `max_value` of `x.max()`.
+    as what makes them: `loss_value` of `loss`, `worst_value` of `{"worst": x.max().item()}`, `max_value` of `x.max()`. Where
+    several are called alike there, more is said of each: `length_mean`, `reward_mean` of "length/mean" and "reward/mean".
     """
     tensors = [number_read(function, read) or read for read in reads]
     words = [
@@ -171,9 +173,12 @@ def names_for(function: Function, reads: Sequence[ast.expr]) -> list[str]:
         for tensor, read in zip(tensors, reads, strict=True)
     ]
     words = [w or _word(function, t, alone=True) for w, t in zip(words, tensors, strict=True)]
+    longer = [taken_as(function, read, whole=True) or "" for read in reads]
     names: list[str] = []
-    for tensor, word in zip(tensors, words, strict=True):
+    for tensor, word, long in zip(tensors, words, longer, strict=True):
         wish = f"{word}_value" if words.count(word) == 1 else _word(function, tensor, alone=False)
+        if words.count(word) > 1 and longer.count(long) == 1 and function.fresh(long or wish, names) == long:
+            wish = long
         if isinstance(tensor, ast.Subscript) and words.count(word) == 1:
             wish = word if function.fresh(word, names) == word else wish  # box_0
         wish = wish.strip("_") or "value"
@@ -183,8 +188,10 @@ def names_for(function: Function, reads: Sequence[ast.expr]) -> list[str]:
     return names
 
 
-def taken_as(function: Function, read: ast.expr) -> str | None:
-    """What the code around calls a number: the key of an entry, a keyword, the first argument of `log(name, number)`."""
+def taken_as(function: Function, read: ast.expr, whole: bool = False) -> str | None:
+    """What the code around calls a number: the key of an entry, a keyword, the first argument of `log(name, number)`; of
+    "length/mean" the last part, or the `whole`.
+    """
     inner: ast.AST = read
     name: str | None = None
     for outer in function.around(read):
@@ -197,23 +204,29 @@ def taken_as(function: Function, read: ast.expr) -> str | None:
                 name = _text(key)
             case ast.Call(func=ast.Attribute(value=ast.Subscript(slice=key), attr="append")):
                 name = _text(key)
-            case ast.Call(func=ast.Attribute(attr=method), args=[first, *_]) if method in NOTED and first is not inner:
-                name = _text(first)
+            case ast.Call(func=ast.Attribute(attr=method), args=[first, *others], keywords=named) if first is not inner:
+                name = _text(first) if method in NOTED or (len(others) == 1 and not named) else None
         if name is not None or not isinstance(outer, (ast.BinOp, ast.Call, ast.keyword)):
             break
         inner = outer
     if not name:
         return None
-    word = re.sub(r"\W+", "_", name.rpartition("/")[2]).strip("_").lower()
+    word = re.sub(r"\W+", "_", name if whole else name.rpartition("/")[2]).strip("_").lower()
     if word and not word.isidentifier():  # '1px' of epe: epe_1px
         roots = [n.id for n in ast.walk(read) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
         word = f"{roots[0]}_{word}" if roots else ""
     word = word.removesuffix("_value")
-    return word if 0 < len(word) <= 24 and word.isascii() and not keyword.iskeyword(word) else None
+    return word if 0 < len(word) <= (40 if whole else 24) and word.isascii() and not keyword.iskeyword(word) else None
 
 
 def _text(node: ast.expr | None) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+    """A text, also what stands in one that is filled in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "_".join(filter(None, (_text(part) for part in parts)))
+    return None
 
 
 def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
@@ -230,6 +243,8 @@ def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
             return _word(function, left if function.fact(left).is_tensor else right, alone)
         case ast.UnaryOp(operand=operand), None:
             return _word(function, operand, alone)
+        case _, op if op is not None and op.name in SAME:
+            return _word(function, op.base, alone)
         case _, op if op is not None:
             if alone or not isinstance(op.base, ast.Name):
                 return op.name if alone else f"{op.name}_value"

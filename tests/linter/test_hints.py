@@ -1,0 +1,64 @@
+"""What asks for more than its edits is told in words, with what it needs; a fix that gains nothing alone is none."""
+
+import json
+
+CHECKED = """\
+import torch
+
+
+def training_step(model, x: torch.Tensor, stats: list):
+    loss = model(x).float().mean()
+    if torch.isnan(loss).any():
+        raise RuntimeError("the loss is no number")
+    return loss
+"""
+BOTH = """\
+import torch
+
+
+def training_step(x: torch.Tensor, rows: int):
+    first = torch.zeros(rows).to(x.device)
+    y = x + 1
+    second = torch.zeros(3).to(y.device)
+    return y, first, second
+"""
+FOLLOWED = """\
+import torch
+
+
+def training_step(x: torch.Tensor):
+    none = torch.zeros(3).to(x.device)
+    return none, torch.unique(x)
+"""
+
+
+def test_what_is_made_by_hand_is_told_in_words_and_shown_with_all(door):
+    door.write("step.py", CHECKED)
+    told = door("lint", "step.py").out
+    assert (
+        "= by hand (--all --diff shows it): let the device check: the error is a RuntimeError that comes later" in told
+    )
+    (found,) = json.loads(door("lint", "step.py", "--format", "json").out)
+    assert found["fix"] is None
+    assert found["by_hand"]["title"] == "let the device check"
+    (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert found["fix"]["safety"] == "suggest"
+    assert "by_hand" not in found
+
+
+def test_two_waits_beside_each_other_are_mended_as_one(door):
+    door.write("step.py", BOTH)
+    first, second = json.loads(door("lint", "step.py", "--format", "json").out)
+    assert first["fix"] == second["fix"]
+    assert len(first["fix"]["edits"]) == 2
+    door.write("step.py", BOTH.replace("x + 1", "x @ x.mT"))
+    first, second = json.loads(door("lint", "step.py", "--format", "json").out)
+    assert [len(each["fix"]["edits"]) for each in (first, second)] == [1, 1], "the device is busy between them"
+
+
+def test_a_fix_beside_a_wait_that_stays_is_no_fix_whatever_it_changes(door):
+    door.write("step.py", FOLLOWED)
+    ran = door("lint", "step.py")
+    assert "step.py:5:12: also waits in a step" in ran.out
+    assert "6 waits right after, and stays" in ran.out
+    assert [line for _, line, _ in ran.lines] == [6]
