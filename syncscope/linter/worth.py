@@ -82,7 +82,8 @@ def beside_others(
     for finding, site in reversed(pairs):
         if id(site) in beside or not (finding.fix or site.op in NOTED):
             continue
-        later = (s for s in followed_by(view, site) if stays(finding, site, s, states, before, view.code))
+        others = (s for s in followed_by(view, site) if not goes_along(s, states, gone))
+        later = (s for s in others if stays(finding, site, s, states, before, view.code))
         found = next((s for s in later if not leads_to(site, s, beside)), None)
         if found is not None:
             beside[id(site)] = found
