@@ -73,6 +73,19 @@ ANSWERS: dict[str, Any] = {
 """What torch.cuda answers on a machine with one GPU. Streams and events stand for nothing: who waits for one is not heard."""
 
 
+LEGACY = [f"{kind}Tensor" for kind in "Float Double Half BFloat16 Byte Char Short Int Long Bool".split()]
+
+
+def legacy(name: str, sparse: bool = False) -> type:
+    """`torch.cuda.FloatTensor` and its like, of which a torch without CUDA has the names alone."""
+    dtype = getattr(torch, name).dtype
+
+    def new(_: type, *given: Any) -> torch.Tensor:
+        return torch.sparse_coo_tensor(*given) if sparse else torch.empty(0, dtype=dtype, device="cuda").new(*given)
+
+    return type(name, (), {"__module__": "torch.cuda", "__new__": new})
+
+
 @contextlib.contextmanager
 def pretended(heard: Callable[[str], None]) -> Iterator[None]:
     """Within it there is a device `cuda:0`, and `heard` is told what waits for it."""
@@ -102,6 +115,9 @@ def pretended(heard: Callable[[str], None]) -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", return_value=None))
         for name, answer in ANSWERS.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
+        for name in LEGACY:
+            stack.enter_context(mock.patch.object(torch.cuda, name, legacy(name)))
+            stack.enter_context(mock.patch.object(torch.cuda.sparse, name, legacy(name, sparse=True), create=True))
         for name in ("Stream", "Event"):
             stack.enter_context(mock.patch.object(torch.cuda, name, mock.MagicMock))
         stack.enter_context(mock.patch.object(BackwardCFunction, "apply", backward))

@@ -112,3 +112,16 @@ def test_what_the_steps_wait_for_is_not_told_of_the_package_that_calls_them(monk
     recorder = step_waits.Recorder(tmp_path)
     recorder.record(step_waits.makers(steps)["once"])
     assert [*recorder.truth()["trained.py"]["waits"]] == ["3"]
+
+
+def test_the_old_names_of_types_of_the_device_make_tensors_there(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import step_waits
+
+    heard = []
+    with step_waits.pretended(heard.append):
+        assert torch.cuda.FloatTensor(2, 3).is_cuda
+        assert not heard
+        assert torch.cuda.LongTensor([1, 2]).is_cuda
+        assert heard == ["copy"]
+        assert torch.ones(2).type(torch.cuda.HalfTensor).dtype is torch.half
