@@ -126,8 +126,8 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
         case _ if share >= LIKELY and low > SURELY:
             return f"this recording leaves {doubt:.0%} of a step open: measuring it settles it"
         case _:
-            least = f"anything from {low:.1%} to" if low >= 0 else f"may cost up to {-low:.1%}, or save up to"
-            return f"it {'may be ' * (low >= 0)}{least} {high:.1%} of a step: measuring it settles it"
+            least = f"{low:.1%}" if low >= 0 else f"{-low:.1%} longer"
+            return f"a step may be anything from {least} to {high:.1%} shorter: measuring it settles it"
 
 
 def without_figure(report: Report, works: bool) -> Answer:

@@ -82,10 +82,10 @@ def _decision(report: Report, per: str) -> str:
     what = "one line" if places == 1 else f"{places} lines"
     gain, saves = report.plan_saving or 0.0, "saves" if found.decision is Decision.FIX else "may save"
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
-    every = f"{'The other' if unforeseen else 'All'} waits" + " together" * (len(report.lines) > 1)
+    every = "the other waits" if unforeseen else "any wait"
     return (
         f"{word} Fixing {what} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
-        f"{every} likely cost {_figure(report, found)}; the host is blocked for {about_ms(blocked)}."
+        f"Without {every} it is likely {_figure(report, found, 'shorter')}; the host is blocked for {about_ms(blocked)}."
         f"{_rests(report, step)}{told}{_settles(report)}"
     )
 

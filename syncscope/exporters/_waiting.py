@@ -18,7 +18,7 @@ MOST_LINES, IN_SHORT, ALWAYS = 30, 8, 3
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 NO_LINE, BRIEFLY = "no line known", "no line"
 LEAST = 12  # columns of a place, however long the op is
-COSTS = "between: below 0, to fix it may cost a step as much"
+COSTS = "between: below 0, a step may be so much longer"
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
 

@@ -28,8 +28,8 @@ EXCEEDS = "more than the device is idle: device work that is launched for a wait
 COLUMNS = (("saves", 9), ("between", 18), ("at most", 9), ("of step", 9))
 
 
-def first(report: Report) -> tuple[Text, Text] | None:
-    """What to do first, in a short sentence, and how; None where nothing is known to help."""
+def first(report: Report) -> tuple[Text, ...]:
+    """What to do first, in a short sentence, and how; nothing where nothing is known to help."""
     one = first_of(report.what_if)
     step = figures.saving_step(report)
     if report.uses and _is_exchange(report):
@@ -37,15 +37,17 @@ def first(report: Report) -> tuple[Text, Text] | None:
         apart = f"{share} of a step is exchange with other ranks, or waiting for them"
         return Text(apart, "bold"), Text("`syncscope ranks` over the traces of all ranks says who comes late")
     if one is None:
-        return None
+        return ()
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     per = "a step" if report.steps else "the recording"
+    most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
+    why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
+    if one.answered and report.lines and not helps_more(report):  # the answer, above, has the same figure
+        return tuple(Text(said) for said in (one.advice.removeprefix("first "), why.removeprefix("; ")) if said)
     within = f" ({between(one.low, one.high, figures.time)})" if one.low < one.high else ""
     said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
     if not figures.foretold(report, one):
         said = f"if {one.name}, {per} may be shorter, by at most {figures.time(one.bound)}"
-    most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
-    why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
     return Text(said, "bold"), Text(one.advice + why)
 
 

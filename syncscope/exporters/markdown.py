@@ -32,7 +32,7 @@ def parts(report: Report) -> Iterator[str]:
         yield f"**{plain(terminal.answer(report.answer, per).plain)}**"
         if said := terminal.narrowed(report):
             yield f"{plain(said[0].upper() + said[1:])}."
-    if (first := _what_if.first(report)) is not None:
+    if first := _what_if.first(report):
         yield f"{_what_if.word(report).capitalize()}: {': '.join(plain(one.plain) for one in first)}."
     yield "\n".join(("| | |", "| --- | --- |", *(f"| {name} | {plain(said)} |" for name, said in facts(report))))
     if report.lines:

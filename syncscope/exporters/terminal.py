@@ -78,7 +78,7 @@ def nowhere(report: Report) -> Text:
 def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[str, Text]]:
     """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
     todo, per = _what_if.first(report), "step" if report.steps else "recording"
-    first = [(_what_if.word(report), todo[0]), ("", todo[1])] if todo is not None else []
+    first = list(zip((_what_if.word(report), ""), todo, strict=False))
     of_waits = []
     if (found := report.answer) is not None and report.lines:
         of_waits = [("answer", answer(found, per))]

@@ -71,15 +71,15 @@ class Answer:
 
 
 def between(low: float, high: float, figure: Callable[[float], str]) -> str:
-    """What a saving lies between: `24 to 36 %`, and where it may be none `may cost up to 2 %, save up to 36 %`. `figure` is a
-    number with its unit behind a space."""
+    """What a saving lies between: `24 to 36 %`, and where it may be none `2 % longer to 36 % shorter`, which a step then is.
+    `figure` is a number with its unit behind a space."""
     least, most = figure(low), figure(high)
     if not least.startswith("-"):
         number, _, unit = least.rpartition(" ")
         return f"{number if number == '0' or most.endswith(f' {unit}') else least} to {most}"
     if most.startswith("-"):
-        return f"costs {between(-high, -low, figure)}"
-    return f"may cost up to {figure(-low)}, save up to {most}"
+        return f"{between(-high, -low, figure)} longer"
+    return f"{figure(-low)} longer to {most} shorter"
 
 
 def _percent(share: float) -> str:

@@ -48,9 +48,9 @@ def test_no_interval_passes_the_bound_and_each_holds_what_is_likely():
 def test_a_figure_in_words():
     known = Answer(FIX, 0.29, 0.24, 0.36, 0.6, 642, 214)
     assert known.figure == "29 % (24 to 36 %; 4 in 5 of 214 loops that were fixed and timed came out in this range)"
-    assert Answer(TRY, 0.024, -0.004, 0.0996).figure == "2.4 % (may cost up to 0.4 %, save up to 10 %)"
+    assert Answer(TRY, 0.024, -0.004, 0.0996).figure == "2.4 % (0.4 % longer to 10 % shorter)"
     assert Answer(TRY, 0.024, -0.0004, 0.0996).figure == "2.4 % (0 to 10 %)"
-    assert Answer(TRY, -0.02, -0.03, -0.01).figure == "-2.0 % (costs 1.0 to 3.0 %)"
+    assert Answer(TRY, -0.02, -0.03, -0.01).figure == "-2.0 % (1.0 to 3.0 % longer)"
     assert Answer(UNKNOWN).figure == ""
 
 
@@ -79,10 +79,12 @@ def test_what_to_do_first_rests_on_a_replay_that_holds(late, word):
     assert report.answer.decision is FIX
     assert report.answer.share > 0.4
     said = " ".join(terminal.export(report).split())
-    assert f"{word} if nothing waits" in said
+    assert f"{word} the waits of `item` at train.py:57" in said
+    head = said.partition(" recorded ")[0]
+    assert head.count(" shorter (") == 1, "one figure is said once"
     assert f"What to {word}: if nothing waits" in said
     assert ("too far to say what a line saves" in said) is (late > 0)
-    assert markdown.export(report).count(f"{word.capitalize()}: if nothing waits") == 1
+    assert markdown.export(report).count(f"{word.capitalize()}: the waits of `item`") == 1
 
 
 def test_what_is_left_is_said_with_what_holds_the_loop_up():

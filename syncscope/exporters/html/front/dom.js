@@ -51,8 +51,8 @@ export function size(bytes) {
 export const msTime = ms => ms === null || ms === undefined ? "-" : time(1e6 * ms);
 export const percent = share => Number.isFinite(share) ? `${three(100 * share)} %` : "-";
 
-/** What a saving lies between, ms: `1.20 ms to 3.00 ms`, and where it may be none `may cost up to 0.30 ms, save up to 3.00 ms`. */
-export const within = (low, high) => msTime(low).startsWith("-") ? msTime(high).startsWith("-") ? `costs ${msTime(-high)} to ${msTime(-low)}` : `may cost up to ${msTime(-low)}, save up to ${msTime(high)}` : `${msTime(low)} to ${msTime(high)}`;
+/** What a saving lies between, ms: `1.20 ms to 3.00 ms`, and where it may be none `0.30 ms longer to 3.00 ms shorter`. */
+export const within = (low, high) => msTime(low).startsWith("-") ? msTime(high).startsWith("-") ? `${msTime(-high)} to ${msTime(-low)} longer` : `${msTime(-low)} longer to ${msTime(high)} shorter` : `${msTime(low)} to ${msTime(high)}`;
 
 /** A whole number with its thousands apart; `toLocaleString` would load the tables of all languages first. */
 export const count = number => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
