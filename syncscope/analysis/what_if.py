@@ -67,7 +67,8 @@ def what_ifs(
     step = report.saving_step or ground.step
     scale = step / ground.step
     found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
-    found = sorted([*found, *waits(report, ground, step)], key=lambda one: -one.saving)
+    known = trusted.enough  # else what a row saves is not said: it comes after what is
+    found = sorted([*found, *waits(report, ground, step)], key=lambda one: (not (known or one.answered), -one.saving))
     found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
     return tuple(one for one in found if one.saving >= WORTH * step)
 

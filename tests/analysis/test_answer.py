@@ -87,6 +87,20 @@ def test_what_to_do_first_rests_on_a_replay_that_holds(late, word):
     assert markdown.export(report).count(f"{word.capitalize()}: the waits of `item`") == 1
 
 
+def test_where_no_replay_holds_the_waits_whose_saving_is_said_come_before_what_nobody_can_say():
+    """Launches that take most of a step, and kernels late for no recorded reason."""
+    device = Device(launch=50_000)
+    trace, _ = device.run([[*[("launch", 0, MS // 100)] * 60, ("launch", 0, MS), ("read", 57, 0)]] * 12)
+    count = itertools.count(1)
+    of_kernels = {n: next(count) for n, event in enumerate(trace) if event.kind == Kind.KERNEL}
+    late = {n: 400_000 for n, number in of_kernels.items() if number % 61 == 30}
+    report = summarize(Trace.of(replace(e, start=e.start + late.get(n, 0)) for n, e in enumerate(trace)))
+    first, second, *_ = report.what_if
+    assert not report.replay_holds
+    assert (first.name, second.name) == ("nothing waits", "launches cost nothing")
+    assert second.saving > first.saving
+
+
 def test_what_is_left_is_said_with_what_holds_the_loop_up():
     report = summarize(Device().run([[("launch", 0, 10_000), ("read", 1, 0), ("work", 9 * MS)]] * 8)[0])
     assert report.answer.decision is LEAVE

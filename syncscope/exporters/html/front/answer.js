@@ -20,10 +20,10 @@ export function answer(model, goToLine) {
   if (plan) {
     const found = model.lines.findIndex(line => line.path === plan.path && line.line === plan.line);
     const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : plan.op;
-    const fix = found >= 0 ? model.lines[found].fix : null;
+    const {fix = null, rule = null} = model.lines[found] ?? {};
     box.append(make("p", {class: "first"},
       make("button", {type: "button", class: other ? null : "primary", onclick: () => goToLine(Math.max(found, 0))}, `${other ? "Of the waits first" : "First"}: ${name}`),
-      " ", fix ? `${fix.title} (${fix.safety})` : ""));
+      " ", fix ? `${fix.title} (${fix.safety})` : rule ? prose(`\`syncscope explain ${rule}\` shows what people write`) : ""));
   }
   if (model.total_saving_ms !== null && model.saving_step_ms) box.append(promise(model));
   box.append(figures(model));
@@ -48,6 +48,9 @@ export const decision = answer => make("span", {class: `decision ${answer.decisi
 /** The ends of what a saving lies between, ms. */
 const ends = model => model.answer && model.answer.low !== null && model.saving_step_ms ? [model.answer.low, model.answer.high].map(share => share * model.saving_step_ms) : model.total_saving_range_ms;
 
+/** What a step is shorter without waits, ms, as the answer says. */
+const likely = model => model.answer?.share != null && model.saving_step_ms ? model.answer.share * model.saving_step_ms : model.total_saving_ms;
+
 /** Sentences of a text; a full stop within a name or a number ends none. */
 function sentences(text) {
   return text.split(/(?<=[.!?]) (?=[A-Z])/);
@@ -68,8 +71,8 @@ function figures(model) {
       "The share of the steps in which any queue of any device worked." + model.busy_by_device.map(one => ` Device ${one.device}: ${percent(one.busy)}.`).join("")],
     seen && [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
-    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
-      "How much shorter a step is in a replay of the recording in which no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],
+    model.total_saving_ms !== null && [msTime(likely(model)), "shorter without waits", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
+      "How much shorter a step likely is if no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],
     model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} unexplained`,
       "How far a replay in which nothing is changed is from the recording. Above 5 % nothing is said of single lines."],
   ].filter(Boolean);

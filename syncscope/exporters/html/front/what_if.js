@@ -10,13 +10,13 @@ export function whatIf(model) {
     const known = model.page.foretold[number];
     const told = !known ? `at most ${msTime(one.bound_ms)} less a ${per}` : `${msTime(one.saving_ms)} (${percent(one.saving_ms / step)}) less a ${per}, ${within(low, high)}, at most ${msTime(one.bound_ms)}`;
     return make("li", {class: one.first ? "most" : null},
-      make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, known ? percent(one.saving_ms / step) : "-"), make("span", {class: "ms"}, known ? `${fixed(one.saving_ms)} ms` : "")),
+      make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, known ? percent(one.saving_ms / step) : ""), make("span", {class: "ms"}, known ? `${fixed(one.saving_ms)} ms` : `< ${msTime(one.bound_ms)}`)),
       make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), known && make("i", {class: "saves", style: {width: at(one.saving_ms)}}), known && make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
       make("p", {class: "advice"}, prose(one.advice), known && low < 0 ? make("span", {class: "faint"}, ` A ${per} may be ${within(low, high)}.`) : ""),
       one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
-  const like = loops ? `; so it was for four in five of ${loops} loops, all on one GPU, that were changed for real; on another device it may be otherwise` : "";
+  const like = loops ? `, which held four in five of ${loops} loops, all on one GPU, that were changed for real (on another device it may be otherwise)` : "";
   const said = model.uses ? make("p", {class: "faint"}, "A row says what a replay saves. That is not its part of where a step goes: there, idle time after a wait is the wait's, and here device work that was launched for what goes, goes with it.") : "";
-  return section("what-if", "What would help", `less of a ${per} of ${msTime(model.saving_step_ms)}, as a replay of the recording gives it; the line is its interval, the pale bar what it cannot exceed${like}`, make("ol", {class: "what-if"}, rows), said);
+  return section("what-if", "What would help", `How much shorter a ${per} of ${msTime(model.saving_step_ms)} is then. The black line is the interval${like}; the pale bar is what it cannot exceed.`, make("ol", {class: "what-if"}, rows), said);
 }
