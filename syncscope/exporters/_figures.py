@@ -73,7 +73,7 @@ def counted(report: Report) -> str:
     if not 0 < report.steady < len(report.steps):
         return ""
     if disturbed := sum(step.disturbed for step in report.steps):
-        return f"{report.steady} counted: in the other {disturbed} other programs had more of the processors"
+        return f"{report.steady} counted: other programs had more of the processors in the other {disturbed}"
     if outlying := [str(step.index) for step in report.steps if step.outlying]:
         named = outlying[0] if len(outlying) == 1 else f"{outlying[0]} and {len(outlying) - 1} more"
         return f"{report.steady} counted: the most in a row without step {named}, far longer than others"

@@ -33,7 +33,7 @@ def test_the_shortest_half_that_follow_one_another_are_counted():
     assert [n for n, step in enumerate(report.steps) if not step.disturbed] == list(range(10, 22))
     assert report.step == pytest.approx(7 * MS, rel=0.1)
     assert report.answer.share == pytest.approx(2 / 7, abs=0.03)
-    assert figures.counted(report) == "12 counted: in the other 14 other programs had more of the processors"
+    assert figures.counted(report) == "12 counted: other programs had more of the processors in the other 14"
 
 
 def test_beside_others_only_what_is_much_is_told_to_be_fixed():

@@ -324,7 +324,7 @@ def test_what_a_job_may_lose_is_said_in_words_and_not_as_a_number_below_0():
     found = job(waiting_now_and_then())
     assert found.saving_range[0] < 0 < found.saving
     assert "longer to" in found.verdict, found.verdict
-    assert "save up to" in found.verdict
+    assert " shorter, as its steps spread" in found.verdict
     assert "-" not in found.verdict.replace("-d", "")
 
 
