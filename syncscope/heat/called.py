@@ -11,6 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
@@ -18,7 +19,7 @@ from syncscope.heat.certain import Certain
 from syncscope.heat.makers import Makers
 from syncscope.project import cold_names, conventions
 from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import dotted, name_of, walk
 
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
 _NAMED = re.compile(rb"(\w+)[ \t]*\Z")
@@ -44,6 +45,7 @@ class, `graph.split(sizes)` of a `PackedGraph`, it is a tensor's."""
 _ASKED = re.compile(
     rb"getattr\(\s*(?:type\(\s*)?(?:\w+\.)*(\w+)\s*\)?\s*,\s*[\"'](\w+)[\"']"
 )  # an object for a method, by its name
+_CALLED_OF_SELF = re.compile(rb"self\.([\w\x80-\xff]+)\(")  # in small letters
 _ENTRANCES = frozenset(("forward", "__call__"))  # methods that run where an object is called
 _DOER = re.compile(r"(?:ors?|ers?|(?<!s)s)$")
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
@@ -68,12 +70,12 @@ class Calls:
         seldom = list(seldom)
         for each in seldom:
             self.seldom[each.name].append(each)
-        self._entered = [
-            (re.compile(rf"self\.{word}(?:or|er)?s?\(".encode(), re.IGNORECASE), each)
-            for each in seldom
-            if each.cls and each.name in _ENTRANCES
-            for word in _called_like(each.cls)
-        ]  # what is called under a name like its class's: `self.postprocess(x)` runs `PostProcess.forward`
+        self._entered: dict[bytes, list[FunctionText]] = defaultdict(list)
+        """By names like their class's what is called under one: `self.postprocess(x)` runs `PostProcess.forward`."""
+        for each in seldom:
+            for word in _called_like(each.cls) if each.cls and each.name in _ENTRANCES else ():
+                for doer, many in product(("", "or", "er"), ("", "s")):
+                    self._entered[f"{word}{doer}{many}".encode().lower()].append(each)
         self.classes = classes
         self.defined = defined
         self.sources = sources
@@ -93,7 +95,7 @@ class Calls:
             text = caller.text()
             wanted = {name for name in self._seldom_in(caller) if self._may_call(name, text, caller)}
             wanted.update(self._asked_in(text, caller))
-            wanted.update(found[0][5:-1].decode() for entered, _ in self._entered if (found := entered.search(text)))
+            wanted.update(self._entered_in(text))
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
                 new += self.within(tree, code, caller, wanted)
@@ -149,10 +151,17 @@ class Calls:
             if self._meant(name.decode(), owner.decode(), caller, True):
                 yield name.decode()
 
+    def _entered_in(self, text: bytes) -> Iterator[str]:
+        """The names in a text of objects that are called, and have a name like their class's, in capitals or not."""
+        for called in _CALLED_OF_SELF.finditer(text.lower()) if self._entered else ():
+            if called[1] in self._entered:
+                yield text[called.start(1) : called.end(1)].decode()
+
     def _entered_by(self, func: ast.Name | ast.Attribute) -> list[FunctionText]:
         """What runs in a call of an object that has a name like its class's."""
-        said = f"{ast.unparse(func)}(".encode()
-        return [each for entered, each in self._entered if each.key not in self.found and entered.fullmatch(said)]
+        owner, _, name = dotted(func).encode().lower().rpartition(b".")
+        same = self._entered.get(name, ()) if owner == b"self" else ()
+        return [each for each in same if each.key not in self.found]
 
     def _made(self, name: str, owner: str | None, caller: FunctionText) -> list[FunctionText]:
         """What makes the objects of a class that is called by this name, and was not known to run."""

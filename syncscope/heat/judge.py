@@ -305,16 +305,11 @@ def _is_of_data(name: str) -> bool:
 
 def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
-    cls = function.cls
-    return _is_of_data(function.name) or (
-        cls is not None and (picks_rows(cls.name, cls.methods) or any(map(_is_data_class, _ancestry(cls))))
-    )
+    return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
 
 
-def _ancestry(cls: Class) -> list[str]:
-    """What a class and those that it derives from are called: `DatasetForNoise(BaseDataset)`."""
-    return [*(each.name for each in ancestry(cls)), *outside(cls)]
-
-
-def _is_data_class(name: str) -> bool:
-    return name.endswith(conventions.DATA_CLASSES)
+@lru_cache(maxsize=8)  # asked for one method after the other; each holds the tree of its class
+def _holds_data(cls: Class) -> bool:
+    """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
+    named = (*(each.name for each in ancestry(cls)), *outside(cls))
+    return picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
@@ -36,9 +37,17 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
 
 
 def _asks_environment(node: ast.stmt, source: bytes) -> bool:
+    if not _speaks_of_environment(source):
+        return False
     starts = line_starts(source)
     first, last = node.lineno - 1, min(node.end_lineno or 0, len(starts) - 1)
     return environments.asks_environment(source[starts[first] : starts[last]])
+
+
+@lru_cache(maxsize=64)
+def _speaks_of_environment(source: bytes) -> bool:
+    """Whether any line of a file asks an environment: most files do not, and their loops need no look."""
+    return environments.asks_environment(source)
 
 
 def at_top(tree: ast.Module) -> ast.FunctionDef | None:
@@ -67,7 +76,9 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     Hot in a line, where the epochs are those of one update, as in PPO, and where such an update is made in each pass.
     """
     if not trains(node, name, source):
-        return EPOCHS if _holds_whole_parts(node) else PACED if any(map(_is_paced, node.body)) else None
+        if _holds_whole_parts(node):
+            return EPOCHS
+        return PACED if _speaks_of_pace(source) and any(map(_is_paced, node.body)) else None
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
         return AROUND if _holds_update(node, name, source) else TRAINING
@@ -79,6 +90,15 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     epochs = any(conventions.is_epoch(name_of(each.func)) for each in calls)
     around = epochs or any(trains(each, name, source) for each in inner)
     return TRAINING if not around else AROUND if _of_an_update(node) else EPOCHS
+
+
+@lru_cache(maxsize=64)
+def _speaks_of_pace(source: bytes) -> bool:
+    """Whether a file has a word of those that `_is_paced` looks for: most have none, and their loops need no look."""
+    return any(word in source for word in _PACE_WORDS)
+
+
+_PACE_WORDS = (b"input(", b"sleep", b"waitKey", b"imshow", b"pause", b"render")
 
 
 def _is_paced(statement: ast.stmt) -> bool:

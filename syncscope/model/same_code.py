@@ -62,55 +62,84 @@ def imported_parts(statements: Iterable[ast.AST]) -> dict[str, str]:
 
 def own_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """The names that are bound among some nodes, parameters included."""
-    bound = (each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load))
-    return frozenset((*bound, *(each.arg for each in nodes if isinstance(each, ast.arg))))
+    found: set[str] = set()
+    for each in nodes:  # all nodes of a function: an `isinstance` would cost twice as much
+        if each.__class__ is ast.Name:
+            if each.ctx.__class__ is not ast.Load:
+                found.add(each.id)
+        elif each.__class__ is ast.arg:
+            found.add(each.arg)
+    return frozenset(found)
 
 
 def _words(nodes: list[Any], names: Names | None, *, blocks: bool, itself: str = "") -> bytes:
     said: list[str] = []
     numbers: dict[str, str] = {}
-    left = FARTHEST
+    left = FARTHEST if names is not None and names.held is not None else 0
+    fields = _FIELDS if names is None else _FIELDS_WITH_NAMES
     todo = nodes[::-1]
     while todo:
         each = todo.pop()
-        if isinstance(each, str):
+        kind = each.__class__  # asked of thousands of nodes for each finding: an `isinstance` would cost twice as much
+        if kind is str:
             said.append(each)
             continue
         if names is not None:
-            if names.held is not None and left and isinstance(each, ast.Name):
-                held = names.held(each)
+            if left and kind is ast.Name:
+                held = names.held(each)  # type: ignore[misc]  # else none is left
                 left -= held is not each
-                each = held
-            if isinstance(each, (ast.Name, ast.arg)):
-                name = each.id if isinstance(each, ast.Name) else each.arg
+                each, kind = held, held.__class__
+            if kind is ast.Name or kind is ast.arg:
+                name = each.id if kind is ast.Name else each.arg
                 said.append(f"Name {numbers.setdefault(name, str(len(numbers))) if names.held is None else name}")
                 continue
-            if (known := _outside(each, names)) is not None:
+            if kind is ast.Attribute and (known := _outside(each, names)) is not None:
                 said.append(f"Name {known}")
                 continue
-            if isinstance(each, ast.Call) and (called := _called(each.func, names)) is not None:
+            if kind is ast.Call and (called := _called(each.func, names)) is not None:
                 said.append(f"Call {'' if called == itself else called} {len(each.args)}")
-                todo += reversed([*each.args, *each.keywords])
+                todo += each.keywords[::-1]
+                todo += each.args[::-1]
                 continue
-            if isinstance(each, ast.Compare) and len(each.ops) == 1 and (compared := COMPARED.get(type(each.ops[0]))):
+            if kind is ast.Compare and len(each.ops) == 1 and (compared := COMPARED.get(each.ops[0].__class__)):
                 said.append(f"Compare {compared}")
                 both = (each.left, each.comparators[0])
                 todo += both if isinstance(each.left, ast.Constant) else reversed(both)  # a constant is written last
                 continue
-        said.append("Assign" if isinstance(each, ast.AnnAssign) else type(each).__name__)
+        announced = kind is ast.AnnAssign
+        said.append("Assign" if announced else kind.__name__)
         inner: list[Any] = []
-        for field, value in ast.iter_fields(each):
-            several = value if isinstance(value, list) else [value]
-            if field in NO_WORDS or not several or value is None or (not blocks and isinstance(several[0], BLOCKS)):
-                continue
-            if names is not None and field in WHERE_FROM:
-                continue
-            targets = isinstance(each, ast.AnnAssign) and field == "target"
-            inner.append(f".targets {len(several)}" if targets else f".{field} {len(several)}")
-            several = [""] if itself and several == [itself] and field == "attr" else several
-            inner += [one if isinstance(one, ast.AST) else _value(one) for one in several]
-        todo += reversed(inner)
+        for field in fields[kind]:
+            value: Any = getattr(each, field, None)
+            if value.__class__ is list:
+                if not value or (not blocks and isinstance(value[0], BLOCKS)):
+                    continue
+                inner.append(f".{field} {len(value)}")
+                inner += [one if isinstance(one, ast.AST) else _value(one) for one in value]
+            elif value is not None:
+                inner.append(".targets 1" if announced and field == "target" else f".{field} 1")
+                if isinstance(value, ast.AST):
+                    inner.append(value)
+                else:
+                    inner.append(_value("" if itself and field == "attr" and value == itself else value))
+        inner.reverse()
+        todo += inner
     return "\n".join(said).encode()
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    """The fields that say something, of each kind of node."""
+
+    def __init__(self, silent: Container[str]) -> None:
+        super().__init__()
+        self.silent = silent
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = self[kind] = tuple(field for field in kind._fields if field not in self.silent)
+        return found
+
+
+_FIELDS, _FIELDS_WITH_NAMES = _Fields(NO_WORDS), _Fields(NO_WORDS | WHERE_FROM)
 
 
 def _outside(node: ast.AST, names: Names) -> str | None:

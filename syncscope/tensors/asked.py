@@ -23,8 +23,7 @@ class Asked:
 
     def __init__(self, test: ast.expr, env: dict[str, Fact]) -> None:
         self.test = test
-        names = (each.id for each in ast.walk(test) if isinstance(each, ast.Name))
-        self.held = {name: env.get(name) for name in names}
+        self.held = {each.id: env.get(each.id) for each in walk(test) if isinstance(each, ast.Name)}
 
     def holds(self, env: dict[str, Fact]) -> bool:
         """Whether they still do: else nothing is told of what they hold now."""

@@ -183,7 +183,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     before = frame.around
     if value.__class__ is ast.Lambda and frame.function is None and node.targets[0].__class__ is ast.Name:
         frame.around = by_name(node.targets[0].id, "", ())  # it runs where it is called, as what `def` makes
-    if _keeps(node.targets[0], value):
+    if value.__class__ is ast.Call and _keeps(node.targets[0], value):
         frame.around = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
     frame.around = before

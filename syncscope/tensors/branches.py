@@ -59,7 +59,7 @@ def branch(frame: Frame, node: ast.If) -> None:
     """`if`: both ways, each with what the test teaches, joined at the end."""
     test = node.test
     said = condition(frame, test)
-    if _main_guard(test):
+    if test.__class__ is ast.Compare and _main_guard(test):
         before, frame.around = frame.around, Reason.MAIN()
         execute(frame, node.body)
         frame.around = before
@@ -162,5 +162,5 @@ def _of_rest(frame: Frame, asked: ast.expr, before: Heat | None) -> Heat | None:
     return (of_rest(frame, asked) or before) if before is None or before.hot else before
 
 
-def _main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+def _main_guard(test: ast.Compare) -> bool:
+    return isinstance(test.left, ast.Name) and test.left.id == "__name__"

@@ -204,7 +204,9 @@ def _inside(
         if id(wait.node) in here and _has_gradient(wait):
             return _Found(wait.node, function)  # type: ignore[arg-type]
     for part, node in made:
-        found = _inside(called.get(id(node)), part.at if node is part.expression else None, depth + 1, seen)
+        target = called.get(id(node))  # most nodes call nothing of the project
+        at = part.at if node is part.expression else None
+        found = _inside(target, at, depth + 1, seen) if target is not None else None
         if found is not None:
             return found
     return None

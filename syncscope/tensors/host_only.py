@@ -18,6 +18,8 @@ _SAME_PLACE = frozenset(("detach", "contiguous", "squeeze", "flatten"))
 def host_only(function: ProjectFunction) -> frozenset[str]:
     """The lengths of what a function packs, and what it has numpy see, where these are its parameters as they were given."""
     source, node = function.module.source, function.node
+    if not _speaks_of_either(source):
+        return frozenset()
     starts = line_starts(source)
     end = node.end_lineno or node.lineno
     text = source[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(source)]
@@ -30,6 +32,12 @@ def host_only(function: ProjectFunction) -> frozenset[str]:
     bound = [each for each in walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
     first = {each.id: each.lineno for each in sorted(bound, key=lambda each: each.lineno, reverse=True)}
     return frozenset(each.id for each in found if each.lineno <= first.get(each.id, each.lineno))
+
+
+@lru_cache(maxsize=64)
+def _speaks_of_either(source: bytes) -> bool:
+    """Whether a file packs or converts anything: most do not, and their functions need no look."""
+    return _PACKS in source or _CONVERTS in source
 
 
 def _lengths(node: ast.AST) -> Iterator[ast.Name]:

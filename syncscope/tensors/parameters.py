@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from syncscope.heat import judge
 from syncscope.model.fact import UNKNOWN, Fact
@@ -52,10 +53,15 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
 
     A Lightning module is given its batch on the device.
     """
-    if function is None or conventions.STEP_CALL.match(function.name.lstrip("_")) is None:
+    if function is None or not _is_step(function.name):
         return None
     of_module = function.cls is not None and instance(function.cls).kind is MODULE
     return None if of_module else _LOADED
+
+
+@lru_cache(maxsize=10_000)  # asked whenever a function is run
+def _is_step(name: str) -> bool:
+    return conventions.STEP_CALL.match(name.lstrip("_")) is not None
 
 
 def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
@@ -145,8 +151,9 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
 
 
 def _announced(function: ProjectFunction, argument: ast.arg, frame: Frame) -> Fact:
-    name = argument.arg
-    known = annotated(function.module, argument.annotation, f"`{name}` is annotated as a tensor")
+    name, said = argument.arg, argument.annotation
+    plain = function.module.announced.get(said.id) if said.__class__ is ast.Name else None
+    known = plain or annotated(function.module, said, f"`{name}` is annotated as a tensor")
     if function.cls is not None and (known is INTEGER or (known.kind is TENSOR and known.confidence == 1)):
         return _one_of_many(function.cls, name, frame) or known
     return known

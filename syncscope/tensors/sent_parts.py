@@ -30,16 +30,18 @@ def sends_a_part(call: Call) -> bool:
 def _sent(function: ProjectFunction) -> frozenset[int]:
     node = function.node
     given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
-    each_of, unpacked = _parts(node, given)
-    calls = [each for each in walk(node) if isinstance(each, ast.Call)]
+    every = walk(node)
+    calls = [each for each in every if isinstance(each, ast.Call)]
+    beside = _devices_of_tensors(every)
+    sending = [each for each in calls if isinstance(each.func, ast.Attribute) and _to_a_device(each, function, beside)]
+    if not sending:
+        return frozenset()
+    each_of, unpacked = _parts(every, given)
     recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
-    beside = _devices_of_tensors(node)
     found: set[int] = set()
     by_name: list[tuple[str, str, int]] = []  # the argument, its part, and the call that sends it
-    for each in calls:
-        if not isinstance(each.func, ast.Attribute) or not _to_a_device(each, function, beside):
-            continue
-        match each.func.value:
+    for each in sending:
+        match each.func.value:  # type: ignore[attr-defined]  # of an attribute, as was asked
             case ast.Name(id=name):
                 if name in each_of or (recursive and name in given):
                     found.add(id(each))
@@ -54,11 +56,11 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     return frozenset(found.union(call for of, _, call in by_name if several[of] >= _SEVERAL))
 
 
-def _parts(node: ast.AST, given: set[str]) -> tuple[set[str], dict[str, str]]:
+def _parts(every: list[ast.AST], given: set[str]) -> tuple[set[str], dict[str, str]]:
     """The names of each part of an argument in a loop over it, and the names under which an argument is unpacked."""
     each_of: set[str] = set()
     unpacked: dict[str, str] = {}
-    for each in walk(node):
+    for each in every:
         match each:
             case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over) if (
                 _argument(over) in given
@@ -85,10 +87,10 @@ def _names(target: ast.expr) -> Iterator[str]:
     return (each.id for each in walk(target) if isinstance(each, ast.Name))
 
 
-def _devices_of_tensors(node: ast.AST) -> set[str]:
+def _devices_of_tensors(every: list[ast.AST]) -> set[str]:
     """Names of where a tensor lives, as of one part to which all are sent: `device = parts[0].device`."""
     found: set[str] = set()
-    for each in walk(node):
+    for each in every:
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute(value=owner, attr="device")):
                 if not isinstance(owner, ast.Call) and not devices.knows_device(name_of(owner)):

@@ -71,9 +71,11 @@ _BOUNDED = frozenset(("clamp", "clamp_", "clip", "clip_"))
 
 def bounds(call: Call, shift: int) -> None:
     """`x.clamp(0, most)`: beside a number, another bound is taken for one, too; two tensors stay on the device."""
+    if call.word not in _BOUNDED:
+        return
     low, high = ((1 - shift, "min"), (2 - shift, "max"))
     given = [(call.given(*each), call.node_of(*each)) for each in (low, high)]
-    if call.word in _BOUNDED and any(fact.kind is SCALAR for fact, _ in given):
+    if any(fact.kind is SCALAR for fact, _ in given):
         for fact, at in given:
             if fact.kind is TENSOR:
                 call.emit(Op.SCALAR_SLOT, at, fact)
