@@ -19,6 +19,22 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.FloatTensor, cost: float):
+            return x[None] - torch.tensor([[cost]]).to(x)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.FloatTensor, cost: float):
+            return x[None] - x.new_full((1, 1), cost)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; cost: number",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.FloatTensor, device, eps: float):
             least = torch.FloatTensor([eps]).to(x)  # !
             rows = torch.tensor(x.shape[0]).to(x)  # !

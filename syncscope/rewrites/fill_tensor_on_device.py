@@ -274,7 +274,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def single(filled: ast.expr) -> list[ast.expr]:
     """What must be one number: the argument itself, and what stands in a list."""
-    listed = [e for n in ast.walk(filled) if isinstance(n, ast.List) for e in n.elts]
+    listed = [e for n in ast.walk(filled) if isinstance(n, ast.List) for e in n.elts if not isinstance(e, ast.List)]
     return [filled, *listed]
 
 

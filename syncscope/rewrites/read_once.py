@@ -131,7 +131,7 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     moved = not (isinstance(statement, ast.Assign) and statement.value is first)
     if disturbed(function, tensor.id, statement if moved else first, nodes[-1], within=moved):
         return None
-    if any(tried(way, site, function) for site in reads for way in BETTER):
+    if all(any(is_better(tried(way, each, function)) for way in BETTER) for each in reads):
         return None
     draft = Draft(function)
     match statement:
@@ -151,6 +151,11 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     if not lent and not roots(function, definition.value):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, f"nothing may write what {tensor.id} holds between the reads")
+
+
+def is_better(fix: Fix | None) -> bool:
+    """Whether a read is mended otherwise, by what can be made of it without a look elsewhere."""
+    return fix is not None and fix.safety is not Safety.SUGGEST
 
 
 def stands(node: ast.expr, block: list[ast.stmt], function: Function) -> ast.stmt | None:

@@ -230,3 +230,20 @@ def test_what_a_dict_is_given_is_read_before_the_dict_changes() -> None:
     assert '"loss": loss_value, "a": a_value, "b": b_value, "lr": lr' in after
     written = code.replace('info.update({"loss"', 'self.net(a.zero_(), {"loss"')
     assert "loss_value" not in fixed(HEAD + written, "host-read", allowed=FIXES)
+
+
+def test_what_one_place_could_do_without_is_read_once_where_another_needs_it() -> None:
+    code = """
+import torch
+
+def train(model, loader, optimizer, bar):
+    total = 0.0
+    for x in loader:
+        loss = model(x.cuda()).square().mean()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        bar.write(f"{loss.item()}")
+    return total
+"""
+    assert fixed(code, "host-read").count(".item()") == 1

@@ -65,6 +65,10 @@ def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
             return first, f"({len(more) + 1},)"
         case ast.List(elts=[ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() | ast.BinOp() as only]):
             return only, "(1,)"
+        case ast.List(elts=[ast.List() as first, *more]) if all(alike(each, first) for each in more):  # [[0.5]]
+            number, size = element(function, first)
+            if size != "()" and (not more or function.constant(number) is not None):
+                return number, f"({len(more) + 1}, {size.strip('(,)')})"
     return value, "()"
 
 
