@@ -112,23 +112,34 @@ def launched(trace: Trace) -> list[tuple[str, int, int | None, str, int | None]]
     return found
 
 
-def test_what_a_function_of_torch_launches_to_ask_is_told_from_the_rest_of_its_line() -> None:
-    from torch.distributions import Categorical
+def check_a_distribution(x: Any, net: Any) -> None:
+    torch.distributions.Categorical(logits=net(x), validate_args=True)
 
+
+def check_a_search(x: Any, net: Any) -> None:
+    loss = net(x).sum()
+    torch.optim.LBFGS(net.parameters(), max_iter=1, lr=1e-3).step(lambda: loss.detach())
+
+
+@pytest.mark.parametrize(("asks", "asked_for"), [(check_a_distribution, 3), (check_a_search, 1)])
+def test_what_a_function_of_torch_launches_to_ask_is_told_from_the_rest_of_its_line(asks: Any, asked_for: int) -> None:
+    """Not the net, nor that logits are made of what it gives; nor what a search does below decorators that pass all on."""
     net, x = torch.nn.Linear(3, 4).to("ocl"), torch.ones(2, 3, device="ocl")
-    Categorical(logits=net(x))
+    net(x).sum().backward()
+    asks(x, net)
     with Session() as session:
-        Categorical(logits=net(x), validate_args=True)
+        asks(x, net)
     trace = session.trace
-    read = trace[int(trace.rows(Kind.READ)[0])]
-    assert trace.known(int(trace.rows(Kind.READ)[0])).library.startswith("torch/distributions/distribution.py")
+    row = next(int(r) for r in trace.rows(Kind.READ) if trace.names[trace.name[r]] == "bool")
+    read = trace[row]
+    assert trace.known(row).library.startswith("torch/")
     calls = [trace[int(row)] for row in trace.rows(Kind.CALL) if trace.place[row] >= 0]
-    (asks,) = {call.flags >> WAY for call in calls if read.start <= call.start < read.end}
+    (way,) = {call.flags >> WAY for call in calls if read.start <= call.start < read.end}
     before = [call.flags >> WAY for call in calls if call.start < read.start]
-    apart = len(before) - before[::-1].index(next(way for way in before[::-1] if way != asks))
-    assert asks > 0
-    assert asks not in before[:apart]  # the net, and that it is made logits of
-    assert len(before) - apart < apart
+    for_it = next((n for n, one in enumerate(before[::-1]) if one != way), len(before))
+    assert way > 0
+    assert for_it <= asked_for
+    assert len(before) > 2 * for_it
 
 
 def test_each_launch_has_its_line(program: Callable[..., Any]) -> None:
