@@ -5,9 +5,17 @@ A library calls few of its own parts in a step. Whoever installs it does, and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from syncscope.project.outline import ClassText, FunctionText, place
+
+
+def for_others(unused: Collection[str], functions: Iterable[FunctionText]) -> Iterator[FunctionText]:
+    """Of what a library does not use itself, "/path/of/file.py:name", what is public: it is there for others to call."""
+    for each in functions:
+        private = each.name.startswith("_") or each.cls.startswith("_")
+        if not private and f"{each.path}:{each.cls or each.name}" in unused:
+            yield each
 
 
 def offered(

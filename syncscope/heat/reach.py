@@ -23,19 +23,22 @@ from syncscope.heat.compiled_models import compiles_its_model
 from syncscope.heat.handing import handing
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
-from syncscope.heat.offered import offered
+from syncscope.heat.offered import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
 from syncscope.heat.unused import copies, programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions, devices
+from syncscope.project.environments import asks_environment
+from syncscope.project.folders import is_library
 from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
+_LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
 _HOOKED = re.compile(rb"\.register_\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
 _NAMED_CALL = re.compile(rb"(\w+)\(")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
@@ -92,13 +95,15 @@ class Reach:
 
 def _kept(source: bytes) -> set[bytes]:
     """Functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
-    `partial(prepare, cutoff=5)`; what is hooked, `p.register_hook(scaled)`, and what makes that: `self.hook = self.made(scale)`
+    `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, and what makes that:
+    `self.hook = self.made(scale)`
     """
     hooked = set(_HOOKED.findall(source)) if b"hook(" in source else set()
     hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
     stored = {name for names in _STORED.findall(source) for name in names if name}
     methods = (b"." + name for name in hooked | stored)
-    return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source), *hooked, *methods}
+    wrapped = _LAMBDA.findall(source) if b"lambda" in source else ()
+    return {*_PARTIAL.findall(source), *wrapped, *_ASSIGNED.findall(source), *hooked, *methods}
 
 
 def _made_as(name: bytes, source: bytes) -> list[bytes]:
@@ -123,6 +128,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     kept: set[bytes] = set()
     kinds: dict[bytes, set[bytes]] = defaultdict(set)  # by a function what is registered with it, of other types
     seldom: list[FunctionText] = []
+    around_agents: list[FunctionText] = []  # what may hold a loop around an environment
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
     measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
@@ -138,7 +144,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         source = sources[path] = b"\n" + source
         pins = pins or _PINS in source
         checks = checks and not (_CHECKS in source and _UNCHECKED.search(source))
-        if not speaks_of_torch(source):
+        speaks = speaks_of_torch(source)
+        if not (speaks or asks_environment(source)):
             continue
         folder, file = os.path.split(path)
         if folder not in packages:
@@ -147,6 +154,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         beside = bool(by_place([each for each in around if each not in _ENTRANCES], stem, "forward"))
         if beside:
             idle.add(path)
+        if not speaks:  # it may hold the loop around an agent
+            around_agents += [] if beside else outlined(path, source)[0]
+            continue
         aside = beside or bool(by_place(around, stem, "forward"))
         checks = checks and (aside or not compiles_its_model(source))
         written, owners, outside = outlined(path, source)
@@ -179,7 +189,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             kept |= _kept(source)
     steps += entrances(parts, classes)
     steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
-    driving = [*rollouts(each for same in defined.values() for each in same if each.path not in idle)]
+    around_agents += (each for same in defined.values() for each in same if each.path not in idle)
+    driving = [*rollouts(around_agents)]
     todo += driving
     said = Spoken([*defined, *(name.encode() for name in classes)])
     stepped = {each.word for each in steps}
@@ -212,8 +223,13 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     called = frozenset(calls.found)
     functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(sources)
-    every = (each for same in defined.values() for each in same)
-    lent = [*offered(every, (cls for same in classes.values() for cls in same), imports)]
+    every = [each for same in defined.values() for each in same]
+    owners = [cls for same in classes.values() for cls in same]
+    unasked = unused((each for each in every if each.word not in stepped), owners, imports, sources)
+    lent = [*offered(every, owners, imports)]
+    if is_library(root):
+        lent += for_others(unasked, every)
+        unasked = {key: role for key, role in unasked.items() if key.rpartition(":")[2].startswith("_")}
     if not (steps or lent):
         return None
     public = _closed(reached, [], {each.word for each in lent}, defined, said)
@@ -226,12 +242,10 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
-    every = (each for word, same in defined.items() if word[:1] != b"." and word not in stepped for each in same)
     tools = set(programs(sources, {each.path for each in steps}, imports))
-    in_tools = (each for same in defined.values() for each in same if each.path in tools)
-    roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in in_tools}
+    roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in every if each.path in tools}
     roles |= copies(classes, imports, sources)
-    roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
+    roles |= unasked
     below = tuple(os.path.join(each, "") for each in switched)
     roles |= {f"{path}:{devices.DEFAULT}": Role.UNREACHED for path in sources if path.startswith(below)}
     return Reach(

@@ -22,6 +22,8 @@ def rollouts(functions: Iterable[FunctionText]) -> Iterator[FunctionText]:
             continue
         loop = _LOOP.search(each.source, each.begin, each.end)
         text = each.source[loop.start() : each.end] if loop is not None else b""
-        learns = any(environments.learns(owner.decode(), name.decode()) for owner, name in _CALL.findall(text))
+        calls = [(owner.decode(), name.decode()) for owner, name in _CALL.findall(text)]
+        trains = "train" in each.name.split("_") and any(environments.is_learner(owner) for owner, _ in calls)
+        learns = trains or any(environments.learns(*call) for call in calls)
         if loop is not None and learns and environments.asks_environment(text):
             yield each._replace(begin=loop.start())

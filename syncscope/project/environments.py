@@ -14,6 +14,11 @@ _LEARNS = re.compile(r"^_?(update|learn|train|optimi[sz]e)(_(model|policy|parame
 _LEARNER = re.compile(r"^_?(self|algo?|algorithm|agents?|policy|policies|learner|trainer|model)$")
 
 
+def is_learner(name: str) -> bool:
+    """Whether people call so what acts in an environment, and learns there: `agent.observe(state, reward)` may update it."""
+    return _LEARNER.match(name) is not None and name != "self"
+
+
 def learns(owner: str, name: str) -> bool:
     """Whether people call so what updates an agent: `self.alg.update()`; a progress bar and a dict are updated, too."""
     return bool(_LEARNS.match(name) and _LEARNER.match(owner))

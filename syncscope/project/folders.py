@@ -75,6 +75,13 @@ def is_installed_in(folder: str) -> bool:
         return False
 
 
+def is_library(root: Path) -> bool:
+    """Whether what is below a folder is installed by others, or is to be: what nothing of it uses is for them to call."""
+    if is_installed_in(str(root.parent)) or any((root / name).is_file() for name in ("setup.py", "setup.cfg")):
+        return True
+    return b"[build-system]" in content(str(root / "pyproject.toml"))
+
+
 def roots(folder: Path) -> Iterator[Path]:
     """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
     whose folder it is without being one itself; of what was installed and is no package, what lies beside the others; of

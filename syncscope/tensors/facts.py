@@ -33,6 +33,7 @@ class Tag(StrEnum):
     NO_TENSOR = "other"
     EMPTY = "empty"  # a tensor that is made with no elements: there is nothing to copy
     PERHAPS_OF_HOST = "perhaps of the host"  # a tensor that one path made on the host, and of which another says less
+    OR_NONE = "or None"  # what it comes from, or None: a test tells
     PROVED = "proved"  # a test has just said that it is a tensor, or one number: here it can be nothing else
     COALESCED = "coalesced"  # a sparse tensor of which no position is there twice
     ROW = "row"  # one of what a loop over a tensor of unknown dimensions gives: a row, or one number

@@ -101,6 +101,10 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 return _weaker(one, 1)
             if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
                 return _weaker(one, 1).but(ndim=None)
+            if other.ref is NOTHING:
+                either = _weaker(one, 1)
+                either.ref = Tag.OR_NONE
+                return either
             if other.kind is not Value.UNKNOWN:
                 return _weaker(one, 1)
             return _weaker(one, min(one.confidence, 2)) if one.device is not HOST else _perhaps_elsewhere(one)

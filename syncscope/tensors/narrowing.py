@@ -184,6 +184,12 @@ def _compared(frame: Frame, test: ast.Compare) -> tuple[Env, Env]:
     if len(test.ops) != 1:
         return NOTHING
     left, op, right = test.left, type(test.ops[0]), test.comparators[0]
+    if left.__class__ is ast.Name and op in (ast.Is, ast.IsNot):
+        fact = frame.env.get(left.id)
+        there = fact.source if fact is not None and fact.ref is Tag.OR_NONE else None
+        if there is None or not (isinstance(right, ast.Constant) and right.value is None):
+            return NOTHING
+        return ({}, {left.id: there}) if op is ast.Is else ({left.id: there}, {})
     if left.__class__ not in (ast.Attribute, ast.Call):  # most are names: no pattern needs to be tried
         return NOTHING
     match left:

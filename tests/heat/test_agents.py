@@ -211,3 +211,48 @@ AROUND = {
 @pytest.mark.parametrize("name", AROUND)
 def test_what_a_loop_around_an_environment_calls_runs_in_steps(name: str, tmp_path: Path) -> None:
     assert found_in(AROUND, name, tmp_path) == marked_in(AROUND, name)
+
+
+EXPERIMENT = {
+    "agents": """
+    import torch
+
+    class Learner:
+        def batch_act(self, states):
+            return self._acted(torch.as_tensor(states))
+
+        def batch_observe(self, states, rewards):
+            self._seen(torch.as_tensor(states))
+
+        def _acted(self, states: torch.Tensor):
+            return states.sum().item()  # hot
+
+        def _seen(self, states: torch.Tensor):
+            return states.sum().item()  # hot
+
+        def _drawn(self, states: torch.Tensor):
+            return states.sum().item()  # cold
+
+        def batch_draw(self, states):
+            return self._drawn(torch.as_tensor(states))
+
+        def update(self, loss):
+            loss.backward()
+    """,
+    "experiments": """
+    def train_agent_batch(agent, env, steps):
+        states = env.reset()
+        for step in range(steps):
+            states, rewards, done, info = env.step(agent.batch_act(states))
+            agent.batch_observe(states, rewards)
+
+    def eval_agent(agent, env, steps):
+        states = env.reset()
+        for step in range(steps):
+            states, rewards, done, info = env.step(agent.batch_draw(states))
+    """,
+}
+
+
+def test_an_agent_that_is_trained_in_an_environment_acts_and_observes_in_every_step(tmp_path: Path) -> None:
+    assert found_in(EXPERIMENT, "agents", tmp_path) == marked_in(EXPERIMENT, "agents")

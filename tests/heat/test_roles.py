@@ -392,3 +392,59 @@ def test_a_copy_of_a_class_that_nobody_imports_is_cold_beside_the_one_that_is(tm
         (site,) = sites(path.read_bytes(), str(path), Project())
         said[name] = site.hot
     assert said == {"tabular/net.py": True, "net.py": False, "other.py": True}
+
+
+LIBRARY = {
+    "__init__.py": "",
+    "losses.py": """
+        import torch
+
+        class Contrast(torch.nn.Module):
+            def forward(self, x):
+                return x / part(x) / x.sum().item()  # hot
+
+        class _Old(torch.nn.Module):
+            def forward(self, x):
+                return x / x.sum().item()  # cold
+
+        def ratio(x: torch.Tensor):
+            return x / x.sum().item()  # hot
+
+        def part(x: torch.Tensor):
+            return x / x.sum().item()  # hot
+
+        def _part(x: torch.Tensor):
+            return x / x.sum().item()  # cold
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x / x.sum().item()  # hot
+
+        def bounded():
+            return torch.nn.Sequential(Net(), Lambda(lambda x: lowered(x, 5)))
+
+        def lowered(x: torch.Tensor, low):
+            return x / x.sum().item()  # hot
+        """,
+    "train.py": """
+        from .losses import Net, bounded
+
+        def train_step(x):
+            Net()(x).backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_what_a_library_does_not_use_is_there_for_others(library: bool, tmp_path: Path) -> None:
+    (tmp_path / ("setup.py" if library else ".git")).touch()
+    (tmp_path / "net").mkdir()
+    for name, text in LIBRARY.items():
+        (tmp_path / "net" / name).write_text(textwrap.dedent(text))
+    path = tmp_path / "net/losses.py"
+    lines = enumerate(path.read_text().splitlines(), 1)
+    marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
+    if not library:
+        marked |= {6: "cold", 13: "cold", 16: "cold"}
+    found = sites(path.read_bytes(), str(path), Project())
+    assert {site.place.line: "hot" if site.hot else "cold" for site in found} == marked

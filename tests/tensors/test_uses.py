@@ -4,6 +4,14 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what may be None, and is not": """
+        def train(loader, model, device):
+            for x, y in loader:
+                y = y if len(y) > 0 else None
+                if y is not None:
+                    y = y.to(device)  # waits: to_device
+                model(x.to(device), y).backward()  # waits: to_device
+    """,
     "the data of what is copied to the host": """
         def mined(rows, labels):
             return rows.cpu().data, labels.cpu().data.numpy()  # waits: cpu
