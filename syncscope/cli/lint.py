@@ -83,6 +83,12 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option(
     "--trace", metavar="FILE|FOLDER", help="Order by what a recording says each costs; hide what is worth nothing."
 )
+@click.option(
+    "--sort",
+    type=click.Choice(["place", "worth"]),
+    default="place",
+    help="worth: first what waits in every step, then once in so many, then beside others. Default: by file and line.",
+)
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")
@@ -185,6 +191,8 @@ def lint(said: dict[str, Any]) -> int:
         linted.write()
     if said["fixable"]:
         linted.only_fixable()
+    if said["sort"] == "worth" and not said["trace"]:
+        linted.by_worth()
     if said["interactive"]:
         from syncscope.cli._interactive import ask
 

@@ -15,6 +15,7 @@ from syncscope.model.finding import Finding, all_told
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 from syncscope.model.what_if import first_of
+from syncscope.model.worth import turn
 
 if TYPE_CHECKING:
     from syncscope.model.bound import SavingBound
@@ -40,7 +41,9 @@ def export_findings(report: Report) -> str:
     """The findings alone, as a list: each has the number of its form."""
     also = set(map(id, report.also))
     told = all_told(report.findings, report.also)
-    return json.dumps([{"schema": 1, **finding(f), "also": id(f) in also} for f in told], indent=2) + "\n"
+    rank = {n: number for number, n in enumerate(sorted(range(len(told)), key=lambda n: turn(told[n])), 1)}
+    listed = [{"schema": 1, **finding(f), "also": id(f) in also, "rank": rank[n]} for n, f in enumerate(told)]
+    return json.dumps(listed, indent=2) + "\n"
 
 
 def as_object(report: Report) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def unused(
     imports: Mapping[tuple[str, str], bool],
     sources: Mapping[str, bytes],
 ) -> dict[str, Role]:
-    """The functions and the classes that nobody uses: "/path/of/file.py:name".
+    """The functions and the classes that nobody uses: "/path/of/file.py:name". Public functions of a file of a library from
+    which the library itself imports nothing are for whoever installs it, who imports them from there.
 
     Classes are looked up by what they are derived from, and files of them by their names: here they are plain modules, in files
     from which others import something, and no package offers anything.
@@ -54,9 +55,18 @@ def unused(
         if not free or any(word in source for word in _BY_NAME):
             continue
         for name in _dead(source, free):
-            (kinds if name in made[path] else found)[f"{path}:{name}"] = Role.UNUSED
+            for_outsiders = name[0] != "_" and at not in taken and is_part_of_library(path, source, imports, sources)
+            (kinds if name in made[path] else found)[f"{path}:{name}"] = Role.PUBLIC if for_outsiders else Role.UNUSED
     quoted = _quoted(sources.values()) if kinds else b""
     return found | {key: role for key, role in kinds.items() if key.rpartition(":")[2].encode() + b'"' not in quoted}
+
+
+def is_part_of_library(
+    path: str, source: bytes, imports: Mapping[tuple[str, str], bool], sources: Mapping[str, bytes]
+) -> bool:
+    """Whether a file is no program, in a package, and the project's `__init__` files offer something."""
+    inside = os.path.join(os.path.dirname(path), "__init__.py") in sources
+    return inside and b"__main__" not in source and any(imports.values())
 
 
 def copies(

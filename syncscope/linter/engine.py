@@ -310,7 +310,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 confidence=site.confidence,
                 heat=heat,
                 function=names.get(site.function, "") if site.function else "",
-                severity=rule.SEVERITY.value if heat.whole else "note",
+                severity=rule.SEVERITY.value if heat.whole and site.confidence >= LEAST["medium"] else "note",
             ),
         )
 

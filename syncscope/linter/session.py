@@ -20,6 +20,7 @@ from syncscope.linter.run import Done, Files
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Edit, Finding, Safety, all_told
 from syncscope.model.words import all_visible, visible
+from syncscope.model.worth import turn
 
 if TYPE_CHECKING:
     from syncscope.linter.revision import Revision
@@ -95,6 +96,12 @@ class Linted:
     def told(self) -> list[Finding]:
         """All that is told, what waits in a step, too, among it: as JSON has it."""
         return all_told([found for _, found in self.presented], self._told_in_a_line)
+
+    def by_worth(self) -> None:
+        """Put first what is to be looked at first, whichever file it is in."""
+        order = sorted(range(len(self.found)), key=lambda n: turn(self.found[n][1]))
+        self.found, self.presented = [self.found[n] for n in order], [self.presented[n] for n in order]
+        self.also.sort(key=lambda each: turn(each[1]))
 
     def only_fixable(self) -> None:
         """Keep what can be mended, and no more."""
