@@ -19,7 +19,7 @@
 enum { BITS = 20 };
 /* The numbers of three places: the innermost line outside of torch, of the user's own that led there where that is a library's,
  * and of the line whose gradient is computed; 20 bits each, 0 for none. And in the four bits above them by which call in torch's
- * own Python the first of these lines came here, as a number that others seldom have; 0 where it came by none. */
+ * own Python, decorators aside, the first of these lines came here, as a number that others seldom have; 0 where it came by none. */
 static int forwards(PyCodeObject *code) { /* a decorator's: whatever it is given, for another function */
   const int any = CO_VARARGS | CO_VARKEYWORDS;
   return (code->co_flags & any) == any;
