@@ -41,7 +41,8 @@ def first(report: Report) -> tuple[Text, ...]:
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     per = "a step" if report.steps else "the recording"
     most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
-    why = "" if most is one else f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})"
+    known = most is not one and figures.foretold(report, most)
+    why = f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})" if known else ""
     if one.answered and report.lines and not helps_more(report):  # the answer, above, has the same figure
         return tuple(Text(said) for said in (one.advice.removeprefix("first "), why.removeprefix("; ")) if said)
     within = f" ({between(one.low, one.high, figures.time)})" if one.low < one.high else ""

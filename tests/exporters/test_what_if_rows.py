@@ -18,14 +18,13 @@ def test_why_what_is_to_be_done_first_is_not_what_saves_most_is_said(report):
         top, name="the loader is never late", saving=0.8 * top.saving, high=2 * top.saving, effort=Effort.WORD
     )
     harder = replace(top, effort=Effort.STEP)
-    first = _what_if.first(replace(report, what_if=(harder, easier)))
-    assert first is not None
-    short, how = first
+    short, how = _what_if.first(replace(report, what_if=(harder, easier)))
     assert "if the loader is never late" in short.plain
     assert f"less to write than what saves most, if {top.name} (" in how.plain
-    alone = _what_if.first(replace(report, what_if=(harder,)))
-    assert alone is not None
-    assert "less to write" not in alone[1].plain
+    _, alone = _what_if.first(replace(report, what_if=(harder,)))
+    assert "less to write" not in alone.plain
+    _, untold = _what_if.first(replace(report, what_if=(harder, easier), unexplained=0.5))
+    assert "saves most" not in untold.plain, "where no replay holds, nobody knows what does"
 
 
 def test_why_a_row_may_save_more_than_the_device_is_idle_for_it_is_said(report):

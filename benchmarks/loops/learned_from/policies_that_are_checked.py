@@ -1,4 +1,4 @@
-"""REINFORCE: a policy called where its distribution is made, which checks its logits and what is scored; without, it does not."""
+"""REINFORCE: a policy called where its distribution is made, which checks logits and what is scored; without, it does not."""
 
 from __future__ import annotations
 
