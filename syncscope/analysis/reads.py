@@ -24,6 +24,7 @@ OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
 # Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
 CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
 READ, FALLBACK = int(Kind.READ), int(Flag.FALLBACK)  # asked for in every event around a wait: an enum is slow to ask
+DISTRIBUTIONS = "torch/distributions/"
 MEMCPY = re.compile(r"Memcpy|EnqueueWriteBuffer")
 AFTER_COPY = re.compile(r"StreamSynchronize$")
 CALL = 2  # what stands for a wait around which nothing was recorded: the call itself
@@ -222,10 +223,14 @@ class _Around:
         trace = self._trace
         name: str = trace.names[trace.name[unit]]
         if trace.kind[unit] == READ:
-            return name
+            return Op.DISTRIBUTION_VALIDATE if name == Op.BOOL and self._of_distribution(unit) else name
         if fallback:
             return name if name.startswith("fallback of ") else f"fallback of {name}"
         return ops.of_operator(name.removeprefix("aten::"))
+
+    def _of_distribution(self, read: int) -> bool:
+        """Whether torch's distributions read, which check what they are given: the user's line has no `bool`."""
+        return self._trace.known(read).library.startswith(DISTRIBUTIONS)
 
     def place(self, unit: int, call: int) -> tuple[Place | None, int, str, Place | None]:
         """Line and column as recorded, and of a library's the user's line that led there; else the innermost user's function

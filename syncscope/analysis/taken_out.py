@@ -15,10 +15,11 @@ from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.start_causes import DeviceWork
 from syncscope.analysis.uploads import pinned_bandwidth
 from syncscope.analysis.waits import FROM_PAGEABLE, TO_HOST, TO_PAGEABLE
-from syncscope.model.ops import COPIES, COUNTS, VALUES
+from syncscope.model.ops import COPIES, COUNTS, VALUES, Op
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import WAY, Flag, Kind, Trace
 
+FETCHED = VALUES | {Op.DISTRIBUTION_VALIDATE}
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
@@ -53,7 +54,7 @@ class TakenOut:
         self.clearing = frozenset[int]()  # of which the rewrite computes no longer what they ask for
         self.taking = frozenset[int]()  # of which the rewrite takes rows all the same, by positions that are known
         self.whole = frozenset(number for number, read in enumerate(reads) if read.row >= 0)
-        self.fetching = frozenset(number for number in self.whole if reads[number].op in VALUES)
+        self.fetching = frozenset(number for number in self.whole if reads[number].op in FETCHED)
         self.copying = frozenset(number for number in self.whole if reads[number].op in COPIES)
         self.counting = self._counting_of()
         self.pinned = pinned or pinned_bandwidth(trace)

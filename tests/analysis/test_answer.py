@@ -214,6 +214,7 @@ def test_of_a_line_that_calls_a_function_of_torch_only_what_that_launches_to_ask
         events.append(event)
     report = summarize(Trace.of(events))
     assert report.answer.share == pytest.approx((2 + 1) / 8, rel=0.03)
+    assert [line.op for line in report.lines] == ["distribution_validate"], "no `bool` is written there"
 
 
 def test_a_launch_that_goes_with_a_question_gives_back_its_own_time_and_not_that_of_the_wait_until_which_it_was_kept_back():
