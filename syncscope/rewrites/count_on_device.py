@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -159,7 +160,16 @@ def positions(site: Site, function: Function) -> Fix | None:
     if elements and factor is None:
         one = f"{function.file.text(op.base)} must have one dimension"
         return draft.fix("count on the device", Safety.SUGGEST, f"{one}; {COUNTED}")
-    return draft.fix("count on the device", Safety.UNSAFE, COUNTED)
+    fix = draft.fix("count on the device", Safety.UNSAFE, COUNTED)
+    return replace(fix, hint=True) if decides(function, count) else fix  # then the host waits for the count
+
+
+def decides(function: Function, node: ast.expr) -> bool:
+    """Whether a value says which way the code goes."""
+    at: ast.AST | None = node
+    while isinstance(above := function.parent(at) if at is not None else None, (ast.Compare, ast.BoolOp, ast.UnaryOp)):
+        at = above
+    return isinstance(above, (ast.If, ast.While, ast.IfExp, ast.Assert)) and above.test is at
 
 
 def distinct(site: Site, function: Function) -> Fix | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function, number
@@ -14,7 +15,6 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 NAMED = ("device", "dtype")
-LONG = True
 EXAMPLES = (
     Example(
         """
@@ -143,11 +143,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     at = function.file.starts[min([outer.lineno, *(d.lineno for d in outer.decorator_list)]) - 1]
     text = f"@{cache}\ndef {name}({', '.join(given)}):\n    return {moved(function, call, code)}\n\n\n"
     draft.edits.append(Edit(Span(at, at), text))
-    return draft.fix(
+    fix = draft.fix(
         "make it once for each device",
         Safety.UNSAFE,
         "every call is given the same tensor: it must not be written, and not be made first under inference_mode",
     )
+    return replace(fix, hint=True)  # a function and a cache for one constant are to somebody's taste
 
 
 def made_of(function: Function, call: ast.Call) -> dict[str, ast.expr] | ast.expr | None:
