@@ -7,7 +7,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from syncscope.codemod.attributes import PLAIN_CALLS, RANDOM, alike_again
@@ -25,6 +25,8 @@ FREE_OF_EFFECTS = (
     ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 BY_TEXT = {("locals", False), ("vars", False), ("dir", False), ("eval", True), ("exec", True)}  # of what, or of nothing
+
+_PLACE = attrgetter("lineno", "col_offset")
 
 Made = TypeVar("Made")
 
@@ -111,7 +113,7 @@ class Function(Enclosure):
         for node in self.every(ast.Name):
             found.setdefault(node.id, []).append(node)
         for nodes in found.values():
-            nodes.sort(key=lambda n: (n.lineno, n.col_offset))
+            nodes.sort(key=_PLACE)
         return found
 
     @cached_property

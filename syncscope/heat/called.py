@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
@@ -128,7 +129,7 @@ class Calls:
     ) -> Iterator[tuple[ast.expr, list[FunctionText]]]:
         """Where a function says one of the `wanted` names, and which it means that were not known to be called."""
         every = walk(tree)
-        named = [each for each in every if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) in wanted]
+        named: list[Any] = [each for each in every if name_of(each) in wanted]  # names and attributes alone have one
         called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else set()
         for node in named:
             name, is_called = name_of(node), id(node) in called

@@ -271,12 +271,14 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
         classes[owner.name].append(owner)
     for each in written:
         defined[each.word].append(each)
-    said = Spoken(defined)
     apart = {each.key for each in seldom}
     steps = [each for each in written if each.key not in apart and is_step(each)]
     steps += entrances((each for each in written if each.key not in apart and is_of_loss(each)), classes)
-    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}), steps)
     top = loops.at_top(tree)
+    if not steps and top is None:
+        return frozenset()
+    said = Spoken(defined)
+    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}), steps)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []
     reached: set[bytes] = set()

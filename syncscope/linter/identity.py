@@ -34,8 +34,8 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     around = view.tree if site.function is None else _outermost(view, site.function)
     names = Names(imported, module.once("its own names", around, lambda: _own(around)))
     wait = _hash(words(site.node, names))
-    text = _hash(words(site.node, replace(names, held=lambda name: name)))
-    followed = replace(names, held=function.value)
+    text = _hash(words(site.node, Names(names.imported, names.own, held=lambda name: name)))
+    followed = Names(names.imported, names.own, held=function.value)
     value = _hash(words(site.operand if site.operand is not None else site.node, followed))
     body = function.once("its body", function.scope, lambda: _body(function, names))
     stays = finding.fix is not None and finding.fix.stays is not Stays.NONE
