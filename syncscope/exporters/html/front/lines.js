@@ -94,6 +94,9 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
 
 const between = ({low, high}) => `${Math.round(100 * low)} to ${Math.round(100 * high)} %`;
 
+/** The same interval in ms, in brackets; where only the recording itself tells one, that. */
+const reach = ({saving_step_ms: step}, {answer, share_range_ms: own}) => answer?.low != null && step ? ` (${within(answer.low * step, answer.high * step)})` : own ? ` (${within(...own)})` : "";
+
 /** `[number, text]` of the lines of a file that are at hand. */
 export const source = (model, path) => (under(model.page.source, path) || []).flatMap(([first, texts]) => texts.map((text, n) => [first + n, text]));
 
@@ -105,7 +108,7 @@ function details(model, line, goToWait) {
   else parts.push(make("p", {class: "faint"}, line.path ? "Its source is not at hand: report --source DIR names the folder in which it lies." : "The recording does not have its line."));
   const modes = [["deferred_ms", "the value is read one step later"], ["merged_ms", "the syncs of a step are made one, at the last of them"], ["asynchronous_ms", "the copy is made beside the work, and waited for at the end of the step"]]
     .filter(([key]) => line[key] !== null && line[key] !== undefined);
-  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Saves"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), " shorter by its fair share", line.answer && line.answer.why ? [" (", prose(line.answer.why), ")"] : "", line.share_range_ms ? `; by what may take its place, by what was late and by how the steps spread it is ${within(...line.share_range_ms)}` : "",
+  if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Saves"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), ` shorter by its fair share${reach(model, line)}`, line.answer && line.answer.why ? ["; ", prose(line.answer.why)] : "",
     line.saved_alone_ms !== null ? `; ${msTime(line.saved_alone_ms)} if only this line is fixed, ${msTime(line.saved_last_ms)} after all others.` : "."),
     modes.length ? make("ul", {}, modes.map(([key, words]) => make("li", {}, `${msTime(line[key])} if ${words}`))) : ""));
   if (line.fix) parts.push(rewrite(line.fix));
