@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
-from syncscope.cli import _completion, _outputs
+from syncscope.cli import _completion, _outputs, _why
 from syncscope.cli._console import echo, harmless, painted, paints
 from syncscope.cli._lint_conflicts import TEXT, conflicts
 from syncscope.cli._progress import Progress
@@ -90,7 +90,9 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     help="worth: first what waits in every step, then once in so many, then beside others. Default: by file and line.",
 )
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
-@click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
+@click.option(
+    "--explain-finding", is_flag=True, help="Say how each finding is known; with FILE:LINE why a line is shown or not."
+)
 @click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")
 @click.option(
     "-q",
@@ -130,6 +132,7 @@ def command(**said: Any) -> int:
     syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
     syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
     cat x.py | syncscope lint - --stdin-filename src/x.py
+    syncscope lint --explain-finding train.py:42 why this line is shown, or hidden
     syncscope explain host-read                  what a rule means, with its rewrite
 
     --since REV compares with the merge base of REV and HEAD, as `git diff REV...` does: files that changed are linted as they
@@ -142,6 +145,10 @@ def command(**said: Any) -> int:
     Exit code: 0 clean, 1 findings, 2 usage, nothing to lint in what was named, or something that could not be read.
     """
     conflicts(said)
+    if said["explain_finding"] and (at := _why.place_in(said["paths"])) is not None:
+        if not os.path.isfile(at[0]):
+            raise UserError(f"there is no {at[0]!r}", "name a file and a line of it, as train.py:42")
+        return complain(_why.why(*at, wanted(said | {"paths": at[:1]}), said))
     if said["watch"]:
         from syncscope.cli._watch import watch
 

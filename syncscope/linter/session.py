@@ -14,10 +14,12 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.known import Found, KnownFinding
+from syncscope.linter.line_length import line_length
 from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files
 from syncscope.linter.source import SourceFile
+from syncscope.linter.suppressions import put_above
 from syncscope.model.finding import Edit, Finding, Safety, all_told
 from syncscope.model.words import all_visible, visible
 from syncscope.model.worth import turn
@@ -217,6 +219,8 @@ class Linted:
         first = {one.checked.path: one.checked.findings for one in self.done}
         for source, findings in by_source.items():
             new, number = self._allowed(source, findings, first[source.path], reason)
+            if new is not None and (longest := line_length(source.path)) and not source.path.endswith(".ipynb"):
+                new = edited(new, put_above(source, new, longest))
             if new is None:
                 self.problems.append(f"{source.path}: its comments cannot be written")
             elif self._write(source.path, new.raw, source.raw):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -32,6 +33,10 @@ HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 
+
+CONTINUED = "#   "
+"""How a reason goes on in the next line, that goes with it."""
+GOES_ON = re.compile(rb"[ \t]*#   (?! )[^\r\n]*(?:\r?\n|$)")
 
 NO_RULE = frozenset({""})
 """What `allow[]` names: it speaks of no rule, and not of every one."""
@@ -181,6 +186,8 @@ def removal(code: bytes, comment: Comment) -> Fix:
             above = code[:line].removesuffix(b"\n").removesuffix(b"\r")
             if not above.endswith(b"\\"):
                 end = min(stop + 1, len(code))
+                while more := GOES_ON.match(code, end):
+                    end = more.end()
             elif stop == len(code):  # at the end of a file nothing may be continued
                 start = len(above[:-1].rstrip())
     return Fix("remove the comment", (Edit(Span(start, end), ""),), Safety.SAFE)
@@ -224,4 +231,34 @@ def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: 
             row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")
             text = f"  # syncscope: allow[{', '.join(sorted(missing))}]" + (f" {reason}" if reason else "")
             edits.append(Edit(Span(start + len(row.rstrip()), start + len(row)), text))
+    return edits
+
+
+def put_above(old: SourceFile, new: SourceFile, longest: int) -> list[Edit]:
+    """Each `allow` that was written to the end of a line and made it longer than a line may be, on lines of its own above."""
+    rows, before = new.code.split(b"\n"), old.code.split(b"\n")
+    edits = []
+    for comment in comments(new):
+        line = new.position(comment.span.start)[0]
+        row = rows[line - 1]
+        at = comment.span.start - new.starts[line - 1]
+        code = row[:at].rstrip()
+        if not comment.ours or not code or len(row.decode()) <= longest or row == before[line - 1]:
+            continue
+        first = rows[comment.first - 1]
+        indent = first[: len(first) - len(first.lstrip())].decode()
+        words = new.code[comment.span.start : comment.span.end].decode()
+        written = textwrap.wrap(
+            words,
+            longest,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}{CONTINUED}",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        start = new.starts[comment.first - 1]
+        behind = row[at + len(words.encode()) :]
+        edits.append(Edit(Span(start, start), "".join(f"{each}\n" for each in written)))
+        rest = f"  {behind.strip().decode()}" if behind.strip() else ""
+        edits.append(Edit(Span(new.starts[line - 1] + len(code), new.starts[line - 1] + len(row)), rest))
     return edits

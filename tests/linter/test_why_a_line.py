@@ -1,0 +1,61 @@
+"""`lint --explain-finding FILE:LINE`: whether what waits in a line is shown as things stand, and why."""
+
+import pytest
+
+CODE = """import torch
+
+
+def training_step(self, batch: torch.Tensor, x):
+    loss = self.model(batch).sum() * batch.mean()
+    self.history.append(loss.detach().item())
+    self.other.append(loss.max().item())  # syncscope: allow[host-read] wanted
+    if x > 1:
+        return None
+    return loss
+
+
+def validate(model, x: torch.Tensor):
+    print(model(x).sum().item())
+"""
+SAID = {
+    6: "= told in a line, and fails nothing: line 7 waits right after, and stays; --all tells it whole",
+    7: "= hidden: a comment lets it stand",
+    8: "--min-confidence low shows it",
+    14: "= hidden: it is in no step (in `validate`: evaluation); --all shows it",
+    2: "train.py:2: nothing in it is known to wait for a device; the nearest that may are in line 6, 7, 8",
+}
+
+
+@pytest.mark.parametrize("line", SAID)
+def test_what_becomes_of_a_line(door, line):
+    door.write("train.py", CODE)
+    ran = door("lint", "--explain-finding", f"train.py:{line}")
+    assert ran.code == 0
+    assert SAID[line] in ran.out
+    if line != 2:
+        assert ran.out.startswith(f"train.py:{line}:")
+
+
+def test_a_line_that_is_shown(door):
+    door.write("train.py", CODE.replace("    self.other", "    # self.other"))
+    said = door("lint", "--explain-finding", "train.py:6").out
+    assert "= known because " in said
+    assert "= shown: it runs in every step (in the training step)" in said
+
+
+def test_a_rule_that_is_off_or_a_baseline_is_named(door):
+    door.write("train.py", CODE)
+    door.write("pyproject.toml", "[tool.syncscope.lint.per-file-ignores]\n'train.py' = ['host-read']\n")
+    assert "= hidden: host-read is off here" in door("lint", "--explain-finding", "train.py:6").out
+    assert (
+        "= hidden: host-read is off here" in door("lint", "--explain-finding", "--select", "nonzero", "train.py:6").out
+    )
+    door.write("pyproject.toml", "")
+    door("lint", "--write-baseline", "known.json", ".")
+    assert "known.json knows it" in door("lint", "--explain-finding", "--baseline", "known.json", "train.py:6").out
+
+
+def test_a_file_that_is_not_there_is_said(door):
+    ran = door("lint", "--explain-finding", "nowhere.py:3")
+    assert ran.code == 2
+    assert "there is no 'nowhere.py'" in ran.err
