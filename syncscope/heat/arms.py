@@ -118,6 +118,8 @@ def _divisible(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
 
 def _asks_seldom(test: ast.expr) -> bool:
     """Whether what is asked for is called like what seldom is: `debug`, `should_log(step)`, `debug_mask is not None`."""
+    if isinstance(test, ast.Name) and test.id == "__debug__":  # which it is, unless Python is told otherwise
+        return False
     if isinstance(test, ast.Compare):
         other, op = test.comparators[0], test.ops[0]
         none = isinstance(other, ast.Constant) and other.value is None

@@ -15,7 +15,7 @@ from syncscope.heat.callers import callers
 from syncscope.heat.loops import at_top
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
-from syncscope.project import beside_training, conventions
+from syncscope.project import beside_training, conventions, environments
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import ancestry, outside
@@ -258,7 +258,9 @@ def _takes_data_set(function: ProjectFunction) -> bool:
     arguments = function.node.args
     names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
     if not conventions.DATA_SETS.isdisjoint(names):
-        return True
+        return function.cls is None or not any(
+            map(environments.acts, function.cls.methods)
+        )  # else it is its last rollout
     loaders = (name for name in names if conventions.is_loader(name) and "train" not in name)
     return any(loaders) and "optimizer" not in names and not by_code.calls_steps(function)
 

@@ -324,7 +324,7 @@ def of_pairs(name: str) -> bool:
     return bool(re.search(r"edge_ind|(^|_)edge$|edges$|pairs$", name.lower()))
 
 
-_DISTRIBUTION = re.compile(r"(^|_)(dist|distr|dists|distribution|distributions|pi|prior|posterior)$")
+_DISTRIBUTION = re.compile(r"(^|_)(dist|distr|dists|distrib|distribs|distribution|distributions|pi|prior|posterior)$")
 
 
 def is_distribution(name: str) -> bool:

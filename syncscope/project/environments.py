@@ -19,6 +19,14 @@ def is_learner(name: str) -> bool:
     return _LEARNER.match(name) is not None and name != "self"
 
 
+_ACTS = re.compile(r"^_?(batch_)?(act|observe)(_|$)")
+
+
+def acts(name: str) -> bool:
+    """Whether people call so the method by which what learns in an environment acts there, or sees what comes of it."""
+    return _ACTS.match(name) is not None
+
+
 def learns(owner: str, name: str) -> bool:
     """Whether people call so what updates an agent: `self.alg.update()`; a progress bar and a dict are updated, too."""
     return bool(_LEARNS.match(name) and _LEARNER.match(owner))

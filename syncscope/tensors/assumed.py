@@ -43,11 +43,17 @@ _OF_DISTRIBUTIONS = frozenset("log_prob rsample".split())
 OF_ARRAYS_ALONE = frozenset("item nonzero any all".split())  # methods that nothing but an array has
 
 
+def _has_entropy(call: Call) -> bool:
+    """Whether its file asks the same for an entropy, `pout.entropy()`: a flow has none."""
+    path = dotted(call.at)
+    return bool(path) and f"{path}.entropy(".encode() in call.frame.module.source
+
+
 def _of_some_distribution(call: Call) -> Fact:
     """`dist.log_prob(x)` of a distribution that is not in sight: torch's check a value, where people call it so."""
     if (
         call.word == "log_prob"
-        and conventions.is_distribution(last_word(call.at))
+        and (conventions.is_distribution(last_word(call.at)) or _has_entropy(call))
         and call.args
         and not checks_are_off(call)
     ):
@@ -61,6 +67,14 @@ TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
     ("backward", "step", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
+
+
+def _detached(node: ast.expr | None) -> ast.expr | None:
+    """`loss` of `loss.detach()` and `loss.data`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="detach")) | ast.Attribute(value=value, attr="data"):
+            return value
+    return node
 
 
 def _is_step(node: ast.expr | None) -> bool:
@@ -104,7 +118,7 @@ def assumed_method(call: Call) -> Fact:
         confidence = 2 if word in OF_ARRAYS_ALONE and call.frame.alone else 1
         if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             confidence = 2  # no module or container can be calculated with
-        if word == "item" and (conventions.is_loss(last_word(at)) or _is_step(at)):
+        if word in ("item", "cpu") and (conventions.is_loss(last_word(_detached(at))) or _is_step(at)):
             confidence = 2
         if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
             call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")

@@ -246,6 +246,8 @@ def external(call: Call) -> Fact:
 def call_member(call: Call) -> Fact:
     """`receiver.name(...)`."""
     owner, word = call.receiver, call.word
+    if word == "log_prob" and owner.kind is TENSOR and owner.confidence == 1:
+        call.receiver = owner = UNKNOWN  # what a model gives may be a distribution, and no tensor has that
     kind, ref = owner.kind, owner.ref
     if word in BACKWARD and not isinstance(ref, Instance):
         passed_back(call, call.first_node or call.at)
@@ -297,6 +299,8 @@ def call_member(call: Call) -> Fact:
 def _tensor_method(call: Call) -> Fact:
     owner = call.receiver
     telling = call.word in TORCH_ONLY or (call.word in OF_ARRAYS_ALONE and call.frame.alone)
+    if telling and isinstance(call.at, ast.Call):
+        call.frame.confirm(call.at, Op.CPU)
     if owner.confidence == 1 and telling and not isinstance(call.at, ast.Name):
         call.receiver = owner = owner.but(confidence=2)  # a name that is used so was found by its text
     if isinstance(owner.ref, Instance):  # of a class that derives from Tensor

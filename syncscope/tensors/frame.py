@@ -151,6 +151,12 @@ class Frame:
             op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.heat
         )
 
+    def confirm(self, node: ast.AST, op: Op) -> None:
+        """What was copied so is surely a tensor: it is asked for what only tensors have, `x["loss"].cpu().item()`."""
+        wait = self.waits.get((id(node), op)) if self.waits is not None else None
+        if wait is not None and wait.confidence == 1 and not self.guarded:
+            self.waits[id(node), op] = wait._replace(confidence=2)  # type: ignore[index]  # there is one
+
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:
     """What an expression gives."""

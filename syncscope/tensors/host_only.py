@@ -11,6 +11,7 @@ from syncscope.project.modules import ProjectFunction
 from syncscope.project.syntax import name_of, walk
 
 _PACKS, _CONVERTS = b"pack_padded_sequence(", b".numpy()"
+_DEFINES = b"def " + _PACKS
 _SAME_PLACE = frozenset(("detach", "contiguous", "squeeze", "flatten"))
 
 
@@ -26,7 +27,8 @@ def host_only(function: ProjectFunction) -> frozenset[str]:
     if _PACKS not in text and _CONVERTS not in text:
         return frozenset()
     given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    found = [each for each in (*_lengths(node), *_converted(node)) if each.id in given]
+    own = _DEFINES in source
+    found = [each for each in (*_lengths(node, own), *_converted(node)) if each.id in given]
     if not found:
         return frozenset()
     bound = [each for each in walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
@@ -40,10 +42,14 @@ def _speaks_of_either(source: bytes) -> bool:
     return _PACKS in source or _CONVERTS in source
 
 
-def _lengths(node: ast.AST) -> Iterator[ast.Name]:
-    """What is packed with, wherever: lengths that are on the device are an error."""
+def _lengths(node: ast.AST, own: bool) -> Iterator[ast.Name]:
+    """What is packed with, wherever: lengths that are on the device are an error, but for a function of the file's `own`."""
     for each in walk(node):
-        if isinstance(each, ast.Call) and name_of(each.func) == "pack_padded_sequence":
+        if (
+            isinstance(each, ast.Call)
+            and name_of(each.func) == "pack_padded_sequence"
+            and not (own and isinstance(each.func, ast.Name))
+        ):
             named = (keyword.value for keyword in each.keywords if keyword.arg == "lengths")
             at = each.args[1] if len(each.args) > 1 else next(named, None)
             if isinstance(at, ast.Name):

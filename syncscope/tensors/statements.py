@@ -209,7 +209,8 @@ def try_block(frame: Frame, node: ast.Try) -> None:
         execute(frame, node.orelse)
     end, dead, heat_around = frame.env, frame.dead, frame.around
     for handler in node.handlers:
-        frame.env, frame.dead, frame.around = dict(start), False, Reason.AFTER_ERROR()
+        other = name_of(handler.type) == "NotImplementedError"  # the way of objects that have no other
+        frame.env, frame.dead, frame.around = dict(start), False, before if other else Reason.AFTER_ERROR()
         execute(frame, handler.body)
         merge(frame, end, dead, frame.env, frame.dead)
         end, dead = frame.env, frame.dead

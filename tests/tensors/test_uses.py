@@ -4,6 +4,29 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a distribution that is asked for its entropy": """
+        def step(model, flow, x: torch.Tensor, actions: torch.Tensor):
+            pout, value = model(x)
+            action_distrib = model.head(x)
+            bonus = pout.entropy().mean()
+            before = action_distrib.log_prob(actions)  # waits: distribution_validate
+            return pout.log_prob(actions) + bonus + before + flow.log_prob(actions)  # waits: distribution_validate
+    """,
+    "the way of what has no other": """
+        def step(record, distrib, log_prob: torch.Tensor):
+            try:
+                record.extend(distrib.entropies().detach().cpu().tolist())  # waits: cpu
+            except NotImplementedError:
+                record.extend(-log_prob.detach().cpu().numpy())  # waits: cpu
+    """,
+    "lengths that are copied for a packing of one's own": """
+        def pack_padded_sequence(inputs, lengths):
+            lengths = (lengths * inputs.size(1)).cpu()  # waits: cpu
+            return torch.nn.utils.rnn.pack_padded_sequence(inputs, lengths, batch_first=True)
+
+        def encoded(inputs: torch.Tensor, lengths):
+            return pack_padded_sequence(inputs, lengths)
+    """,
     "what may be None, and is not": """
         def train(loader, model, device):
             for x, y in loader:
@@ -405,3 +428,14 @@ GUESSES = {
 @pytest.mark.parametrize("code", GUESSES.values(), ids=GUESSES)
 def test_guesses_are_made_where_the_marks_say(code: str) -> None:
     assert waits(code) == marks(code)
+
+
+def test_what_is_copied_to_be_read_as_a_tensor_is_one() -> None:
+    code = """
+        def step(model, batch, meter):
+            losses = model(batch)
+            meter.update(losses["total"].data.cpu().item())
+            meter.put(losses["total"].data.cpu())
+            return loss(batch).detach().cpu(), model.loss.detach().cpu()
+    """
+    assert {line for line, op in waits(code, 2) if op == "cpu"} == {6, 8}
