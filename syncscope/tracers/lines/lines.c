@@ -17,23 +17,25 @@
 #include "autograd.h"
 
 enum { BITS = 20 };
-/* The numbers of three places: the innermost line outside of torch, of the user's own that led there where that is a library's,
- * and of the line whose gradient is computed; 20 bits each, 0 for none. And in the four bits above them by which call in torch's
- * own Python, decorators aside, the first of these lines came here, as a number that others seldom have; 0 where it came by none. */
 static int forwards(PyCodeObject *code) { /* a decorator's: whatever it is given, for another function */
   const int any = CO_VARARGS | CO_VARKEYWORDS;
   return (code->co_flags & any) == any;
 }
-static uint64_t way_of(PyCodeObject *code, int at) { return 1 + (code->co_firstlineno * 31u + at) * 2654435761u % 4294967291u % 15; }
+static uint64_t way_of(PyCodeObject *code, int at) { return code ? 1 + (code->co_firstlineno * 31u + at) * 2654435761u % 15 : 0; }
+/* The numbers of three places: the innermost line outside of torch, of the user's own that led there where that is a library's,
+ * and of the line whose gradient is computed; 20 bits each, 0 for none. And in the four bits above them by which call in torch's
+ * own Python, decorators aside, the first of these lines came here, as a number that others seldom have; 0 where it came by none. */
 static uint64_t at_this_line(void) {
   uint32_t now = atomic_load_explicit(&recording, memory_order_relaxed);
-  uint64_t place = 0, caller = 0, forward = 0, called = 0, way = 0;
+  uint64_t place = 0, caller = 0, forward = 0, called = 0;
+  PyCodeObject *within = NULL;
+  int at = 0;
   if (!now) return 0;
   for (Frame *frame = innermost(); frame; frame = frame->previous) {
     PyCodeObject *code = code_of(frame);
     Code *of = code ? known_of(code) : &carrier;
     if (!of) return 0; /* this may be the line, and no other is */
-    if (code && of->kind == CARRIER && !place && !forwards(code)) way = way_of(code, instruction_of(frame));
+    if (code && of->kind == CARRIER && !place && !forwards(code)) within = code, at = instruction_of(frame);
     if (of->kind == CARRIER || (place && of->kind != USER)) continue;
     uint32_t number = number_of(code, of, instruction_of(frame), now);
     if (!number) return place;
@@ -44,7 +46,7 @@ static uint64_t at_this_line(void) {
     forward &= MOST - 1;
     if (!place) place = called & (MOST - 1), caller = called >> BITS & (MOST - 1);
   }
-  return place | caller << BITS | forward << 2 * BITS | way << 3 * BITS;
+  return place | caller << BITS | forward << 2 * BITS | way_of(within, at) << 3 * BITS;
 }
 void *asked_at(void) { return (void *)at_this_line; }
 uint64_t here(void) { return at_this_line(); }
