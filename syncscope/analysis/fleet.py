@@ -21,6 +21,7 @@ from syncscope.analysis.collectives import Collective
 from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.groups import with_groups
 from syncscope.analysis.host_operators import Spent
 from syncscope.analysis.matched import NEAR
 from syncscope.analysis.rank import Rank, rank_of
@@ -38,15 +39,20 @@ SPENT = ("work", "lines", "device")  # of collectives, kept as JSON
 TABLES = ("collectives", "reads", "graph")
 ENTRIES = {Run: 0, Launch: 1, Hold: 2}
 OF_GRAPH = ("queues", "holds", "end", "ends", "depth", "free", "together", "ops", "origin", "begin")
-STRAGGLERS = """
-with c as (  -- a double holds no nanoseconds since 1970, so times are since the first rank
+TIMES = """
+create temp table c as  -- a double holds no nanoseconds since 1970, so times are since the first rank
     select rank, key, origin - min(origin) over () + start as began, origin - min(origin) over () + "end" as ended
-    from read_parquet($collectives)
-), reference as (
-    select key, ended from c where rank = (select min(rank) from c)
-), clock as (  -- a collective ends at one moment everywhere
-    select c.rank, median(reference.ended - c.ended) as shift from c join reference using (key) group by c.rank
-), arrival as (
+    from collectives;
+create temp table clock as select min(rank) as rank, 0::double as shift from c
+"""
+CLOCKS = """
+insert into clock  -- of the ranks that meet one whose clock is known, for a collective ends at one moment everywhere
+    select c.rank, median(known.ended - c.ended) from c join (
+        select key, arg_min(c.ended + clock.shift, c.rank) as ended from c join clock using (rank) group by key
+    ) as known using (key) where c.rank not in (select rank from clock) group by c.rank
+"""
+STRAGGLERS = """
+with arrival as (
     select c.rank, c.key, c.began + clock.shift as moment, c.ended + clock.shift as over_, c.ended - c.began as lasted
     from c join clock using (rank)
 ), meet as (  -- what does not end together is not one collective: an event was lost
@@ -57,9 +63,10 @@ with c as (  -- a double holds no nanoseconds since 1970, so times are since the
 select late as rank, count(*) as times, sum(imposed) as imposed, max(skew) as skew
 from meet group by late order by imposed desc
 """
+UNTOLD = "select count(*) as untold from collectives where not told"
 LINES = """
 select op, path, line, "function", count(*) as reads, count(distinct rank) as ranks, sum(blocked) as blocked
-from read_parquet($reads) group by all order by blocked desc
+from reads group by all order by blocked desc
 """
 
 
@@ -187,28 +194,58 @@ def stragglers(folder: Path) -> list[dict[str, Any]]:
     """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables.
 
     The n-th collective of a step, group and kind is taken for the same on all ranks; where these do not end together it is left
-    out. Those that name no group are taken for one. The joint replay matches them (`matched`), and finds the groups (`groups`).
+    out. Of those that name no group it is found (`groups`), as the joint replay does, which also matches them (`matched`).
     """
-    return _query(STRAGGLERS, collectives=str(folder / "collectives" / "*.parquet"), near=NEAR)
+    pattern = str(folder / "collectives" / "*.parquet")
+    with _connected(collectives=pattern) as connection:
+        untold = connection.execute(UNTOLD).fetchone()
+    with _connected(collectives=_with_groups(folder) if untold[0] else pattern) as connection:
+        connection.execute(TIMES)
+        while connection.execute(CLOCKS).fetchone()[0]:  # groups need not all meet one rank
+            pass
+        return _rows(connection.execute(STRAGGLERS, {"near": NEAR}))
+
+
+def _with_groups(folder: Path) -> Any:
+    """The collectives of all ranks as a table, with the groups that were found in their keys."""
+    ranks, _ = with_groups(load(folder))
+    kept = ("rank", "origin", "key", "start", "end")
+    rows = [
+        (rank.number, rank.origin, each.key, round(each.start), round(each.end))
+        for rank in ranks
+        for each in rank.collectives
+    ]
+    return _arrow()[0].table(dict(zip(kept, map(list, zip(*rows, strict=True)), strict=True)))
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
     """The lines that read, over all ranks, by the time they blocked, ns: by DuckDB over the tables."""
-    return _query(LINES, reads=str(folder / "reads" / "*.parquet"))
+    with _connected(reads=str(folder / "reads" / "*.parquet")) as connection:
+        return _rows(connection.execute(LINES))
 
 
-def _query(sql: str, **values: str | int) -> list[dict[str, Any]]:
+@contextlib.contextmanager
+def _connected(**tables: Any) -> Iterator[Any]:
+    """DuckDB over tables by their names: Arrow's, or the files of a pattern."""
     try:
         import duckdb
     except ImportError:
         raise UserError("queries over tables need DuckDB", "pip install 'syncscope[fleet]'") from None
-    for pattern in values.values():
-        if isinstance(pattern, str) and not glob.glob(pattern):
-            raise UserError(f"no table matches {pattern}", "make them with `syncscope ranks TRACES --tables FOLDER`")
     with duckdb.connect() as connection:
-        found = connection.execute(sql, values)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        for name, table in tables.items():
+            if isinstance(table, str):
+                if not glob.glob(table):
+                    raise UserError(
+                        f"no table matches {table}", "make them with `syncscope ranks TRACES --tables FOLDER`"
+                    )
+                table = connection.read_parquet(table)
+            connection.register(name, table)
+        yield connection
+
+
+def _rows(found: Any) -> list[dict[str, Any]]:
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _arrow() -> tuple[Any, Any]:

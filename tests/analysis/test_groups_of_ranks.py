@@ -6,6 +6,7 @@ import pytest
 from drawn_ranks import MS, grid_of, launch, work
 
 from syncscope import kineto
+from syncscope.analysis import fleet
 from syncscope.analysis.job import job
 from syncscope.analysis.members import SaidByOperators, group_of, in_short
 from syncscope.analysis.rank import rank_of
@@ -32,6 +33,22 @@ def test_who_takes_part_is_found_by_what_ends_together(world, width, clock):
     (note,) = [note for note in found.notes if "name no group" in note]
     assert f"those that end together are of the ranks 0-{width - 1}; " in note
     assert not any("name no group" in note for note in told.notes)
+
+
+def test_sql_over_the_tables_finds_the_groups_that_the_replay_finds(tmp_path):
+    """Rows and columns are called alike: taken for one group, the n-th of a rank is often that of another group elsewhere."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    late = [LATE if rank == 3 else 0 for rank in range(8)]
+    slowest = []
+    for named in (True, False):
+        ranks = grid_of(*late, named=named, width=4, seed=3, clock=(0, 3 * MS, -40 * MS, 5_000 * MS) * 2)
+        for rank in ranks:
+            fleet.store(rank, tmp_path / str(named))
+        told = fleet.stragglers(tmp_path / str(named))
+        assert (told[0]["rank"], sum(row["times"] for row in told)) == (3, len(job(ranks).meets))
+        slowest.append(float(told[0]["imposed"]))
+    assert slowest[0] == pytest.approx(slowest[1], rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(6))
