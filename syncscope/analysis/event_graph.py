@@ -16,7 +16,6 @@ Times are ns since `origin`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -32,30 +31,21 @@ from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
+from syncscope.analysis.lateness import Late, Returns, late, silent
 from syncscope.analysis.occupancy import filled, used
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import SelectedRows, selections
-from syncscope.analysis.silences import unrecorded_waits
-from syncscope.analysis.start_causes import Cause, DeviceWork, usual
+from syncscope.analysis.start_causes import Cause, DeviceWork
 from syncscope.analysis.steps import as_worked, in_whole_rounds, quietest, steps
 from syncscope.analysis.taken_out import TakenOut
-from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, working_threads
+from syncscope.analysis.waits import Launches, Wait, launches, waits
 from syncscope.model.report import Read, Step
-from syncscope.model.trace import Lane, Trace
+from syncscope.model.trace import Trace
 
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
 BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """From `start` to `end` (ns since the origin) a queue had not begun, or a thread not returned, for no recorded reason."""
-
-    lane: Lane
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
 
 
 def event_graph_of(trace: Trace, pinned: float | None = None, by_work: bool = False) -> EventGraph:
@@ -97,8 +87,7 @@ class EventGraph:
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1))
         items = np.flatnonzero(host.holds)
         self._item_of = dict(zip(host.row[items].tolist(), items.tolist(), strict=True))
-        self._targets = self._targets_of()
-        self._returns, self._prompt = self._returns_of()
+        self.returns = Returns(trace, self.held, host, work, self._item_of)
         self.ends = self._ends_of_steps()
         ended = [host.origin + end for end in self.ends]
         began = first_step_began(trace, launched, steps, ended)
@@ -191,9 +180,9 @@ class EventGraph:
         kept, changes = collectives is None and changes is None, changes or Changes()
         if kept and key in self._graphs:
             return self._graphs[key]
-        host, work, targets = self._host, self._work, self._targets
+        host, work, targets = self._host, self._work, self.returns.targets
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
-        returns = self._prompt if late == "never" else self._returns
+        returns = self.returns.prompt if late == "never" else self.returns.recorded
         source, lag = seen(work) if ordered else (work.source, work.lag)
         needed = np.zeros(len(work.start), bool)
         needed[[j for found in targets.values() for j in found]] = True
@@ -335,40 +324,6 @@ class EventGraph:
         marks = np.flatnonzero(self._host.row < 0).tolist()
         return tuple(max(float(self._host.began[item]), float(reach[self._first[item + 1]])) for item in marks)
 
-    def _targets_of(self) -> dict[int, tuple[int, ...]]:
-        """The work (by number) that each wait waited for: of what was launched by then, what had ended when it returned.
-
-        Clocks may disagree about that by a little.
-        """
-        order = np.argsort(self._work.row)
-        rows, over, ends = self._work.row[order], self._host.end, self._work.end
-        found = {}
-        for wait in self.held:
-            item = self._item_of[wait.row]
-            numbers = order[np.searchsorted(rows, np.array(wait.targets, np.intp))].tolist()
-            launched = self._first[item + 1]
-            found[wait.row] = tuple(j for j in numbers if j < launched and ends[j] <= over[item] + CLOCKS)
-        return found
-
-    def _returns_of(self) -> tuple[dict[int, float], dict[int, float]]:
-        """How long each wait took to return after its work, ns: as recorded, and the usual where that is too long to be it.
-
-        It is less than nothing where the work ended later by the device's clock.
-        """
-        recorded: dict[int, float] = {}
-        of: dict[int, list[float]] = {}
-        for row, found in self._targets.items():
-            item = self._item_of[row]
-            after = max([self._host.began[item], *(self._work.end[j] for j in found)])
-            recorded[row] = float(self._host.end[item] - after)
-            of.setdefault(int(self.trace.name[row]), []).append(recorded[row])
-        ordinary = {name: usual(np.array(times)) for name, times in of.items()}
-        prompt = {}
-        for row, time in recorded.items():
-            middle, longest = ordinary[int(self.trace.name[row])]
-            prompt[row] = middle if time > longest else time
-        return recorded, prompt
-
     @property
     def worked(self) -> Intervals:
         """When any queue worked, ns since the origin."""
@@ -387,25 +342,9 @@ class EventGraph:
 
     def silent(self) -> list[Late]:
         """Each thread with the time in which it waited for the device, as it seems, though no recorded call did."""
-        trace, work, zero = self.trace, self._work, self._host.origin
-        launched = self._host.began[work.item] + zero if len(self._host.row) else work.start + zero
-        columns = launched, work.start + zero, work.end + zero, work.queue
-        waits = unrecorded_waits(trace, working_threads(trace, self.launched), self._calls, columns)
-        return [Late(trace.lanes[lane], begin - zero, end - zero) for lane, (begin, end) in waits.items()]
+        return silent(self.trace, self.launched, self._host, self._work, self._calls)
 
     @property
     def late(self) -> list[Late]:
         """Each queue and each thread with what was late there for no recorded reason."""
-        work, found = self._work, []
-        for number, lane in enumerate(work.lanes):
-            of = (work.queue == number) & (work.late > 0)
-            found.append(Late(lane, work.start[of] - work.late[of], work.start[of]))
-        lanes: dict[Lane, list[tuple[float, float]]] = {self.trace.lanes[self.trace.lane[w.row]]: [] for w in self.held}
-        for row, time in self._returns.items():
-            if time > self._prompt[row]:
-                end = float(self._host.end[self._item_of[row]])
-                lanes[self.trace.lanes[self.trace.lane[row]]].append((end - time + self._prompt[row], end))
-        for lane, times in lanes.items():
-            start, over = np.array(times, float).reshape(-1, 2).T
-            found.append(Late(lane, start, over))
-        return found
+        return late(self.trace, self.held, self._host, self._work, self.returns, self._item_of)

@@ -135,3 +135,25 @@ def test_all_public_names_of_a_module_that_is_offered_are(package: Path) -> None
     (package / "__init__.py").write_text("from . import functional\n")
     lines = (package / "functional.py").read_text().splitlines()
     assert told(package / "functional.py")[lines.index("def not_offered(x: torch.Tensor):") + 2] == "short"
+
+
+def test_what_no_file_of_a_library_imports_is_for_those_who_install_it(tmp_path: Path) -> None:
+    files = {
+        "__init__": "from .model import Net\n",
+        "model": "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n",
+        "ops/__init__": "",
+        "ops/pooling": "import torch\n\ndef pooled(x: torch.Tensor):\n    return x / x.sum().item()\n",
+        "tool": "import torch\n\ndef shown(x: torch.Tensor):\n    return x / x.sum().item()\n\nif '__main__':\n    1\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "net" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def heat(name: str) -> str:
+        path = tmp_path / "net" / f"{name}.py"
+        (site,) = sites(path.read_bytes(), str(path), Project())
+        return site.heat.words
+
+    assert heat("ops/pooling") == "`pooled` is for the steps of others: its package offers it"
+    assert heat("tool") == "nobody imports `shown`, and nothing that is used speaks of it"

@@ -292,28 +292,6 @@ def test_hot_and_cold_are_as_marked(case: str, tmp_path: Path) -> None:
         assert {s.place.line: "hot" if s.whole else "cold" for s in found} == marked, path.name
 
 
-def test_what_no_file_of_a_library_imports_is_for_those_who_install_it(tmp_path: Path) -> None:
-    files = {
-        "__init__": "from .model import Net\n",
-        "model": STEP,
-        "ops/__init__": "",
-        "ops/pooling": "import torch\n\ndef pooled(x: torch.Tensor):\n    return x / x.sum().item()\n",
-        "tool": "import torch\n\ndef shown(x: torch.Tensor):\n    return x / x.sum().item()\n\nif '__main__':\n    1\n",
-    }
-    for name, text in files.items():
-        path = tmp_path / "net" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def heat(name: str) -> str:
-        path = tmp_path / "net" / f"{name}.py"
-        (site,) = sites(path.read_bytes(), str(path), Project())
-        return site.heat.words
-
-    assert heat("ops/pooling") == "`pooled` is for the steps of others: its package offers it"
-    assert heat("tool") == "nobody imports `shown`, and nothing that is used speaks of it"
-
-
 def test_a_project_that_switches_the_checks_of_distributions_off_has_none(tmp_path: Path) -> None:
     model = (
         "import torch\n\ndef forward(x: torch.Tensor):\n    return torch.distributions.Normal(x, x.exp()).rsample()\n"

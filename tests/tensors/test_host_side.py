@@ -1,11 +1,8 @@
 """What lives on the host among what is computed on the device: `# waits: op` marks every line that does, and no other does."""
 
-import textwrap
-
 import pytest
+from tensors.host_side import waits_as_marked
 from tensors.marked import marks, waits
-
-from syncscope.tensors.interpret import sites
 
 CASES = {
     "an argument that is sent behind the line that picks from it": """
@@ -52,67 +49,6 @@ CASES = {
             flags = torch.isnan(answer).type(torch.float)
             return flags, torch.isnan(answer).type(torch.FloatTensor)  # waits: cpu
     """,
-    "a module that is made where it is used": """
-        def criterion(logits: torch.Tensor, given: Net, device):
-            loss, net, parts = Loss(), Net(), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Conv2d(3, 4, 1))
-            loss.to(device)
-            net.to(device)  # waits: to_device
-            net.to(device)
-            parts.cuda()  # waits: to_device
-            given.to(device)
-            return loss(net(logits))
-    """,
-    "a module that its base does not set up": """
-        def criterion(device):
-            alone = Alone().to(device)
-            return alone, Derived().to(device)  # waits: to_device
-    """,
-    "a module that is perhaps moved": """
-        def fit(inputs: torch.Tensor, cuda: bool):
-            net, host = Net(), Net()
-            if cuda:
-                net.cuda()  # waits: to_device
-            loss = net(torch.ones(3).to("cuda"))  # waits: created_on_host
-            print(loss, host(torch.ones(3)), host.scale.weight, host(inputs))  # waits: format
-    """,
-    "a module that an object holds": """
-        class Trainer:
-            def __init__(self, device):
-                self.net = Net()
-                self.net.to(device)  # waits: to_device
-
-            def step(self, x):
-                print(self.net(x))  # waits: format
-    """,
-    "what a module makes and no buffer is, it leaves behind": """
-        class Weighted(torch.nn.Module):
-            def __init__(self, n: int, given: torch.Tensor):
-                super().__init__()
-                self.sizes = torch.tensor([1.0, 2.0])
-                self.steps = torch.arange(n)
-                self.given = given
-                self.kept = torch.arange(n)
-                self.register_buffer("held", torch.arange(n))
-                self.register_buffer("later", None)
-                self.later = torch.arange(n)
-
-            def forward(self, x: torch.Tensor):
-                self.kept = self.kept.to(x.device)
-                x = x * self.sizes.to(x.device) + self.steps.type_as(x)  # waits: to_device
-                return x + self.held.to(x.device) + self.later.to(x.device) + self.given.to(x.device)
-
-        class Moving(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.sizes = torch.tensor([1.0, 2.0])
-
-            def _apply(self, fn):
-                self.sizes = fn(self.sizes)
-                return super()._apply(fn)
-
-            def forward(self, x: torch.Tensor):
-                return x * self.sizes.to(x.device)
-    """,
     "an argument that names a device beside it keeps nothing there": """
         class Weighted(torch.nn.Module):
             def __init__(self):
@@ -134,27 +70,6 @@ CASES = {
                     self.rows.to(x.device),
                 )
                 return both
-    """,
-    "what a module leaves behind is read on the host, but for what it gets later or was given": """
-        class Gated(torch.nn.Module):
-            def __init__(self, n: int, given: torch.Tensor):
-                super().__init__()
-                self.which = torch.ones(n, dtype=torch.bool)
-                self.which[0] = False
-                self.count = torch.zeros(1)
-                self.given = given
-                self.register_buffer("held", torch.ones(n))
-
-            def forward(self, x: torch.Tensor):
-                for at, chosen in enumerate(self.which):
-                    if chosen:
-                        x = x + at
-                if self.count.item() > 1:  # waits: item
-                    return x
-                if self.given.any():  # waits: condition
-                    return -x
-                self.count = x.sum()
-                return x if self.held.all() else -x  # waits: condition
     """,
     "lengths that are packed, and what numpy is given": """
         from torch.nn.utils.rnn import pack_padded_sequence
@@ -339,52 +254,11 @@ CASES = {
             return index.repeat_interleave(ends.diff(), output_size=size)  # waits: repeat_interleave
     """,
 }
-HEAD = """
-import numpy as np
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Linear(3, 4)
-
-    def forward(self, x):
-        return self.scale(x)
-
-
-class Alone(Net):
-    def __init__(self):
-        torch.nn.Module.__init__(self)
-
-
-class Derived(Net):
-    def __init__(self):
-        Net.__init__(self)
-
-
-class Loss(torch.nn.Module):
-    def forward(self, x):
-        return x
-
-    def _get_source_permutation_idx(self, indices):
-        rows = torch.cat([torch.full_like(source, i) for i, (source, _) in enumerate(indices)])
-        return rows, torch.cat([source for (source, _) in indices])
-
-"""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_waits_where_the_marks_say(name: str) -> None:
-    body = textwrap.dedent(CASES[name]).strip()
-    indent = "    " if "(self" in body else ""
-    code = HEAD + textwrap.indent(body, indent) + "\n"
-    marked = {
-        (number, line.partition("# waits: ")[2])
-        for number, line in enumerate(code.splitlines(), 1)
-        if "# waits" in line
-    }
-    assert {(s.place.line, s.op.value) for s in sites(code.encode(), "x.py")} == marked
+    waits_as_marked(CASES[name])
 
 
 def test_that_a_list_which_was_filled_is_copied_is_no_guess() -> None:
