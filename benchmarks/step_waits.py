@@ -6,8 +6,9 @@
     python benchmarks/step_waits.py STEPS.py SOURCES --against truth.json   beside what a GPU said of the same steps
 
 SOURCES is a folder of unpacked packages that can be imported. STEPS.py is read with `D` (the device), `step`,
-`train(net, loss)` and `STEPS` (a function that makes a step, by name) defined, as step-truth's steps.py is; that lies beside
-the checkout in ../shared, or where SYNCSCOPE_SHARED says. Each step runs five times on a device that is pretended
+`train(net, loss)`, `absent(names)` (of packages that are imported and that no step needs) and `STEPS` (a function that makes
+a step, by name) defined, as step-truth's steps.py is; that lies beside the checkout in ../shared, or where SYNCSCOPE_SHARED
+says. Each step runs five times on a device that is pretended
 (`pretended_device.py`); what waits in each of the last three is what a step waits for. Of the 84 lines that waited on an H200
 in the 81 steps of step-truth that run there, 82 are found, and no other. Of the two that are not, one is in a branch that other
 random numbers take, and one waits in a kernel that CUDA alone has. Of eight packages that it was not made on (yolox 0.3.0,
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib.abc
 import json
 import os
 import random
@@ -30,6 +32,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -141,6 +144,30 @@ def train(net: Any, loss: Callable[[Any], Any]) -> Step:
     return go
 
 
+class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Packages of these names, and all in them, hold whatever is asked of them."""
+
+    def __init__(self, names: str) -> None:
+        self._names = set(names.split())
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """For these names this loader."""
+        return ModuleSpec(name, self, is_package=True) if name.split(".")[0] in self._names else None
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """A module that has any name."""
+        return mock.MagicMock(name=spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing to run."""
+        module.__path__ = []
+
+
+def absent(names: str) -> None:
+    """Let packages be imported that no step needs, whether they are there or not; `names` with spaces between."""
+    sys.meta_path.insert(0, Absent(names))
+
+
 def makers(path: Path) -> dict[str, Callable[[], Step]]:
     """The steps of a file, by name."""
     steps: dict[str, Callable[[], Step]] = {}
@@ -148,6 +175,7 @@ def makers(path: Path) -> dict[str, Callable[[], Step]]:
         "D": "cuda",
         "STEPS": steps,
         "train": train,
+        "absent": absent,
         "torch": torch,
         "np": np,
         "__name__": "steps",

@@ -114,6 +114,19 @@ def test_what_the_steps_wait_for_is_not_told_of_the_package_that_calls_them(monk
     assert [*recorder.truth()["trained.py"]["waits"]] == ["3"]
 
 
+def test_a_file_of_steps_names_the_packages_that_no_step_needs(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    steps = tmp_path / "steps.py"
+    steps.write_text(
+        "absent('not_there')\nimport not_there.inside as one\n@step\ndef once():\n    return one.anything\n"
+    )
+    import step_waits
+
+    assert callable(step_waits.makers(steps)["once"]())
+    assert sys.modules.pop("not_there").inside is sys.modules.pop("not_there.inside")
+
+
 def test_the_old_names_of_types_of_the_device_make_tensors_there(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     import step_waits

@@ -7,8 +7,6 @@ makes them. Operators that it compiles for CUDA are not there; it then takes tho
 import collections
 import collections.abc
 import contextlib
-import importlib.abc
-import importlib.machinery
 import os
 import sys
 import tempfile
@@ -17,25 +15,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-
-class Missing(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Packages that no step needs, but that are imported."""
-
-    names = "wandb optuna gensim ogb tabulate sentencepiece geopy grave matplotlib transformers turtle".split()
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in self.names:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec):
-        return mock.MagicMock(name=spec.name)
-
-    def exec_module(self, module):
-        module.__path__ = []
-
-
-sys.meta_path.insert(0, Missing())
+absent("wandb optuna gensim ogb tabulate sentencepiece geopy grave matplotlib transformers turtle")
 collections.Iterable = collections.abc.Iterable  # as in the Python and the NumPy of its time
 np.int, np.float = int, float
 arguments, sys.argv = sys.argv, sys.argv[:1]

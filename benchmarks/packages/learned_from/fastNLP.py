@@ -3,12 +3,8 @@
 Each epoch has two batches of training and, where there are metrics, a validation after it.
 """
 
-import importlib.abc
-import importlib.machinery
 import logging
-import sys
 import warnings
-from unittest import mock
 
 import numpy as np
 import torch
@@ -16,25 +12,7 @@ from torch import nn
 
 warnings.filterwarnings("ignore")
 
-
-class Missing(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Packages that no step needs, but that are imported."""
-
-    names = "tokenizers sentencepiece".split()
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in self.names:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec):
-        return mock.MagicMock(name=spec.name)
-
-    def exec_module(self, module):
-        module.__path__ = []
-
-
-sys.meta_path.append(Missing())
+absent("tokenizers sentencepiece")
 
 import fastNLP.transformers.torch as pretrained  # noqa: E402
 from fastNLP import (  # noqa: E402
