@@ -87,5 +87,5 @@ class FixWords:
 def offer(fix: Fix, what: str = "fix", terms: str | None = None) -> str:
     """A fix in words: its title, its safety, what it changes: in these words, if any are given."""
     flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
-    terms = fix.terms if terms is None else terms
+    terms = "; ".join(filter(None, (fix.gains, fix.terms if terms is None else terms)))
     return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {terms}' if terms else ''}"

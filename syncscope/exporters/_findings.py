@@ -64,6 +64,7 @@ def of_fix_alone(fix: Fix) -> dict[str, Any]:
         "title": fix.title,
         "safety": fix.safety.value,
         "changes": fix.changes,
+        **({"gains": fix.gains} if fix.gains else {}),
         **({"adds": fix.adds.name.lower()} if fix.adds.value else {}),
         "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in fix.edits],
         **({} if fix.also is None else {"also": of_fix_alone(fix.also)}),

@@ -20,6 +20,7 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
+from syncscope.linter.gains import with_gains
 from syncscope.linter.identity import identified
 from syncscope.linter.joined import joined
 from syncscope.linter.meant import sparing
@@ -199,7 +200,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             freed(source, f, here.get(id(g)), heard, view, config)
             for f, g in zip(findings, result.findings, strict=True)
         ]
-        findings = joined(findings, of_sites, view)
+        findings = with_gains(joined(findings, of_sites, view), of_sites, view)
         findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
         gone = replaced(states)
         findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states, gone)]

@@ -61,8 +61,8 @@ class Fix:
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
     device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`.
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
-    what took them stays. `also` is another way to the same, to be made by
-    hand. `rewrite` is the name of what made it. A `hint` asks for more than its edits, as for callers that take a tensor then.
+    what took them stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it, and
+    `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then.
     """
 
     title: str
@@ -75,6 +75,7 @@ class Fix:
     takes: bool = False
     also: Fix | None = field(default=None, compare=False)
     rewrite: str = field(default="", compare=False)
+    gains: str = field(default="", compare=False)
     hint: bool = False
 
     @property

@@ -1,6 +1,8 @@
-"""What asks for more than its edits is told in words, with what it needs; a fix that gains nothing alone is none."""
+"""What asks for more than its edits is told in words; a fix says what it gains, and is none where that is nothing."""
 
 import json
+
+import pytest
 
 CHECKED = """\
 import torch
@@ -62,3 +64,25 @@ def test_a_fix_beside_a_wait_that_stays_is_no_fix_whatever_it_changes(door):
     assert "step.py:5:12: also waits in a step" in ran.out
     assert "6 waits right after, and stays" in ran.out
     assert [line for _, line, _ in ran.lines] == [6]
+
+
+@pytest.mark.parametrize(
+    ("body", "gains"),
+    [
+        ("return x + torch.zeros(3).to(x.device)", "saves a wait in each step"),
+        ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept]", "saves 1 of 2 waits in each step"),
+        (
+            "for part in self.parts:\n        x = part(x) + torch.zeros(3).to(x.device)\n    return x",
+            "saves a wait on each pass of the loop",
+        ),
+        (
+            "losses = []\n    for part in self.parts:\n        losses.append(part(x).mean().item())\n    return losses",
+            "waits once, not on each pass of the loop",
+        ),
+    ],
+)
+def test_a_fix_says_how_many_waits_go_and_how_often(door, body, gains):
+    door.write("step.py", f"import torch\n\n\ndef training_step(self, x: torch.Tensor):\n    {body}\n")
+    fixes = [found["fix"] for found in json.loads(door("lint", "step.py", "--format", "json").out) if found["fix"]]
+    assert {fix["gains"] for fix in fixes} == {gains}
+    assert f": {gains}" in door("lint", "step.py").out
