@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
-from syncscope.analysis.evenness import are_even
+from syncscope.analysis.evenness import HARDLY, are_even
 from syncscope.analysis.job_verdict import job_verdict, of_one_rank, why_none
 from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine, owed_by
 from syncscope.analysis.one_job import refuse_strangers
@@ -115,7 +115,10 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
     rows = joint.rows(meets, single_rank, value.on_time(meets) if value.error <= GATE else {})
-    even = are_even(rows, joint.ranks, common_steps(joint.ranks), len(joint.steps), value.step)
+    counted = common_steps(joint.ranks)
+    even = are_even(rows, joint.ranks, counted, len(joint.steps), value.step) if meets else None
+    if even and joint.untold() > HARDLY * value.step * max(1, len(counted)) * (len(ranks) - 1):
+        even = None  # who waits in these, nobody knows
     return JobReport(
         ranks=rows,
         meets=meets,

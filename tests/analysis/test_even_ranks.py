@@ -5,7 +5,9 @@ import random
 import pytest
 from drawn_ranks import MS, ranks_of
 
+from syncscope import kineto
 from syncscope.analysis.job import job
+from syncscope.analysis.rank import rank_of
 
 
 def drawn(seed, count, steps, late=0):
@@ -46,3 +48,14 @@ def test_ranks_that_come_at_one_moment_are_even():
     found = job(ranks_of(0, 0, steps=4))
     assert found.even
     assert "all come to their collectives at one moment" in found.verdict
+
+
+def test_of_ranks_whose_collectives_do_not_meet_nobody_can_tell(shared):
+    """Every other event of these two is missing: none of their collectives is found on both."""
+    found = job(
+        [
+            rank_of(kineto.read(shared / "traces" / "multirank_sampled128" / f"rank-{n}.json.gz"), number=n)
+            for n in range(2)
+        ]
+    )
+    assert found.even is None
