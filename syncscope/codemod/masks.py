@@ -72,14 +72,14 @@ def bound_by(function: Function, use: ast.expr) -> list[ast.stmt] | None:
 
 def index_of(function: Function, name: str) -> str:
     """A new name for the index that is made of a list: `rows_index`, and of what is called so already `idx_tensor`."""
-    return function.fresh(f"{name}_tensor" if INDEX.search(name) else f"{name}_index")
+    return function.fresh(f"{name}_tensor" if INDEX.search(name) else f"{name.rstrip('_')}_index")
 
 
 def positions_of(function: Function, name: str) -> str:
     """A new name for the positions where a mask is true: `keep_index`, and of what is called so already `keep_positions`."""
     stem, _, last = name.rpartition("_")
     called = last if INDEX.search(last) else ""
-    return function.fresh(f"{stem}_positions".lstrip("_") if called else f"{name}_index")
+    return function.fresh(f"{stem}_positions".lstrip("_") if called else f"{name.rstrip('_')}_index")
 
 
 def is_container(function: Function, node: ast.expr) -> bool:

@@ -89,7 +89,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(listed, (ast.List, ast.ListComp)):
         if not of_numbers(function, listed) or not function.alone(made):
             return None
-        name = function.fresh(f"{ast.unparse(asked['t'])}_list")
+        name = function.fresh(f"{ast.unparse(asked['t']).rstrip('_')}_list")
         draft.insert_before(made, f"{name} = {{l}}", l=listed)
         draft.replace(listed, name)
     elif (

@@ -130,7 +130,7 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
         return None
     depth, fact = len(each_of(taken.slice)), function.fact(tensor)
     draft = Draft(function)
-    name = function.fresh(f"{tensor.id}_list")
+    name = function.fresh(f"{tensor.id.rstrip('_')}_list")
     draft.insert_before(statement, f"{name} = {{t}}.tolist()", t=tensor)
     for node, (each, _) in reads.items():
         _, whole = as_listed(function, node) or (each, each)
