@@ -131,12 +131,17 @@ class Calls:
         every = walk(tree)
         named: list[Any] = [each for each in every if name_of(each) in wanted]  # names and attributes alone have one
         called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else set()
+        alone = {
+            id(each.value.func) for each in every if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
+        }
         for node in named:
             name, is_called = name_of(node), id(node) in called
             if not is_called:
                 yield node, self._meant(name, _owner(node), caller, False)
             elif caller.name != "__init__":  # once; what it keeps may be called in every step
-                meant = self._meant(name, _owner(node), caller, True) + self._made(name, _owner(node), caller)
+                meant = self._meant(name, _owner(node), caller, True, id(node) not in alone) + self._made(
+                    name, _owner(node), caller
+                )
                 yield node, meant or self._entered_by(node)
         for each in every:
             match each:
@@ -218,14 +223,15 @@ class Calls:
             at = text.find(word, end)
         return False
 
-    def _meant(self, name: str, owner: str | None, caller: FunctionText, is_called: bool) -> list[FunctionText]:
+    def _meant(
+        self, name: str, owner: str | None, caller: FunctionText, is_called: bool, asked: bool = True
+    ) -> list[FunctionText]:
         """The functions that a call may mean, or what stands to be called later: in a table of losses, as an argument.
 
-        `owner` is the last word before the point, None where there is no point. Those that are known to be called are left out.
+        `owner` is the last word before the point, if any; what a statement by itself gives is not `asked` for. No known ones.
         """
         same = self.seldom.get(name, ())
-        if not is_called:
-            same = _without_beside(same)
+        same = same if is_called else _without_beside(same)
         if not same:
             return []
         if owner is None:
@@ -236,16 +242,14 @@ class Calls:
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
         if not is_called:
             return []
-        named = [
-            each for each in same if cold_names.beside(each.name, each.cls) and _is_called_like(owner, each.cls)
-        ]  # `self.logger.log(loss)`
-        same = _without_beside(same)  # it may be any object's
+        # `self.logger.log(loss)`
+        named = [each for each in same if cold_names.beside(each.name, each.cls) and _is_called_like(owner, each.cls)]
+        if not (asked and "_" in name.strip("_") and self._means_few(name)):  # `values.evaluate_actions(x)`
+            same = _without_beside(same)  # it may be any object's
         owner = self._aliases_in(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
-        methods = [each for each in same if each.cls and owner not in _LIBRARIES]
-        if name in _OF_TENSORS:
-            alike = owner.lower() if len(owner) >= _TELLING else " "
-            methods = [each for each in methods if alike in each.cls.lower()]
+        alike = "" if name not in _OF_TENSORS else owner.lower() if len(owner) >= _TELLING else " "
+        methods = [each for each in same if each.cls and owner not in _LIBRARIES and alike in each.cls.lower()]
         return functions or named or (methods if methods and self._means_few(name) else [])
 
     def _means_few(self, name: str) -> bool:

@@ -36,14 +36,17 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     sending = [each for each in calls if isinstance(each.func, ast.Attribute) and _to_a_device(each, function, beside)]
     if not sending:
         return frozenset()
+    if _makes_its_like(function, calls):
+        return frozenset(id(each) for each in sending if dotted(each.func).startswith("self."))
     each_of, unpacked = _parts(every, given)
     recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
+    one_by_one = {each_of[name] for each in sending if (name := name_of(each.func.value)) in each_of}  # type: ignore[attr-defined]
     found: set[int] = set()
     by_name: list[tuple[str, str, int]] = []  # the argument, its part, and the call that sends it
     for each in sending:
         match each.func.value:  # type: ignore[attr-defined]  # of an attribute, as was asked
             case ast.Name(id=name):
-                if name in each_of or (recursive and name in given):
+                if name in each_of or (recursive and name in given) or name in one_by_one:
                     found.add(id(each))
                 elif name in unpacked:
                     by_name.append((unpacked[name], name, id(each)))
@@ -56,16 +59,25 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     return frozenset(found.union(call for of, _, call in by_name if several[of] >= _SEVERAL))
 
 
-def _parts(every: list[ast.AST], given: set[str]) -> tuple[set[str], dict[str, str]]:
-    """The names of each part of an argument in a loop over it, and the names under which an argument is unpacked."""
-    each_of: set[str] = set()
+def _makes_its_like(function: ProjectFunction, calls: list[ast.Call]) -> bool:
+    """Whether a method `to(self, device)` gives another object of its class: so what is part of a batch is sent."""
+    cls = function.cls
+    if cls is None or function.name not in ("to", "cuda", "to_device"):
+        return False
+    made = {dotted(each.func) for each in calls} | {"type" for each in calls if isinstance(each.func, ast.Call)}
+    return not made.isdisjoint((cls.name, "self.__class__", "cls", "type", "replace", "dataclasses.replace"))
+
+
+def _parts(every: list[ast.AST], given: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of each part of an argument in a loop over it, and those under which one is unpacked, with the argument."""
+    each_of: dict[str, str] = {}
     unpacked: dict[str, str] = {}
     for each in every:
         match each:
             case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over) if (
                 _argument(over) in given
             ):
-                each_of.update(_names(target))
+                each_of.update(dict.fromkeys(_names(target), _argument(over)))
             case ast.Assign(targets=[ast.Tuple() as target], value=ast.Name(id=name)) if name in given:
                 unpacked.update(dict.fromkeys(_names(target), name))
     return each_of, unpacked
@@ -118,6 +130,8 @@ def _to_a_device(call: ast.Call, function: ProjectFunction, beside: set[str]) ->
         return False
     named = next((each.value for each in call.keywords if each.arg == "device"), None)
     match named or (call.args[0] if call.args else None):
+        case ast.Starred():
+            return True  # whatever a helper is told
         case ast.Constant(value=str(where)):
             return where.startswith("cuda")
         case ast.Name(id=name):

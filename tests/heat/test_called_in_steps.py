@@ -260,3 +260,34 @@ def test_what_a_network_infers_in_its_forward_is_hot_and_what_set_up_gives_back_
     path = package / "inferred.py"
     path.write_text(INFERRED)
     assert heat(path) == marked(INFERRED)
+
+
+VALUES = """
+import torch
+
+class QuantileValues:
+    def evaluate_actions(self, x: torch.Tensor):
+        return x / x.sum().item()  # {}
+"""
+LEARNER = """
+import torch
+
+def update(model, x: torch.Tensor):
+    found = model(x)
+    {}
+    found.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [("found = found.evaluate_actions(x)", "hot"), ("found.evaluate_actions(x)", "cold"), ("pass", "cold")],
+)
+def test_what_a_step_asks_any_object_for_runs_in_it_where_few_methods_are_called_so(
+    call: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "learner.py").write_text(LEARNER.format(call))
+    path = tmp_path / "values.py"
+    path.write_text(VALUES.format(told))
+    assert heat(path) == marked(path.read_text())

@@ -4,6 +4,71 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what a helper sends, whatever kind it is": """
+        def to_recursive(batched, device):
+            if isinstance(batched, torch.Tensor):
+                return batched.to(device)  # waits: to_device
+            return [x.to(device) for x in batched]  # waits: to_device
+
+        def sent(data, *args, **kwargs):
+            if isinstance(data, torch.Tensor):
+                return data.to(*args, **kwargs)  # waits: to_device
+            return {key: sent(value, *args, **kwargs) for key, value in data.items()}
+
+        def one(batched, device):
+            return batched.to(device)
+    """,
+    "an object that gives another of its kind elsewhere": """
+        class Crystal:
+            def __init__(self, atoms: torch.Tensor, bonds: torch.Tensor):
+                self.atoms, self.bonds = atoms, bonds
+
+            def to(self, device):
+                return Crystal(
+                    self.atoms.to(device),  # waits: to_device
+                    bonds=self.bonds.to(device),  # waits: to_device
+                )
+
+        class Kept:
+            def __init__(self, atoms: torch.Tensor):
+                self.atoms = atoms
+
+            def to(self, device):
+                self.atoms = self.atoms.to(device)
+                return self
+    """,
+    "lengths of a batch, one by one": """
+        class Loss(nn.Module):
+            def forward(self, predictions, targets):
+                mel, mel_length, counts = targets
+                out, postnet = predictions
+                loss = 0
+                for i in range(mel.shape[0]):
+                    loss = loss + self.mse(
+                        out[i, : mel_length[i], :],  # waits: size
+                        mel[i, : counts, :],
+                    )
+                return loss
+    """,
+    "a tensor of the host put into one that a module was given": """
+        class Basis(nn.Module):
+            def forward(self, x: torch.Tensor):
+                result = x.new_zeros(x.shape[0], 5)
+                result[:, 0] = 1 / torch.sqrt(torch.tensor([2]))  # waits: to_device
+                result[:, 1] = 2
+                return result
+
+        def filled(tasks, device, made):
+            grads = torch.zeros(tasks, 3).to(device)  # waits: created_on_host
+            for task in range(tasks):
+                grads[task] = torch.ones(3)  # waits: to_device
+            return grads
+    """,
+    "one of two parts of a batch": """
+        class Model:
+            def set_input(self, data):
+                self.real = data["A" if self.forth else "B"].to(self.device)  # waits: to_device
+    """,
     "a distribution that is asked for its entropy": """
         def step(model, flow, x: torch.Tensor, actions: torch.Tensor):
             pout, value = model(x)

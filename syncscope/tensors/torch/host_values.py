@@ -30,6 +30,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
+from syncscope.tensors.torch.indexing import in_a_module
 from syncscope.tensors.torch.positions import mask_like
 
 
@@ -139,14 +140,20 @@ def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact
         return
     if into.device is HOST:
         frame.emit(Op.CPU, node, at, value, 2)
-    elif _made_for_a_device(into) and value.device is HOST and not (number and value.ndim == 0):
+    elif (
+        (_made_for_a_device(into) or (value.confidence == 3 and in_a_module(frame)))
+        and value.device is HOST
+        and not (number and value.ndim == 0)
+    ):
         frame.emit(Op.TO_DEVICE, node, at, value.but(device=DEVICE), 2)
 
 
 def _made_for_a_device(fact: Fact) -> bool:
     """Whether it lies on the device, or was made where one is named, though not which: a tensor of the host does not."""
     made = fact.provenance
-    named = isinstance(made, ast.Call) and any(k.arg == "device" for k in made.keywords)
+    named = isinstance(made, ast.Call) and (
+        any(k.arg == "device" for k in made.keywords) or (name_of(made.func) == "to" and fact.device is SOMEWHERE)
+    )
     return fact.device is DEVICE or (fact.device is SOMEWHERE and named)
 
 

@@ -65,7 +65,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     if kind is SEQUENCE or kind is BATCH:
         found = item(frame, node, base)
         return _of_batch(frame, node) or found if found is UNKNOWN else found
-    if node.slice.__class__ is ast.Constant and (part := _of_batch(frame, node)) is not None:
+    if node.slice.__class__ in (ast.Constant, ast.IfExp) and (part := _of_batch(frame, node)) is not None:
         return part
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
         return UNKNOWN if base.ref.endswith("()") else base
@@ -84,7 +84,10 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
 def _of_batch(frame: Frame, node: ast.Subscript) -> Fact | None:
     """`batch["image"]` of an argument that people call a batch: no tensor has items by name."""
     match node:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name in devices.BATCHES:
+        case (
+            ast.Subscript(value=ast.Name(id=name), slice=ast.IfExp(body=ast.Constant(value=str(key))))
+            | ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key)))
+        ) if name in devices.BATCHES:
             if key != "batch_size" and frame.function is not None and name in frame.function.names:
                 return element(Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's"))
     return None
@@ -158,6 +161,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 if bound is not None and bound.__class__ is not ast.Constant:
                     fact = evaluate(frame, bound)
                     if fact.kind is TENSOR:
+                        if fact.confidence == 1 and len(parts) > 1 and frame.alone and _is_length(bound):
+                            fact = fact.but(confidence=2)
                         frame.emit(Op.SIZE, bound if bounded else node, bound, fact)
                         bounded = True
             continue
@@ -183,13 +188,13 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 several = fact.ndim or _is_sliced(part)
                 known = 3 if base.device is DEVICE and several else 2 if fact.ref is Tag.MATCHED else 1
-                met = _in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
+                met = in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
                 known = max(known, 2) if several and fact.confidence == 3 and met else known
                 if not is_sent_later(frame, node.value):
                     frame.emit(Op.INDEX_HOST, node, part, base, known)
                 of_host = True
             elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
-                known = 2 if base.device is DEVICE or _in_a_module(frame) else 1
+                known = 2 if base.device is DEVICE or in_a_module(frame) else 1
                 frame.emit(Op.INDEX_HOST, node, part, base, known if fact.ndim != 0 and fact.dtype is not BOOL else 0)
             elif base.kind is NOTHING_KNOWN:
                 from_host(frame, node, part, fact)
@@ -275,6 +280,11 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
 
 
+def _is_length(bound: ast.expr) -> bool:
+    """Whether it is one of what people call lengths, `lengths[i]`: where they are given beside a batch, a tensor."""
+    return isinstance(bound, ast.Subscript) and _LENGTHS.search(name_of(bound.value)) is not None
+
+
 def _selects_by_mask(frame: Frame, part: ast.expr, base: Fact) -> bool:
     """Whether an index is surely called a mask, in a file that has no arrays but torch's: `pred[graph.train_mask]`."""
     return (
@@ -314,11 +324,12 @@ def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
         frame.emit(Op.INDEX_HOST, node, node.slice, tensor(confidence=2, why=node))
 
 
-def _in_a_module(frame: Frame) -> bool:
+def in_a_module(frame: Frame) -> bool:
     """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
     return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
 
 
+_LENGTHS = re.compile(r"(^|_)len(s|gths?)?$")
 _SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
 
 
