@@ -7,7 +7,17 @@ import ast
 from syncscope.codemod.calls import foreign
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.masks import before_all, bound_by, bound_once, is_container, mask_of, masking, positions_of
+from syncscope.codemod.masks import (
+    before_all,
+    bound_by,
+    bound_once,
+    holds,
+    is_container,
+    mask_of,
+    masking,
+    may_be_one_element,
+    positions_of,
+)
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -340,6 +350,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes = f"{mask.id} must have one dimension; {changes}"
     elif fact.ndim is None:
         changes = f"{mask.id} {SOME}; {changes}"
+        tier = Safety.SUGGEST if may_be_one_element(function, mask) else tier
     return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
 
 
@@ -378,13 +389,8 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
         tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) and fact.confidence == 3 else (Safety.SUGGEST, changes)
     if site.fact_of(mask).ndim is None:
         changes = f"{name} {SOME}; {changes}"
+        tier = Safety.SUGGEST if may_be_one_element(function, mask) else tier
     return draft.fix(title, tier, changes)
-
-
-def holds(call: ast.AST, mask: ast.Name) -> bool:
-    """Whether a call is given the mask itself."""
-    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
-    return any(isinstance(each, ast.Name) and each.id == mask.id for each in given)
 
 
 def mended_otherwise(function: Function) -> frozenset[int]:

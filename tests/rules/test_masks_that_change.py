@@ -165,3 +165,24 @@ def test_the_constants_of_numpy_are_numbers() -> None:
     )
     after = fixed(code, "boolean-mask-write", allowed={Safety.SAFE, Safety.UNSAFE})
     assert "    x = torch.where(far, (x + np.pi) % (2 * np.pi), x)\n" in after
+
+
+@pytest.mark.parametrize(
+    ("left", "tier"),
+    [
+        (
+            "(x > 0).any(dim)",
+            Safety.SUGGEST,
+        ),  # of a vector it leaves one element, which looked for is one position all the same
+        ("(x.argmax(dim=dim) == 2).squeeze(-1)", Safety.SUGGEST),
+        ("(x > 0).squeeze()", Safety.SUGGEST),
+        ("(x > 0).any(1)", Safety.UNSAFE),  # the first dimension is left
+        ("x.sum(dim=-2) > 0", Safety.UNSAFE),
+        ("x > 0", Safety.UNSAFE),
+    ],
+)
+def test_a_mask_that_may_have_no_dimension_left_is_offered_by_hand(left: str, tier: Safety) -> None:
+    head = "import torch\n\n\ndef forward(x: torch.Tensor, y, z, dim):\n"
+    code = f"{head}    bad = {left}\n    return y[bad] + z[bad].cumsum(0)\n"
+    fixes = {f.fix.safety for f in findings(code) if f.fix is not None}
+    assert fixes == {tier}
