@@ -28,11 +28,10 @@ from syncscope.analysis.experience import BUSY
 from syncscope.analysis.folding import Enqueued, folded
 from syncscope.analysis.full_queue import full_queue, untold
 from syncscope.analysis.graph import NEVER, Graph
-from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.lateness import Late, Returns, late, silent
-from syncscope.analysis.occupancy import filled, used
+from syncscope.analysis.leaving import Leaving
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import SelectedRows, selections
@@ -44,8 +43,6 @@ from syncscope.model.report import Read, Step
 from syncscope.model.trace import Trace
 
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
-MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
-BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
 
 
 def event_graph_of(trace: Trace, pinned: float | None = None, by_work: bool = False) -> EventGraph:
@@ -164,10 +161,10 @@ class EventGraph:
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
         values or asked how many there are, and what follows is called as ever. If something `stays` in its place, a copy or the
-        latter only waits for nothing, and up to `MANY` launches of short kernels do what the host did with a value that was
-        fetched. With `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`). With `gone`,
-        every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too:
-        a host that slept goes on more slowly.
+        latter only waits for nothing, and some launches of short kernels do what the host did with a value that was fetched
+        (`analysis.leaving`). With `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`).
+        With `gone`, every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond
+        the usual goes, too: a host that slept goes on more slowly.
         What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
         (`analysis.selections`). With `changes`, something else is otherwise, too. Of selections whose rewrite takes rows all
         the same the waits go; by `how` what takes the rows stays, as it is offered, or they are in fixed shapes; for the
@@ -208,48 +205,16 @@ class EventGraph:
         going = out.fetching if stays else self.replaceable
         if gone:
             going = out.whole - self.uploads
-        with_read, left = out.launched_by(going), np.full(len(work.start), -1.0)
-        for j, (number, time) in out.uploads.items():
-            with_read[j], left[j] = number, time
-        still, taking = out.still_taken() if how == "offered" else (np.zeros(0, np.intp), {})
-        with_read[still] = -1  # what takes rows by positions
-        least = shortest(self.trace, work.row) if chosen else work.duration
-        spare = np.zeros(len(work.start))
-        for_read = out.cleared(out.clearing | out.counting if how == "easiest" else None)
-        cleared = np.flatnonzero((for_read >= 0) & (with_read < 0) & (not stays))
-        with_read[cleared] = for_read[cleared]
         launching = np.where(host.holds, 0.0, cost + np.minimum(gaps, OPERATOR))
-        out.give_back(spare, cleared, launching)
-        for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
-            of = len(self.reads) + turn
-            least_of = one.work if one.told else one.most[:0]
-            over = {"nothing": least_of, "known": one.work, "most": one.most}[added]
-            over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
-            full = filled(self.trace, work.row[over], "each" if added == "most" else "all")
-            if added != "most":
-                full = full * used(self.trace, work.row[over], one.kept)
-            with_read[over], left[over] = of, one.over_all(over, work.duration[over], least[over], full)
-            if not stays and len(one.back):
-                with_read[one.back], left[one.back] = of, -1.0
-                out.give_back(spare, one.back, launching)
-        spared = out.spared(going, recorder)
-        for of, time in taking.items():
-            ending = self.reads[of].calls[-1]
-            spared[ending] = min(0.0, spared.get(ending, 0.0) + time)
-        if stays and (plain := work.launch[:-1] & ~host.holds).any():
-            each = float(launching[plain].mean())
-            fetched = out.fetching - self._plain
-            many = min(MANY, plain.sum() / max(1, len(fetched)))  # all together no more than there are
-            for number in fetched:
-                spared[self.reads[number].calls[-1]] += many * each
-            copies = np.flatnonzero(np.isin(with_read, list(fetched)))
-            _, last = np.unique(with_read[copies][::-1], return_index=True)
-            left[copies[::-1][last]] = many * (work.usual_gap + np.percentile(work.duration, BRIEF))
+        leaving = Leaving(self.trace, self.reads, host, work, out, going, how, launching)
+        leaving.clear(how, stays)
+        leaving.select(chosen, added, stays)
+        spared = leaving.spared(recorder, stays, self._plain)
         if changes.chained is not None:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
-        anew = {} if stays else {n: longer for n, longer in out.anew(most=gone).items() if n not in taking}
+        anew = {} if stays else {n: longer for n, longer in out.anew(most=gone).items() if n not in leaving.taking}
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
 
         def hold(item: int, since: float, position: int, more: int) -> Hold:
@@ -268,7 +233,18 @@ class EventGraph:
 
         holding = (host.row < 0) | host.holds
         launches = Enqueued(
-            work.item, latency, work.queue, gap, duration, source, lag, collective, with_read, left, spare, needed
+            work.item,
+            latency,
+            work.queue,
+            gap,
+            duration,
+            source,
+            lag,
+            collective,
+            leaving.with_read,
+            leaving.left,
+            leaving.spare,
+            needed,
         )
         cost = np.where(work.launch[:-1] & ~holding, cost, 0.0)
         stream = folded(launches, gaps, cost, np.flatnonzero(holding), self.full.depth, hold)
