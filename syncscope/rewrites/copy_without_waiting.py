@@ -85,6 +85,7 @@ PINS = re.compile(  # of a loader beside it, or of its settings
     rb"""pin_memory(?:(?:_device)?["']?\s*[=:]\s*(?!False)|(?<=\.pin_memory)\()"""
 )
 CHANGES = "the tensor on the host must not be written before the copy is done"
+CONVERTS = frozenset("float double half long int bool".split())  # what has the dtype stays as it is
 BESIDE = "what is copied beside it is waited for all the same"
 NOT_PINNED = (
     "nothing here pins its memory: CUDA takes up to 2 MB over at once (on an H100), and is waited for all the same where it is "
@@ -131,7 +132,8 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     for call in calls:
         draft.add_argument(call, "non_blocking", "True")
     moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
-    of_loader = not any(kept_here(function, each) for each in moved)  # whoever pins, it is no loader's
+    # whoever pins, what is kept or computed is no loader's
+    of_loader = not any(kept_here(function, each) or computed(function, each) for each in moved)
     around = loader_around(function, statement) or loader_of_file(function, statement) if of_loader else None
     loaders = [around] if around is not None else loaders_of_callers(function, moved) if of_loader else []
     loader = loaders[0] if loaders else None
@@ -143,7 +145,13 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
             changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
             safety = Safety.SUGGEST if of_tensors(function, each) else safety
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
-    if not pinned and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
+    if (
+        not pinned
+        and of_loader
+        and others
+        and all(of_a_batch(function.fact(each)) for each in moved)
+        and function.file.pins()
+    ):
         pinned, changes = (
             True,
             f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does",
@@ -164,6 +172,15 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
 def guessed(function: Function, call: ast.Call) -> bool:
     """Whether what is moved is a tensor for no better reason than that it comes out of a loader."""
     return isinstance(call.func, ast.Attribute) and function.fact(call.func.value).dtype is Dtype.UNKNOWN
+
+
+def computed(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is made of another right here, `(x != 0).float()`: its memory is new, and nobody has pinned it."""
+    made = function.reaching_definition(tensor) if isinstance(tensor, ast.Name) else None
+    value = made.value if made is not None else tensor
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in CONVERTS:
+        value = value.func.value
+    return isinstance(value, (ast.BinOp, ast.Compare, ast.UnaryOp))
 
 
 def kept_here(function: Function, tensor: ast.expr) -> bool:

@@ -159,3 +159,20 @@ def test_what_an_extractor_gives_is_no_tensor_to_be_sent_without_waiting() -> No
         "    for wav in loader:\n        wav = extractor(wav, return_tensors='pt').to(device)\n        yield wav\n"
     )
     assert "non_blocking" not in fixed(code, allowed=EVERY)
+
+
+def test_what_is_computed_of_a_pinned_batch_is_not_pinned() -> None:
+    code = """
+import torch
+from torch.utils.data import DataLoader
+
+def train(model, data, device):
+    for x, y in DataLoader(data, pin_memory=True):
+        mask = (x != 0).float().to(device)
+        loss = model({x}, mask)
+        loss.backward()
+"""
+    alone = findings(code.replace("{x}", "x"), "blocking-upload")
+    assert [f.fix.safety for f in alone if f.fix is not None] == [Safety.SUGGEST]
+    both = findings(code.replace("{x}", "x.to(device)").replace("(x != 0).float().to(device)", "y"), "blocking-upload")
+    assert [f.fix.safety for f in both if f.fix is not None] == [Safety.UNSAFE]
