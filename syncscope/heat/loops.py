@@ -44,7 +44,7 @@ def _asks_environment(node: ast.stmt, source: bytes) -> bool:
     return environments.asks_environment(source[starts[first] : starts[last]])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds a text
 def _speaks_of_environment(source: bytes) -> bool:
     """Whether any line of a file asks an environment: most files do not, and their loops need no look."""
     return environments.asks_environment(source)
@@ -92,7 +92,7 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     return TRAINING if not around else AROUND if _of_an_update(node) else EPOCHS
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds a text
 def _speaks_of_pace(source: bytes) -> bool:
     """Whether a file has a word of those that `_is_paced` looks for: most have none, and their loops need no look."""
     return any(word in source for word in _PACE_WORDS)

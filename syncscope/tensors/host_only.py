@@ -36,7 +36,7 @@ def host_only(function: ProjectFunction) -> frozenset[str]:
     return frozenset(each.id for each in found if each.lineno <= first.get(each.id, each.lineno))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each holds a text
 def _speaks_of_either(source: bytes) -> bool:
     """Whether a file packs or converts anything: most do not, and their functions need no look."""
     return _PACKS in source or _CONVERTS in source

@@ -59,7 +59,7 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
     return None if of_module else _LOADED
 
 
-@lru_cache(maxsize=10_000)  # asked whenever a function is run
+@lru_cache(maxsize=1000)  # asked whenever a function is run
 def _is_step(name: str) -> bool:
     return conventions.STEP_CALL.match(name.lstrip("_")) is not None
 
