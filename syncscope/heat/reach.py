@@ -11,7 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from syncscope.files import regular
@@ -32,7 +32,18 @@ from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions, devices
 from syncscope.project.environments import asks_environment
 from syncscope.project.folders import is_library
-from syncscope.project.outline import ClassText, FunctionText, Spoken, imported, outlined, plain, without_imports, words
+from syncscope.project.importers import importers
+from syncscope.project.outline import (
+    ClassText,
+    FunctionText,
+    Spoken,
+    imported,
+    imported_by,
+    outlined,
+    plain,
+    without_imports,
+    words,
+)
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
@@ -62,6 +73,7 @@ class Reach:
     called_by_public: frozenset[str]  # the same of what the package offers
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
     alone: bool = False  # no step is known: all that may be hot is
+    importers: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # by path and function: `importers`
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
@@ -90,7 +102,7 @@ class Reach:
             frozenset(key.removeprefix(above) for key in keys) for keys in (self.called, self.called_by_public)
         )
         roles = {key.removeprefix(above): role for key, role in self.roles.items()}
-        return replace(self, called=called, called_by_public=by_public, roles=roles)
+        return replace(self, called=called, called_by_public=by_public, roles=roles, importers={})
 
 
 def _kept(source: bytes) -> set[bytes]:
@@ -131,6 +143,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     around_agents: list[FunctionText] = []  # what may hold a loop around an environment
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
+    speaking: list[str] = []  # files, of torch
     measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
     switched: set[str] = set()  # folders whose files make tensors on another device than the host where none is named
     pins, checks = False, True
@@ -157,6 +170,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         if not speaks:  # it may hold the loop around an agent
             around_agents += [] if beside else outlined(path, source)[0]
             continue
+        speaking.append(path)
         aside = beside or bool(by_place(around, stem, "forward"))
         checks = checks and (aside or not compiles_its_model(source))
         written, owners, outside = outlined(path, source)
@@ -222,7 +236,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     by_steps |= reached - before
     called = frozenset(calls.found)
     functions = (defined[word] for word in reached if word[:1] != b".")
-    imports = imported(sources)
+    by_file = imported_by(sources)
+    imports = imported(by_file)
     every = [each for same in defined.values() for each in same]
     owners = [cls for same in classes.values() for cls in same]
     unasked = unused((each for each in every if each.word not in stepped), owners, imports, sources)
@@ -232,13 +247,14 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         unasked = {key: role for key, role in unasked.items() if key.rpartition(":")[2].startswith("_")}
     if not (steps or lent):
         return None
+    asking = importers(every, by_file, speaking)
     public = _closed(reached, [], {each.word for each in lent}, defined, said)
     asked = [each for each in lent if each.key in measures and each.key not in called and said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
     public = with_calls(public, [*running(public - reached), *asked]) - reached
     by_public = frozenset(calls.found.keys() - called)
     if not steps:
-        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), by_public, {}, alone=True)
+        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), by_public, {}, True, asking)
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
@@ -256,6 +272,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         called,
         by_public,
         roles,
+        importers=asking,
     )
 
 

@@ -25,11 +25,19 @@ class Steps:
 
     def role(self, path: str, name: str, owner: str = "") -> Role:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
+        full, known = self._around_file(path)
+        return Role.STEP if known is None else known.role(full, name, owner)
+
+    def importers(self, path: str) -> dict[str, tuple[str, ...]]:
+        """The files that import the functions of a file which do not say what they take, and would wait for tensors."""
+        full, known = self._around_file(path)
+        return {} if known is None else known.importers.get(full, {})
+
+    def _around_file(self, path: str) -> tuple[str, Reach | None]:
         if path not in self._of_file:
             full = os.path.abspath(path)
             self._of_file[path] = full, self.around(os.path.dirname(full)) if os.path.isfile(path) else None
-        full, known = self._of_file[path]
-        return Role.STEP if known is None else known.role(full, name, owner)
+        return self._of_file[path]
 
     def around(self, folder: str) -> Reach | None:
         """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""

@@ -6,6 +6,7 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,7 @@ from syncscope.project.requirements import requirements
 from syncscope.rules import ASKED, Family, View, is_ours
 from syncscope.tensors.interpret import Project, facts_of, sites
 
+IMPORTERS, CONTENT = "<importers>", "<content>"  # what an answer relied on of a file, beside what it imports
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 PYTHON_SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
 _RUN_BY_PYTHON = re.compile(rb"#![^\n]*python")
@@ -59,7 +61,8 @@ class Tracked(Project):
     def __init__(self, roots: tuple[Path, ...] = ()) -> None:
         super().__init__(roots)
         self.asked: dict[str, set[str]] = {}
-        self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches
+        self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches, and of who imports what
+        self.heard: dict[str, set[str]] = {}  # files that said what they pass to functions of another
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
         """The module that an import names; that the importer's answers rely on it is noted."""
@@ -74,21 +77,45 @@ class Tracked(Project):
         self.told.setdefault(path, set()).add((f"{path}\0{owner}.{name}", found.value))
         return found
 
+    def importers(self, path: str) -> dict[str, tuple[str, ...]]:
+        """The files that may say what is passed to functions of a file; that its answers rely on them is noted."""
+        found = super().importers(path)
+        self.told.setdefault(path, set()).add((f"{path}\0{IMPORTERS}", _state(found)))
+        self.heard[path] = {located(each) for paths in found.values() for each in paths}
+        return found
+
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
         """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
         here = located(path)
-        seen, todo = {here}, [here]
+        read = self._behind({here})
+        heard = {
+            f"{p}\0{CONTENT}": was for p, was in self._behind(self.heard.get(here, set())).items() if p not in read
+        }
+        read.pop(here, None)
+        return (*sorted(read.items()), *sorted(heard.items()), *sorted(self.told.get(here, ())))
+
+    def _behind(self, paths: set[str]) -> dict[str, str]:
+        """These files and all that they import, with the hash of the content of each that was read."""
+        seen, todo = {*paths}, [*paths]
         while todo:
             new = self.asked.get(todo.pop(), set()) - seen
             seen |= new
             todo += new
-        read = ((p, self.read[p]) for p in sorted(seen - {here}) if p in self.read)
-        return (*read, *sorted(self.told.get(here, ())))
+        return {path: self.read[path] for path in seen if path in self.read}
+
+
+def _state(importers: Mapping[str, tuple[str, ...]]) -> str:
+    """Which files import what, in short."""
+    return hashlib.blake2b(repr(sorted(importers.items())).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def still(steps: Steps, key: str) -> str | None:
     """What holds now of when a function runs, where an answer relied on it; None for the path of a file."""
     path, zero, name = key.partition("\0")
+    if name == IMPORTERS:
+        return _state(steps.importers(path))
+    if name == CONTENT:
+        return hashlib.blake2b(regular(path), digest_size=16).hexdigest()
     owner, _, name = name.partition(".")
     return steps.role(path, name, owner).value if zero else None
 

@@ -289,6 +289,10 @@ class ProjectFiles:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
         return Role.STEP
 
+    def importers(self, path: str) -> dict[str, tuple[str, ...]]:
+        """The files that may say what is passed to functions of a file which do not, and would wait for tensors."""
+        return {}
+
     def parsed(self, path: str, source: bytes, tree: ast.Module | None = None) -> Parsed:
         """A file with this content, parsed if it was not yet: it is linted by itself, and read for those that import it.
 

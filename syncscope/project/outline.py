@@ -163,13 +163,25 @@ def plain(text: bytes) -> bytes:
     return _COMMENT.sub(b"", b" ".join(code.split(b'"""')[::2]))
 
 
-def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
-    """What files import of one another, anywhere in them, and whether it is offered by a package, whose `__init__` does.
+Imported = frozenset[tuple[str, str]]
+"""What is imported: a module, by the last two words, and a name, or "" for all of it."""
 
-    It is a module, by the last two words, and a name, or "" for all of it. Of a module that is named by one word its folder is
-    not known: it is "/word".
-    """
+
+def imported(imports: Mapping[str, Imported]) -> dict[tuple[str, str], bool]:
+    """What files import of one another, and whether it is offered by a package, whose `__init__` does."""
     found: dict[tuple[str, str], bool] = {}
+    for path, here in imports.items():
+        offers = os.path.basename(path) == "__init__.py"
+        for each in here:
+            found[each] = found.get(each, False) or offers
+    return found
+
+
+def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
+    """What each file imports of the others, anywhere in it. Of a module that is named by one word its folder is not known: it
+    is "/word".
+    """
+    found: dict[str, Imported] = {}
     ours = {word for path in sources for word in place(path).split("/")}
 
     @cache
@@ -180,8 +192,8 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
         return [os.path.basename(folder) if own else ""]
 
     for path, source in sources.items():
-        folder, file = os.path.split(path)
-        folders, offers = folder.split(os.sep), file == "__init__.py"
+        folder = os.path.dirname(path)
+        folders = folder.split(os.sep)
         here: set[tuple[str, str]] = set()
         for module, names in _FROM.findall(source):
             level = len(module) - len(module.lstrip(b"."))
@@ -198,8 +210,8 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
             for name in _first_words(names):
                 named = name.split(".")
                 here.add(("/".join([*above(named[0], folder), *named][-2:]), ""))
-        for each in here:
-            found[each] = found.get(each, False) or offers
+        if here:
+            found[path] = frozenset(here)
     return found
 
 

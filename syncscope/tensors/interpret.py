@@ -18,11 +18,13 @@ from syncscope.model.source import Place, Span, line_starts, speaks_of_torch
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
+from syncscope.tensors.elsewhere import Elsewhere
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, knows_more, run, used
 from syncscope.tensors.instances import set_up_by
 from syncscope.tensors.parameters import bind_parameters
+from syncscope.tensors.passed import note
 from syncscope.tensors.statements import STATEMENTS
 
 _RECORDING = recording(EXPRESSIONS)
@@ -45,6 +47,10 @@ class Project(ProjectFiles):
     def role(self, path: str, name: str, owner: str = "") -> Role:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
         return Role.STEP if self.alone else self.steps.role(path, name, owner)
+
+    def importers(self, path: str) -> dict[str, tuple[str, ...]]:
+        """The files that may say what is passed to functions of a file which do not, and would wait for tensors."""
+        return {} if self.alone else self.steps.importers(path)
 
 
 def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None) -> list[Site]:
@@ -82,6 +88,7 @@ def _sites(module: Module) -> list[Site]:
     execute(frame, module.tree.body)
     finish(frame)
     module.top = frame.nested
+    _hear_others(module)
     looked: dict[ProjectFunction, int] = {}
     for function in module.functions:  # grows while it is gone through
         looked[function] = looked.get(function, 0) + 1
@@ -105,6 +112,18 @@ def _sites(module: Module) -> list[Site]:
     made = [_site(module, offsets, function, wait, asked[function]) for function, wait in found.values()]
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
+
+
+def _hear_others(module: Module) -> None:
+    """Note what other files pass to functions of this one that do not say what they take."""
+    asked = module.project.importers(module.path)
+    passed = Elsewhere(_RECORDING)
+    for function in module.top if asked else ():
+        if function.cls is None and function.name in asked:
+            news = [note(function, given) for given in passed.to(function, asked[function.name])]
+            if any(news):
+                function.news = True
+                module.functions.append(function)
 
 
 def _held(function: ProjectFunction) -> tuple[dict[str, Fact], set[str]] | None:

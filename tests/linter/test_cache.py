@@ -190,3 +190,17 @@ def test_a_function_that_a_step_elsewhere_begins_to_call_is_looked_at_again(door
     door.write("net/model.py", model.replace("return x", "return size_of(x) + 1"))
     assert door("lint").lines == [("net/sizes.py", 5, "host-read")]
     assert analysed == ["net/model.py"]
+
+
+def test_a_changed_caller_in_another_file_is_heard(door):
+    door.write("pyproject.toml", "")
+    door.write("rates.py", "import torch\n\n\ndef number(t0):\n    return float(t0)\n")
+    net = "import torch\n{}\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return {}\n"
+    there = ("rates.py", 5, "host-read")
+    door.write("net.py", net.format("", "x"))
+    assert there not in door("lint", "--all").lines
+    path = door.write("net.py", net.format("from rates import number", "x * number(x.sum())"))
+    assert there in door("lint", "--all").lines, "a file that imports it is new"
+    path.write_text(net.format("from rates import number", "x * number(x.shape[0])"))
+    assert there not in door("lint", "--all").lines, "it passes something else"
+    assert "imports" not in door("lint", "--all", "rates.py").err

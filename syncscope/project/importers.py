@@ -1,0 +1,58 @@
+"""Which files import a function that would wait if it were passed tensors and does not say what it takes, found as text."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from syncscope.project.outline import FunctionText, Imported, place
+
+_MOST = 8  # files that are asked what they pass
+_PARAMETERS = re.compile(rb"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_NESTED = re.compile(rb"\([^()]*\)")
+_ASKS = re.compile(rb"^[ \t]*(?:if|elif|while|assert)\b([^\n]*)|\b(?:float|int|bool)(\(\w+)", re.MULTILINE)
+_WORD = re.compile(
+    rb"(?<![\w.])(?<!len\()(?<!instance\()(?<!attr\()[A-Za-z_]\w*+(?!\s*(?:\.|\(|=[^=]|(?:is|in|not in)\b))"
+)
+
+
+def importers(
+    functions: Iterable[FunctionText], imports: Mapping[str, Imported], speaking: Iterable[str]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The files that may call such a function, of those that speak of torch, by the path of its file and then its name."""
+    by_module: dict[str, set[str]] = defaultdict(set)  # as a whole
+    by_name: dict[str, set[str]] = defaultdict(set)  # through whatever file hands it on
+    for path in speaking:
+        for module, name in imports.get(path, ()):
+            (by_name[name] if name else by_module[module]).add(path)
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for each in functions:
+        if each.cls:
+            continue
+        callers = (by_name.get(each.name, set()) | by_module.get(place(each.path), set())) - {each.path}
+        if callers and asks_of_parameters(each):
+            found[each.path][each.name] = tuple(sorted(callers)[:_MOST])
+    return found
+
+
+def asks_of_parameters(function: FunctionText) -> bool:
+    """Whether a function asks Python of what it is passed, without saying what that is: `assert t0 <= t`, `float(t0)`."""
+    head = _PARAMETERS.match(function.source, function.begin, function.end)
+    if head is None:
+        return False
+    untold = {*_untold(head[1])}
+    if not untold:
+        return False
+    for asked, read in _ASKS.findall(function.source, head.end(), function.end):
+        if not untold.isdisjoint(_WORD.findall(asked or read[1:])):
+            return True
+    return False
+
+
+def _untold(parameters: bytes) -> Iterable[bytes]:
+    """The parameters of which neither an annotation nor a default says anything."""
+    for each in _NESTED.sub(b"", parameters).split(b","):
+        name, _, default = each.partition(b"=")
+        if b":" not in name and b"*" not in name and default.strip() in (b"", b"None"):
+            yield name.strip()

@@ -1,0 +1,112 @@
+"""What a function waits for that only its callers in other files say: `# waits: op` stands on every line that waits."""
+
+import textwrap
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+UTIL = """
+    import torch
+
+    def check(t0, t):
+        assert t0 <= t  # waits: condition
+
+    def number(t0):
+        return float(t0)  # waits: float
+
+    def stop(t0, t):
+        if t0 > t:  # waits: condition
+            return t
+        return t0
+
+    def least(count, most):
+        return count if count < most else most
+
+    def of_host(rate):
+        return float(rate)
+
+    def unasked(rate):
+        return float(rate)
+"""
+CALLER = """
+    import torch
+    {imports}
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor):
+            {prefix}check(x[0], x[1])
+            {prefix}least(len(x), 3)
+            {prefix}of_host(x.cpu().sum())
+            return {prefix}stop(x[0], t=x[1]) * {prefix}number(x[0])
+"""
+
+
+def waits(folder, name: str) -> set[tuple[int, str]]:
+    path = folder / name
+    return {(site.place.line, str(site.op)) for site in sites(path.read_bytes(), str(path), Project())}
+
+
+def marks(code: str) -> set[tuple[int, str]]:
+    lines = enumerate(textwrap.dedent(code).splitlines(), 1)
+    return {(number, op.strip()) for number, line in lines for op in line.split("# waits: ")[1:]}
+
+
+def project(folder, **files: str) -> None:
+    for name, code in {"pyproject": "", "__init__": "", **files}.items():
+        (folder / f"{name}.{'toml' if name == 'pyproject' else 'py'}").write_text(textwrap.dedent(code))
+
+
+@pytest.mark.parametrize(
+    ("imports", "prefix"),
+    [
+        ("from .util import check, least, number, of_host, stop", ""),
+        ("from . import util", "util."),
+        ("from . import util as u", "u."),
+    ],
+)
+def test_callers_in_other_files_say_what_a_function_is_passed(tmp_path, imports, prefix):
+    project(tmp_path, util=UTIL, net=CALLER.format(imports=imports, prefix=prefix))
+    assert waits(tmp_path, "util.py") == marks(UTIL)
+
+
+def test_under_another_name_and_handed_on_by_a_package(tmp_path):
+    inner = tmp_path / "ops"
+    inner.mkdir()
+    (inner / "__init__.py").write_text("from .rates import number\n")
+    code = "import torch\n\ndef number(t0):\n    return float(t0)  # waits: float\n"
+    (inner / "rates.py").write_text(code)
+    net = """
+        import torch
+        from ops import number as read
+
+        class Net(torch.nn.Module):
+            def forward(self, x: torch.Tensor):
+                return x * read(x.sum())
+    """
+    project(tmp_path, net=net)
+    (tmp_path / "__init__.py").unlink()
+    assert waits(inner, "rates.py") == marks(code)
+
+
+def test_a_namesake_in_another_file_is_passed_nothing(tmp_path):
+    net = CALLER.format(imports="from .util import check, least, number, of_host, stop", prefix="")
+    other = "import torch\n\ndef number(t0):\n    return float(t0)\n"
+    uses = "import torch\nfrom .other import number\n\ndef rate(lr):\n    return number(lr)\n"
+    project(tmp_path, util=UTIL, net=net, other=other, uses=uses)
+    assert waits(tmp_path, "other.py") == set()
+
+
+def test_what_some_pass_as_a_number_is_no_sure_tensor(tmp_path):
+    net = """
+        import torch
+        from .util import number
+
+        class Net(torch.nn.Module):
+            def forward(self, x: torch.Tensor):
+                number(3.0)
+                return x * number(x.sum())
+    """
+    project(tmp_path, util=UTIL, net=net)
+    path = tmp_path / "util.py"
+    assert {site.confidence for site in sites(path.read_bytes(), str(path), Project())} <= {1, 2}
