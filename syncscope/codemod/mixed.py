@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from syncscope.codemod.function import Function, number
 from syncscope.model.fact import Value
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import name_of, statements, walk
 from syncscope.tensors.facts import Tag
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def mixed(function: Function, node: ast.expr) -> bool:
@@ -22,6 +25,8 @@ def mixed(function: Function, node: ast.expr) -> bool:
             if function.reaching_definition(name) is None and (
                 _given_number(function, name.id) or _passed_number(function, name.id)
             ):
+                return True
+            if function.once(f"may get {name.id}", function.scope, partial(_may_get_number, function, name.id)):
                 return True
     return False
 
@@ -83,6 +88,51 @@ def _is_passed_number(function: Function, name: str) -> bool:
         if given is not None and (number(given) is not None or function.fact_given(call, given).kind is Value.SCALAR):
             return True
     return False
+
+
+def _may_get_number(function: Function, name: str) -> bool:
+    """Whether a name is bound to what a function of the file gives that gives a number in one of its ways."""
+    for bound in function.binds(name):
+        statement = function.statement(bound)
+        match statement:
+            case ast.Assign(targets=[ast.Name()], value=ast.Call(func=called)):
+                place = None
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=called)) if bound in parts:
+                place = parts.index(bound)
+            case _:
+                continue
+        named = (s for s in function.file.statements if isinstance(s, FUNCTIONS) and s.name == name_of(called))
+        if any(_gives_number(each, place) for each in named):
+            return True
+    return False
+
+
+def _gives_number(called: ast.FunctionDef | ast.AsyncFunctionDef, place: int | None) -> bool:
+    """Whether a function gives a number that is written out, at this place of a tuple: itself, or by a name bound to one."""
+    for given in (s.value for s in statements(called) if isinstance(s, ast.Return)):
+        part = (
+            given.elts[place]
+            if isinstance(given, ast.Tuple) and place is not None and place < len(given.elts)
+            else given
+        )
+        if number(part) is not None:
+            return True
+        if isinstance(part, ast.Name) and _stays_number(called, part.id):
+            return True
+    return False
+
+
+def _stays_number(called: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a name is bound to a number to which nothing is added: `loss = 0.0`, and something else in an arm behind it."""
+    values: list[ast.expr] = []
+    for statement in statements(called):
+        match statement:
+            case ast.AugAssign(target=ast.Name(id=bound)) if bound == name:
+                return False
+            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
+                values.append(value)
+    added = any(isinstance(n, ast.Name) and n.id == name for value in values for n in walk(value))
+    return not added and any(number(value) is not None for value in values)
 
 
 def _is_static(decorator: ast.expr) -> bool:

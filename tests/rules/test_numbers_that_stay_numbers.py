@@ -305,3 +305,20 @@ def test_what_is_held_by_all_dtypes_gives_the_same_as_a_number(value: float, dty
         for one, other in both:
             assert one.dtype is other.dtype
             assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("begins", "offered"), [("loss = 0.0", False), ("loss = x.new_zeros(())", True)])
+def test_what_a_function_gives_as_a_number_in_one_way_is_not_given_to_where(begins: str, offered: bool) -> None:
+    code = (
+        "import torch\n\n\nclass Net(torch.nn.Module):\n"
+        "    def forward(self, x: torch.Tensor, total: torch.Tensor):\n"
+        "        loss, found = self.part(x)\n"
+        "        total = total.mean() + loss if loss > 0 else total.mean()\n"
+        "        return total\n\n"
+        "    def part(self, x: torch.Tensor):\n"
+        f"        {begins}\n"
+        "        if self.training:\n"
+        "            loss = torch.sum(x)\n"
+        "        return loss, x\n"
+    )
+    assert ("torch.where" in fixed(code)) is offered
