@@ -14,7 +14,7 @@ from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import dotted, name_of, walk
 
 _READS_WEIGHTS = tuple(  # apart, for each is then looked for as a word
     re.compile(rb"%b(?<!\w%b)\(" % (word, word)) for word in (rb"torch\.load", b"load_file", b"safe_open")
@@ -74,17 +74,33 @@ def makes_weights(function: ProjectFunction) -> bool:
     )
 
 
-def keeps_by_hand(function: ProjectFunction) -> bool:
-    """Whether it gives what it has kept under a key, before it makes anything: `if key in self.kept: return self.kept[key]`."""
-    return any(
-        isinstance(each, ast.If)
-        and isinstance(each.test, ast.Compare)
-        and isinstance(each.test.ops[0], ast.In)
-        and isinstance(each.body[-1], ast.Return)
-        and isinstance(given := each.body[-1].value, ast.Subscript)
-        and name_of(given.value) == name_of(each.test.comparators[0])
-        for each in function.node.body
-    )
+def kept_by_hand(function: ProjectFunction) -> tuple[ast.expr, str] | None:
+    """The key, and what keeps: where a function gives what it has kept under a key, before it makes anything,
+    `if key in self.kept: return self.kept[key]`. What runs a backward pass for each key makes nothing that is the same again.
+    """
+    if speaks_of_backward(function.node, function.module.source):
+        return None
+    for each in function.node.body:
+        match each:
+            case ast.If(
+                test=ast.Compare(left=key, ops=[ast.In()], comparators=[kept]),
+                body=[*_, ast.Return(value=ast.Subscript(value=given))],
+            ) if name_of(given) == name_of(kept):
+                return key, dotted(kept)
+    return None
+
+
+def is_given(function: ProjectFunction, node: ast.expr) -> bool:
+    """Whether something is made of what a function is given: of its parameters, or of names that it makes of them."""
+    of = {*function.names} - {"self", "cls"}
+    for each in walk(function.node):  # in the order in which they are written, nearly
+        if isinstance(each, ast.Assign) and _names(each.value) & of:
+            of |= {name for target in each.targets for name in _names(target)} - {"self", "cls"}
+    return not of.isdisjoint(_names(node))
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {each.id for each in walk(node) if isinstance(each, ast.Name)}
 
 
 def uses_pipeline(function: ProjectFunction) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscope.project.syntax import name_of, walk
+from syncscope.heat.loops import LOOPS, trains
+from syncscope.project.syntax import dotted, name_of, walk
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
@@ -15,11 +18,7 @@ def forgets(function: ast.FunctionDef | ast.AsyncFunctionDef, kept: str, source:
 
     `source` is the text of its file; methods are looked up there by their names.
     """
-    within = {
-        name.decode()
-        for at in re.finditer(rb"\b%b\s*(?::[^=\n]+)?=\s*None\b" % re.escape(kept.encode()), source)
-        if (name := _defining(source, at.start())) and name != b"__init__"
-    }
+    within = emptying(kept, source)
     if not within:
         return False
     return function.name in within or any(
@@ -31,6 +30,49 @@ def forgets(function: ast.FunctionDef | ast.AsyncFunctionDef, kept: str, source:
     )
 
 
+def emptying(kept: str, source: bytes) -> set[str]:
+    """The functions of a file, but for `__init__`, that set what is kept in `self.masks` to None, or empty it."""
+    name = re.escape(kept.encode())
+    gone = rb"\b%b(?:\s*(?::[^=\n]+)?=\s*(?:None\b|\{\s*\}|dict\(\s*\))|\.clear\(\s*\))" % name
+    return {_defining(source, at.start()).decode() for at in re.finditer(gone, source)} - {"", "__init__"}
+
+
 def _defining(source: bytes, at: int) -> bytes:
     """The name of the function above a place in a text."""
     return next(reversed(_DEFINED.findall(source, 0, at)), b"")
+
+
+def is_fleeting(scope: Function | ast.Module, at: ast.stmt, source: bytes, path: str) -> bool:
+    """Whether what a name holds is another in each step: it is an argument, or is made by the function, and not before the
+    training loop in which it is asked. Another name for what an object keeps is none, nor is one of the file.
+    """
+    name = path.partition("[")[0]
+    if not isinstance(scope, ast.Module) and any(
+        each.arg == name for each in ast.walk(scope.args) if isinstance(each, ast.arg)
+    ):
+        return True
+    bound = [
+        each
+        for each in walk(scope)
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+    ]
+    kept = {
+        id(target)
+        for each in walk(scope)
+        if isinstance(each, ast.Assign)
+        and "." in dotted(each.value.value if isinstance(each.value, ast.Subscript) else each.value)
+        for target in each.targets
+    }
+    if all(id(each) in kept for each in bound):
+        return False
+    return not any(
+        isinstance(loop, LOOPS)
+        and _holds(loop, at)
+        and not any(_holds(loop, each) for each in bound)
+        and trains(loop, getattr(scope, "name", ""), source)
+        for loop in walk(scope)
+    )
+
+
+def _holds(loop: ast.stmt, at: ast.AST) -> bool:
+    return loop.lineno <= at.lineno and (at.end_lineno or 0) <= (loop.end_lineno or 0)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from syncscope.heat import blocks, by_code
+from syncscope.heat import blocks, by_code, forgotten
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
@@ -288,7 +288,31 @@ def _by_code(case: Judged) -> Heat | None:
         return Reason.INFERENCE(name)
     if by_code.reads_weights(function):
         return Reason.SET_UP(name)
-    return Reason.KEEPS(name) if by_code.keeps_by_hand(function) else None
+    kept = by_code.kept_by_hand(function)
+    if kept is None or _is_emptied(function, kept[1]):
+        return None
+    key = ast.unparse(kept[0])
+    return Reason.KEEPS_EACH(name, key) if by_code.is_given(function, kept[0]) else Reason.KEEPS(name)
+
+
+def _is_emptied(function: ProjectFunction, kept: str) -> bool:
+    """Whether what surely runs in steps empties what a function of the same class keeps: it is made anew in each."""
+    methods = function.cls.methods.values() if function.cls is not None and kept.startswith("self.") else ()
+    emptying = forgotten.emptying(kept, function.module.source)
+    return any(each.name in emptying and _surely_in_steps(each) for each in methods)
+
+
+def _surely_in_steps(function: ProjectFunction, depth: int = 0) -> bool:
+    """Whether a function is a step by its name, or called by one in its file; what keeps things is neither."""
+    if by_code.kept_by_hand(function) is not None:
+        return False
+    said = by_itself(function)
+    if said.hot and said.reason not in conventions.PARTLY:
+        return True
+    return depth < _FARTHEST and any(
+        caller is not None and caller.around is None and _surely_in_steps(caller.function, depth + 1)
+        for caller in callers(function.module, function.name, False)
+    )
 
 
 def _placed(case: Judged) -> Heat | None:

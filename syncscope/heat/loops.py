@@ -150,13 +150,16 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
     if not without_gradients(node):
         return None
     trains_around = around is not None and around.reason in IN_TRAINING
+    of_weights: set[ast.AST] = set()  # what a loop over weights holds goes over parts of them
     for each in walk(node):
-        if not isinstance(each, LOOPS):
+        if not isinstance(each, LOOPS) or each in of_weights:
             continue
         over = None if isinstance(each, ast.While) else each.iter
         if over is not None and _over_loader(over):
             return Reason.NO_GRAD()
-        if trains_around and not (over is not None and _over_weights(over)) and not _steps_environment(each):
+        if over is not None and _over_weights(over):
+            of_weights.update(walk(each))
+        elif trains_around and not _steps_environment(each):
             return Reason.NO_GRAD()
     return None
 

@@ -102,6 +102,7 @@ class Reason(Enum):
     LOG = NOT, "in `{0}`: for the log"
     DATA_SET = NOT, "in `{0}`, which goes through a data set: once"
     KEEPS = NOT, "`{0}` keeps what it makes: it runs once"
+    KEEPS_EACH = NOT, "`{0}` keeps what it makes for each `{1}`: it seldom runs"
     CALLED_COLD = NOT, "`{0}` is called {of}"
 
     # by what it is for in its project

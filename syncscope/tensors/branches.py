@@ -7,8 +7,8 @@ from functools import partial
 from itertools import compress
 from operator import is_not
 
-from syncscope.heat import arms, blocks
-from syncscope.heat.forgotten import forgets
+from syncscope.heat import arms, blocks, first
+from syncscope.heat.forgotten import forgets, is_fleeting
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
 from syncscope.tensors.asked import named, of_else, of_rest, of_test
@@ -139,7 +139,7 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
     return (
         of_test(frame, asked)
         or arms.of_arm(node.body)
-        or arms.of_first(node, partial(_forgotten, frame))
+        or first.of_first(node, partial(_forgotten, frame), partial(_fleeting, frame, node))
         or arms.of_nothing(node)
         or arms.of_warning(node.body)
         or _of_last(frame, node)
@@ -149,6 +149,11 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
 
 def _forgotten(frame: Frame, kept: str) -> bool:
     return frame.function is not None and forgets(frame.function.node, kept, frame.module.source)
+
+
+def _fleeting(frame: Frame, node: ast.If, name: str) -> bool:
+    scope = frame.module.tree if frame.function is None else frame.function.node
+    return is_fleeting(scope, node, frame.module.source, name)
 
 
 def _of_last(frame: Frame, node: ast.If) -> Heat | None:

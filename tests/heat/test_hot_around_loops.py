@@ -141,3 +141,25 @@ def test_what_fit_does_around_its_loop_and_setters_are_cold() -> None:
     assert heat(AROUND_THE_LOOP, "calibrator.py") == {
         n: told for n, told in marks.items() if n in heat(AROUND_THE_LOOP, "x.py")
     }
+
+
+def test_what_goes_over_the_weights_without_gradients_is_part_of_the_step() -> None:
+    source = b"""
+import torch
+
+class Searches(torch.optim.Optimizer):
+    def step(self, closure):
+        total = 0.0
+        for _ in range(4):
+            loss = closure()
+            loss.backward()
+            with torch.no_grad():
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        total += (p * p).sum().item()  # hot
+            with torch.no_grad():
+                for batch in range(3):
+                    held = closure().item()  # cold
+        return total, held
+"""
+    assert list(heat(source, "searches.py").values()) == ["hot", "cold"]
