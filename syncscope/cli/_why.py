@@ -69,7 +69,7 @@ class _Told:
         if key in self._shown:
             return f"shown: {self._hot(self._shown[key])}"
         if key in self._short:
-            return f"told in a line, and fails nothing: {self._short[key].heat.words}; --all tells it whole"
+            return f"told in a line, and fails nothing: {_words(self._short[key])}; --all tells it whole"
         if key in self._silent:
             return "hidden: a comment lets it stand"
         off = config.ignored_in(found.place.path)
@@ -89,7 +89,7 @@ class _Told:
         return "hidden: it goes along with another finding of its statement"
 
     def _hot(self, found: Finding) -> str:
-        words = found.heat.words
+        words = _words(found)
         return (
             f"it runs in every step ({words})"
             if found.hot and words
@@ -97,6 +97,16 @@ class _Told:
             if found.hot
             else words
         )
+
+
+def _words(found: Finding) -> str:
+    """Why it is hot or cold; of what a step calls, in which function."""
+    from syncscope.heat.steps import Steps
+    from syncscope.model.heat import Reason
+
+    said = found.heat.of if found.heat.of is not None else found.heat
+    by = Steps().caller(found.place.path, said.about[0]) if said.reason is Reason.CALLED else ""
+    return found.heat.words.replace(said.words, f"{said.words}, in `{by}`") if by else found.heat.words
 
 
 def _by_place(findings: Iterator[Finding] | tuple[Finding, ...]) -> Known:

@@ -32,7 +32,7 @@ def reached_anew(now: Reach, then: Reach) -> Anew | None:
     keys = {
         *(now.names - then.names),
         *(now.shared - then.shared),
-        *(now.called - then.called),
+        *(now.called.keys() - then.called.keys()),
         *(then.offered - now.offered),
         *(key for key, role in then.roles.items() if now.roles.get(key) is not role),
     }

@@ -82,6 +82,7 @@ class Calls:
         self.sources = sources
         self.spoken = spoken
         self.found: dict[str, FunctionText] = {}  # by their keys
+        self.by: dict[str, str] = {}  # what calls each, as "Class.method"
         self._aliases: dict[str, dict[str, str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str]] = {}
@@ -113,6 +114,7 @@ class Calls:
                     meant = meant if self._is_sure(tree, code, caller) else _without_beside(meant)
                 for each in meant:
                     self.found[each.key] = each
+                    self.by[each.key] = f"{caller.cls}.{caller.name}".lstrip(".")
                     if cold_names.beside(each.name, each.cls):
                         self.certain.add(each)
                     if same := self.seldom.get(each.name):

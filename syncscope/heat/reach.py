@@ -50,7 +50,7 @@ _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
 _LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
-_HOOKED = re.compile(rb"\.register_\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
+_HOOKED = re.compile(rb"\.register_(?!\w*state_dict)\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
 _NAMED_CALL = re.compile(rb"(\w+)\(")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
 _REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async )?def (\w+)")
@@ -69,7 +69,9 @@ class Reach:
     offered: frozenset[str]  # those of them that no step speaks of: files do, outside of all functions
     shared: frozenset[str]  # private functions that other files import
     public: frozenset[str]  # names of what no step reaches, and what the package offers to others does
-    called: frozenset[str]  # what a step calls though its name says that it runs seldom: "/path.py:Class.method"
+    called: dict[
+        str, str
+    ]  # what a step calls though its name says that it runs seldom, "/path.py:Class.method", and by what
     called_by_public: frozenset[str]  # the same of what the package offers
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
     alone: bool = False  # no step is known: all that may be hot is
@@ -95,12 +97,16 @@ class Reach:
             return Role.OFFERED
         return reached if word in self.names else Role.PUBLIC if word in self.public else Role.UNREACHED
 
+    def caller(self, path: str, name: str) -> str:
+        """What calls a function of this name in a file, where that is why it runs in steps; else ""."""
+        found = (by for key, by in self.called.items() if key.startswith(f"{path}:") and key.endswith(f".{name}"))
+        return next(found, "")
+
     def below(self, folder: str) -> Reach:
         """The same with its files relative to a folder."""
         above = os.path.join(folder, "")
-        called, by_public = (
-            frozenset(key.removeprefix(above) for key in keys) for keys in (self.called, self.called_by_public)
-        )
+        called = {key.removeprefix(above): by for key, by in self.called.items()}
+        by_public = frozenset(key.removeprefix(above) for key in self.called_by_public)
         roles = {key.removeprefix(above): role for key, role in self.roles.items()}
         return replace(self, called=called, called_by_public=by_public, roles=roles, importers={})
 
@@ -234,7 +240,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         reached, [*running(reached), *todo, *defined[b".__init__"]]
     )  # which keeps what is called later
     by_steps |= reached - before
-    called = frozenset(calls.found)
+    called = {key: calls.by[key] for key in calls.found}
     functions = (defined[word] for word in reached if word[:1] != b".")
     by_file = imported_by(sources)
     imports = imported(by_file)
@@ -252,9 +258,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     asked = [each for each in lent if each.key in measures and each.key not in called and said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
     public = with_calls(public, [*running(public - reached), *asked]) - reached
-    by_public = frozenset(calls.found.keys() - called)
+    by_public = frozenset(calls.found.keys() - called.keys())
     if not steps:
-        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), by_public, {}, True, asking)
+        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), {}, by_public, {}, True, asking)
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)

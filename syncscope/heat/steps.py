@@ -39,6 +39,12 @@ class Steps:
             self._of_file[path] = full, self.around(os.path.dirname(full)) if os.path.isfile(path) else None
         return self._of_file[path]
 
+    def caller(self, path: str, name: str) -> str:
+        """What calls a function of this name in a file, where that is why it runs in steps; else ""."""
+        full = os.path.abspath(path)
+        known = self.around(os.path.dirname(full))
+        return known.caller(full, name) if known is not None else ""
+
     def around(self, folder: str) -> Reach | None:
         """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""
         if folder not in self._of_folder:

@@ -8,7 +8,7 @@ def _one_of(*names: str) -> re.Pattern[str]:
     return re.compile(rf"^({'|'.join(' '.join(names).split())})$")
 
 
-_PROGRAMS = r"main \w+_main extra_repr parse_args get_config\w* state_dict load_state_dict reset_parameters"
+_PROGRAMS = r"main \w+_main extra_repr parse_args get_config\w* \w*state_dict\w* reset_parameters"
 _KEEP = r"load\w* save\w* from_pretrained (\w+_)?create_(impl|models?|networks?|optimizers?)"
 _TELL = r"""
     _?write_(audio|images?|videos?|files?|wav|json|csv|text|html) (audio|image|video|wav|file)_write print_\w+ summar\w+
@@ -20,6 +20,7 @@ SET_UP = _one_of(
     _PROGRAMS, _KEEP, _TELL,
     r"""
     __init__ __post_init__ __setstate__ __getstate__ __repr__ __str__ __eq__ __ne__ __hash__ __format__ describe
+    __getattr__ __getattribute__ __dir__ __copy__ __deepcopy__ __reduce__ __reduce_ex__
     init setups? _?setup_\w+ build\w* init_weights _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
     set_\w+ _set_(networks?|models?|optimizers?|metrics|callbacks) make_inputs\w* \w+_schedule get_\w*(time_?steps|sigmas)
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes

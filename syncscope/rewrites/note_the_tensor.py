@@ -209,7 +209,29 @@ def _holder(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:
     asked = (n for n in function.every(ast.Subscript) if isinstance(n.ctx, ast.Load) and _root(n) == _root(holder))
     if not _root(holder) or key is None or any(function.same(n.slice, key) for n in asked):
         return ""
-    return function.file.text(holder)
+    return "" if _is_sorted_by_kind(function, _root(holder)) else function.file.text(holder)
+
+
+def _is_sorted_by_kind(function: Function, holder: str) -> bool:
+    """Whether it matters here which values of a container are numbers: `isinstance(v, torch.Tensor)`, `json.dumps(holder)`."""
+    parts: set[str] = set()
+    for each in (*function.every(ast.comprehension), *function.every(ast.For)):
+        over = each.iter
+        while isinstance(over, ast.Call):  # `list(holder.items())`
+            over = over.func.value if isinstance(over.func, ast.Attribute) else over.args[0] if over.args else over.func
+        if _root(over) == holder:
+            parts.update(n.id for n in ast.walk(each.target) if isinstance(n, ast.Name))
+    for call in function.every(ast.Call):
+        of = call.args[0] if call.args else None
+        match call.func:
+            case ast.Name(id="isinstance" | "type") | ast.Attribute(attr="is_tensor"):
+                if (isinstance(of, ast.Name) and of.id in parts) or (
+                    isinstance(of, ast.Subscript) and _root(of) == holder
+                ):
+                    return True
+            case ast.Attribute(attr="dump" | "dumps") if isinstance(of, ast.Name) and of.id == holder:
+                return True
+    return False
 
 
 def _total(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:

@@ -43,6 +43,39 @@ def test_a_line_that_is_shown(door):
     assert "= shown: it runs in every step (in the training step)" in said
 
 
+CALLED = """import torch
+
+
+class Kept:
+    def __init__(self, offset: torch.Tensor):
+        self.offset = offset
+
+    def as_dict(self):
+        return {"offset": self.offset.item()}
+
+    def __getattr__(self, name):
+        return self.as_dict()[name]
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, kept: Kept):
+        return x * USE
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ('kept.as_dict()["offset"]', "a step calls `as_dict`, in `Model.forward`"),
+        ("kept.offset", "= hidden: it is in no step (in `as_dict`: it is asked for what the host needs)"),
+    ],
+)
+def test_what_calls_a_function_is_named_and_what_finds_an_attribute_is_no_step(door, use, said):
+    door.write("pyproject.toml", "")
+    door.write("model.py", CALLED.replace("USE", use))
+    assert said in door("lint", "--explain-finding", "model.py:9").out
+
+
 def test_a_rule_that_is_off_or_a_baseline_is_named(door):
     door.write("train.py", CODE)
     door.write("pyproject.toml", "[tool.syncscope.lint.per-file-ignores]\n'train.py' = ['host-read']\n")

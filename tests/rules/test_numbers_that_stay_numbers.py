@@ -121,6 +121,23 @@ def test_a_number_that_is_asked_for_again_is_noted_as_a_number(asked: str) -> No
     assert ".detach()" not in fixed(written(asked), allowed={Safety.SUGGEST})
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "{k: v for k, v in stats.items() if isinstance(v, torch.Tensor)}",
+        "[k for k in stats if torch.is_tensor(stats[k])]",
+        "json.dumps(stats)",
+    ],
+)
+def test_a_number_among_what_is_sorted_by_its_kind_stays_one(asked: str) -> None:
+    def written(after: str) -> str:
+        noted = 'stats.update({"nested": {}, "mean": x.mean().item()})'
+        return f"import json\n{HEAD}def f(x: torch.Tensor, stats: dict):\n    {noted}\n    return {after}\n"
+
+    assert ".detach()" in fixed(written("stats"), allowed={Safety.SUGGEST})
+    assert ".detach()" not in fixed(written(asked), allowed={Safety.SUGGEST})
+
+
 @pytest.mark.parametrize("made", ["[[3] * 5] * 4", "[row] * 4", "4 * [[0, 1]]"])
 def test_rows_are_no_number_to_fill_with(made: str) -> None:
     code = (
