@@ -13,6 +13,16 @@ CASES = {
                 again = x[torch.randperm(3)]  # waits: index_host
                 return again, shuffled, y[torch.randperm(3)]  # waits: index_host
     """,
+    "a part of an argument that is sent in a later line, under another name or none": """
+        class Net(nn.Module):
+            def forward(self, x, y, device):
+                x["longer"][torch.randint(0, 3, (1,))] = True
+                flags = x["flags"]
+                flags[torch.randint(0, 3, (1,))] = True
+                y["rows"][torch.randint(0, 3, (1,))] = True  # waits: index_host
+                y = self.rows(y)
+                return x["longer"].to(device=device, non_blocking=True), flags.float().cuda(), y["rows"].to(device)
+    """,
     "a range as an index, wherever it was made": """
         class Net(nn.Module):
             def __init__(self, n):

@@ -30,6 +30,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
+from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch.indexing import in_a_module
 from syncscope.tensors.torch.positions import mask_like
 
@@ -47,7 +48,7 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
     if base.ndim is None and path and path in frame.read_whole:
         base = base.but(ndim=1)  # one element, and an index takes it: a ring's pointer, `torch.zeros(1)`
     found = _positions(frame, target.slice, base)
-    if found is not None:
+    if found is not None and not is_sent_later(frame, target.value):
         frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, max(_certainty(base), 2)))
 
 

@@ -196,7 +196,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
             elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
                 known = 2 if base.device is DEVICE or in_a_module(frame) else 1
                 frame.emit(Op.INDEX_HOST, node, part, base, known if fact.ndim != 0 and fact.dtype is not BOOL else 0)
-            elif base.kind is NOTHING_KNOWN:
+            elif base.kind is NOTHING_KNOWN and not is_sent_later(frame, node.value):
                 from_host(frame, node, part, fact)
             named = 3 if fact.dtype is BOOL else named_mask(part, fact) if fact.dtype is ANY_DTYPE else 0
             if named == 2 and frame.either and dotted(part) in frame.either:
