@@ -21,6 +21,7 @@ MEANS = {
     "all": "cold code too: set-up, evaluation, guarded logging",
     "backend": '"ocl": also what falls back to the CPU on that device',
     "baseline": "findings that you live with: a file that --write-baseline wrote",
+    "hot": "functions that run in every step, though no step is here: FILES, or FILES:FUNCTIONS",
     "respect-gitignore": "leave out what git ignores",
     "src": "folders in which imports of your own are looked up",
 }

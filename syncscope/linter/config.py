@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -39,6 +40,7 @@ class Config:
     select: tuple[str, ...] = ()  # none: all rules
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    hot: tuple[str, ...] = ()  # functions that run in every step, though no step is here: `FILES`, or `FILES:FUNCTIONS`
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False  # what is named is left out too
     rules: tuple[str, ...] = ()  # folders of the user's own rules, which may run
@@ -55,6 +57,15 @@ class Config:
         return (not self.select or names_one(self.select, rule, families)) and not names_one(
             self.ignore, rule, families
         )
+
+    def runs_in_steps(self, path: str, function: str) -> bool:
+        """Whether `hot` says so of a function, by its dotted name or by the last part of it."""
+        if not self.hot:
+            return False
+        relative = os.path.relpath(located(path), self.root or os.curdir)
+        names = (function, function.rpartition(".")[2])
+        said = (pattern.rpartition(":") if ":" in pattern else (pattern, ":", "*") for pattern in self.hot)
+        return any(matches(at, relative) and any(fnmatchcase(name, which) for name in names) for at, _, which in said)
 
     def ignored_in(self, path: str) -> frozenset[str]:
         """What `per-file-ignores` turns off in this file, as it is written there: rules, families, ALL."""
@@ -197,6 +208,8 @@ def parsed(table: Any, path: str, text: str) -> Config:
         name = KEYS[key].name
         values[name] = typed(name, value, where)
         patterns = [*value] if name in ("exclude", "per_file_ignores") else ()
+        if name == "hot":
+            patterns = [each.rpartition(":")[0] or each for each in value]
         for pattern in patterns:
             if not is_pattern(pattern):
                 raise UserError(f"{where}: {key}: {pattern!r} is no pattern", "they are those of .gitignore")
@@ -265,14 +278,15 @@ def said_at(name: str, config: Config) -> str:
 
 
 def nowhere(config: Config) -> list[str]:
-    """A line for each folder of `src`, and each pattern of `per-file-ignores` and `exclude`, that is not there: misspelt, or
-    moved since. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
+    """A line for each folder of `src`, and each pattern of `per-file-ignores`, `hot` and `exclude`, that is not there: it is
+    misspelt, or moved. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
     found = []
     for folder in config.src:
         if not os.path.isdir(folder):
             name = os.path.relpath(folder, config.root or os.curdir)
             found.append(f"{said_at(name, config)}src has {name!r}, and there is no such folder")
     given = [("per-file-ignores", pattern) for pattern, _ in config.per_file_ignores]
+    given += [("hot", pattern.partition(":")[0]) for pattern in config.hot]
     for key, pattern in (*given, *(("exclude", pattern) for pattern in config.exclude)):
         plain = re.match(r"[^*?\[\\]*", pattern)
         named = plain[0] if plain else ""

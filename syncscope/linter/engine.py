@@ -18,7 +18,7 @@ from syncscope.files import regular
 from syncscope.heat.steps import Steps
 from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import LEAST, Config, names_one
+from syncscope.linter.config import BUILT_IN, LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.gains import with_gains
@@ -36,10 +36,11 @@ from syncscope.linter.source import (
     SourceFile,
     deep_recursion,
 )
+from syncscope.linter.spared import spared
 from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
-from syncscope.model.heat import BY_FILE, Reason, Role
+from syncscope.model.heat import BY_FILE, BY_FUNCTION, Reason, Role
 from syncscope.model.source import Place, Span, speaks_of_torch
 from syncscope.project.folders import folder_around, located
 from syncscope.project.modules import Module
@@ -212,8 +213,8 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     findings, also = list(result.findings), list[Finding]()
     if view is not None:
         findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
-        spared = [here[id(f)] for f in silent if id(f) in here]
-        allowed_sites = Overlaps((site.span, site) for site in spared)
+        let_stand = [here[id(f)] for f in silent if id(f) in here]
+        allowed_sites = Overlaps((site.span, site) for site in let_stand)
         findings = [
             sparing(f, here.get(id(g)), allowed_sites, view) for f, g in zip(findings, result.findings, strict=True)
         ]
@@ -221,7 +222,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
         findings = beside_others(findings, of_sites, states, view)
-        allowed = {id(each) for each in spared}  # a wait that somebody lets stand holds up no fix
+        allowed = {id(each) for each in let_stand}  # a wait that somebody lets stand holds up no fix
         heard = {at: f for at, f in states.items() if at not in allowed}
         findings = [
             freed(source, f, here.get(id(g)), heard, view, config)
@@ -231,6 +232,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
         gone = replaced(states)
         findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states, gone)]
+        findings = spared(source, findings, comments, (*selectable(config.rules), *BUILT_IN))
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]
             findings = [f for f in findings if not f.short]
@@ -323,7 +325,11 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         if message is None:
             continue
         seen.add((name, site.span))
-        heat = site.heat if is_ours(rule) or not site.hot else Reason.OWN(of=site.heat)
+        function = names.get(site.function, "") if site.function else ""
+        heat = site.heat
+        if heat.reason in BY_FUNCTION and function and config.runs_in_steps(source.path, function):
+            heat = Reason.CONFIGURED(function)
+        heat = heat if is_ours(rule) or not heat.hot else Reason.OWN(of=heat)
         (line, column), (end_line, end_column) = source.position(site.span.start), source.position(site.span.end)
         yield (
             site,
@@ -337,7 +343,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 message=message,
                 confidence=site.confidence,
                 heat=heat,
-                function=names.get(site.function, "") if site.function else "",
+                function=function,
                 severity=rule.SEVERITY.value if heat.whole and site.confidence >= LEAST["medium"] else "note",
             ),
         )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from syncscope.linter import engine, own_rules
-from syncscope.linter.config import nowhere
+from syncscope.linter.config import Config, nowhere
 from syncscope.linter.named_rules import check_names
+from syncscope.linter.rulesets import broken
 from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
 from syncscope.linter.session import Linted
 from syncscope.linter.trust import refused
@@ -34,14 +35,14 @@ def gather(
     apart: tuple[str, ...] = ()
     if revision is None:
         done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
-        linted = Linted(files, done, [*files.problems, *problems(done)])
+        linted = Linted(files, done, [*files.problems, *broken_rules(configs), *problems(done)])
     else:
         from syncscope.linter.brought import brought_since
         from syncscope.linter.since import of_other_repositories
 
         apart = of_other_repositories(revision, jobs)
         its = brought_since(revision, files, jobs, processes, cached, tick)
-        told = [*files.problems, *problems(its.done)]
+        told = [*files.problems, *broken_rules(configs), *problems(its.done)]
         linted = Linted(files, its.done, told, revision=revision, since=its.known, reached=its.reached)
         if its.unnamed:
             first, more = os.path.relpath(its.unnamed[0]), len(its.unnamed) - 1
@@ -66,7 +67,9 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
-    linted = Linted(files, [one], problems([one]), tuple(refused(job.config.refused)), is_stdin=True)
+    linted = Linted(
+        files, [one], [*broken_rules([job.config]), *problems([one])], tuple(refused(job.config.refused)), is_stdin=True
+    )
     linted.tell()
     return linted
 
@@ -76,9 +79,16 @@ def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
     jobs = [(Job(name, files.first), raw) for name, raw in named]
     check_names([files.first])
     done = [Done(engine.check(job.path, raw, job.config), None, raw) for job, raw in jobs]
-    linted = Linted(files, done, [], tuple(refused(files.first.refused)), in_files=False)
+    wrong = broken_rules([files.first])
+    linted = Linted(files, done, wrong, tuple(refused(files.first.refused)), in_files=False)
     linted.tell()
     return linted
+
+
+def broken_rules(configs: Iterable[Config]) -> list[str]:
+    """A line for each of the user's rules that could not be loaded: the others are asked all the same."""
+    wrong = dict.fromkeys(error for config in configs for error in broken(config.rules))
+    return [f"{error.message}; {error.hint}" if error.hint else error.message for error in wrong]
 
 
 def problems(done: Sequence[Done]) -> list[str]:

@@ -5,17 +5,29 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from syncscope.errors import UserError
 from syncscope.opencl_c import rules as kernel_rules
 from syncscope.rules import Paged, Rule, builtin, claims, family, from_folder, installed
+
+_BROKEN: dict[tuple[str, ...], tuple[UserError, ...]] = {}  # by the folders of a ruleset, as it was last loaded
 
 
 @cache
 def ruleset(folders: tuple[str, ...]) -> dict[str, Rule]:
-    """All rules by name: ours, those other packages bring, and those in the user's folders."""
+    """All rules by name: ours, those other packages bring, and those in the user's folders that can be loaded."""
     found = builtin() | installed()
+    wrong: list[UserError] = []
     for folder in folders:
-        found |= from_folder(Path(folder))
+        found |= from_folder(Path(folder), wrong)
+    _BROKEN[folders] = tuple(wrong)
     return found
+
+
+def broken(folders: tuple[str, ...]) -> tuple[UserError, ...]:
+    """What is wrong with those of the user's rules that cannot be asked."""
+    if folders:
+        ruleset(folders)
+    return _BROKEN.get(folders, ())
 
 
 @cache

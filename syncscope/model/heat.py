@@ -63,6 +63,7 @@ class Reason(Enum):
     MAYBE = WHOLE, "`{0}` may run in every step"  # no name says so, and nothing speaks against it
     CALLED = WHOLE, "a step calls `{0}`"  # whose name says that it runs seldom
     FOR_OTHERS = SHORT, "`{0}` is for the steps of others: its package offers it"
+    CONFIGURED = WHOLE, "`{0}` runs in every step, as the configuration says"
     SURE = WHOLE, ""
     KERNEL = WHOLE, "in the kernel `{0}`"
     IN_A_KERNEL = WHOLE, "in a kernel"
@@ -217,4 +218,14 @@ IN_TRAINING = frozenset((Reason.TRAINING, Reason.AROUND))
 """Known by the backward pass in the loop: outranks what the function is called."""
 BY_FILE = frozenset((Reason.TESTS, Reason.TEACHES))
 """Cold by what a file or its folder is called, whatever is in it."""
+_ALL = list(Reason)
+BY_FUNCTION = frozenset(
+    (
+        *_ALL[_ALL.index(Reason.SILENT) : _ALL.index(Reason.EPOCHS)],
+        Reason.MAYBE,
+        Reason.FOR_OTHERS,
+        Reason.ASKED,
+    )
+) - {Reason.TOP_LEVEL}
+"""Said of a function or its file, as a whole: who knows more of it knows better."""
 SURE, SILENT = Reason.SURE(), Reason.SILENT()

@@ -20,6 +20,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Mapping
+from enum import EnumType
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import PackageNotFoundError, entry_points, metadata
@@ -128,30 +129,47 @@ def installed() -> dict[str, Rule]:
     return found
 
 
-def from_folder(folder: Path) -> dict[str, Rule]:
+def from_folder(folder: Path, broken: list[UserError] | None = None) -> dict[str, Rule]:
     """A user's own rules: every module in `folder` whose name does not begin with `_`, by name.
 
     Raises:
-        UserError: the folder is not there, or a module in it is not a rule.
+        UserError: the folder is not there, or, unless `broken` takes the errors, a module in it is not a rule.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder of rules", "name the folder that holds your rules' .py files")
     found = {}
     for path in sorted(folder.glob("[!_]*.py")):
-        spec = importlib.util.spec_from_file_location(path.stem, path, loader=_FromSource(path.stem, str(path)))
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
         try:
-            spec.loader.exec_module(module)
-        except SyntaxError as error:
-            raise UserError(f"{path}:{error.lineno}: {error.msg}", "a rule is a Python module") from error
-        except Exception as error:  # whatever the user's own code raises
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-            said = f"{path}:{lines[-1] if lines else 1}: {type(error).__name__}: {error}"
-            raise UserError(said, "a rule is a Python module that can be imported") from error
-        found[discover.slug(path.stem)] = checked(discover.slug(path.stem), module)
+            found[discover.slug(path.stem)] = _from_file(path)
+        except UserError as error:
+            if broken is None:
+                raise
+            broken.append(error)
     return found
+
+
+def _from_file(path: Path) -> Rule:
+    spec = importlib.util.spec_from_file_location(path.stem, path, loader=_FromSource(path.stem, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UserError(f"{path}:{error.lineno}: {error.msg}", "a rule is a Python module") from error
+    except Exception as error:  # whatever the user's own code raises
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        said = f"{path}:{lines[-1] if lines else 1}: {type(error).__name__}: {error}"
+        raise UserError(said, _choices(error) or "a rule is a Python module that can be imported") from error
+    return checked(discover.slug(path.stem), module)
+
+
+def _choices(error: Exception) -> str:
+    """What could have been meant where one of our words does not exist: `Severity.ERROR`, `Op.ITEMS`."""
+    words = getattr(error, "obj", None)
+    if not (isinstance(error, AttributeError) and isinstance(words, EnumType)):
+        return ""
+    return did_you_mean(error.name or "", [*words.__members__], "`syncscope test-rules --ops` lists them all")
 
 
 class _FromSource(SourceFileLoader):
@@ -177,6 +195,10 @@ def checked(name: str, module: ModuleType) -> Rule:
             "syncscope/rules/__init__.py says what a rule holds",
         )
     rule = cast(Rule, module)
+    if not isinstance(rule.SEVERITY, Severity):
+        raise UserError(
+            f"{file}: SEVERITY of the rule {name!r} is {rule.SEVERITY!r}", f"it is {' or '.join(map(str, Severity))}"
+        )
     if not rule.OPS or not isinstance(rule.OPS, (tuple, list)):
         raise UserError(f"{file}: OPS of the rule {name!r} names no wait", 'it is a tuple, of one: OPS = ("item",)')
     for op in rule.OPS:

@@ -110,6 +110,40 @@ def test_per_file_ignores_are_patterns_of_gitignore(door):
     assert door("lint").lines == [("src/train.py", 11, "host-read")]
 
 
+OFFERED = """import torch
+
+
+class Sphere:
+    def dist(self, x: torch.Tensor):
+        if x is None:
+            raise ValueError(x.min().item())
+        return x.sum().item()
+
+    def save_to(self, x: torch.Tensor):
+        return x.max().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("hot", "lines"),
+    [
+        ([], set()),
+        (["geo/*.py:dist"], {8}),
+        (["geo/math.py:Sphere.*"], {8, 11}),
+        (["geo"], {8, 11}),
+        (["other/*.py"], set()),
+    ],
+)
+def test_hot_names_what_the_steps_of_others_call(door, hot, lines):
+    door.write("pyproject.toml", table(f"hot = {hot}"))
+    door.write("geo/__init__.py", "")
+    door.write("geo/math.py", OFFERED)
+    door.write("other/__init__.py", "")
+    ran = door("lint", "geo")
+    assert {line for _, line, _ in ran.lines} == lines
+    assert ("`Sphere.dist` runs in every step, as the configuration says" in ran.out) == bool(lines)
+
+
 @pytest.mark.parametrize("name", ["ALL", "data-dependent-shape"])
 def test_per_file_ignores_take_families_and_all(door, name):
     door.write("pyproject.toml", table(f'per-file-ignores = {{"tests/**" = ["{name}"]}}'))

@@ -3,6 +3,8 @@
 import json
 from importlib import metadata
 
+import pytest
+
 RULE = '''\
 """`nonzero` of a tensor, in the house style of Example Inc.
 
@@ -154,6 +156,22 @@ def test_a_rule_that_cannot_be_imported_is_the_users_to_mend(door):
     line = RULE[: RULE.index("SEVERITY =")].count("\n") + 1
     assert ran.code == 2
     assert f"house/host_read.py:{line}: ModuleNotFoundError: No module named 'no_such_module'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("severity", "said"),
+    [
+        ("Severity.ERROR", "AttributeError: ERROR; choose from: WARNING, NOTE"),
+        ("'error'", "SEVERITY of the rule 'host-read' is 'error'; it is Severity.WARNING or Severity.NOTE"),
+    ],
+)
+def test_a_rule_that_cannot_be_asked_hides_what_the_others_find(door, severity, said):
+    own(door, RULE.replace("Severity.WARNING", severity))
+    door.write("x.py", HOT)
+    ran = door("lint", "x.py")
+    assert ran.code == 2
+    assert said in ran.err
+    assert [rule for _, _, rule in ran.lines] == ["host-read"]
 
 
 RAISES = RULE.replace('    return "the house says no"', '    return {}["boo"]')

@@ -285,3 +285,44 @@ def test_another_word_than_allow_is_told_in_opencl_c(door):
 def test_a_name_that_is_like_no_rule_is_not_answered_with_all_of_them(door):
     door.write("train.py", commented("# syncscope: allow[nonsense]"))
     assert "no rule is called nonsense; `syncscope explain` lists them all" in door("lint").out
+
+
+SENT = """import torch
+
+
+def training_step(model, x: torch.Tensor):
+    total = 0.0
+    for row in x:
+        loss = model(row).sum()
+        loss.backward()
+        total += loss.item()  # ALLOW the display needs it
+    return total
+"""
+
+
+def test_a_line_whose_allow_is_misspelt_is_fixed_by_nobody(door):
+    path = door.write("train.py", SENT.replace("ALLOW", "as"))
+    door("lint", "--fix", "--unsafe-fixes", "train.py")
+    assert "loss.item()" not in path.read_text()
+    door.write("train.py", SENT.replace("ALLOW", "syncscope: allow[host-reed]"))
+    ran = door("lint", "--fix", "train.py")
+    assert path.read_text() == SENT.replace("ALLOW", "syncscope: allow[host-reed]")
+    assert "did you mean 'host-read'?" in ran.out
+
+
+def test_a_fix_deletes_no_comment(door):
+    code = """import torch
+
+
+def training_step(model, x: torch.Tensor):
+    values = torch.tensor(REASON
+        [1.0, 1.0], device=x.device
+    )
+    return model(x) * values
+"""
+    path = door.write("train.py", code.replace("REASON", ""))
+    door("lint", "--fix", "--unsafe-fixes", "train.py")
+    assert "torch.ones" in path.read_text() or "full" in path.read_text()
+    door.write("train.py", code.replace("REASON", "  # as in the paper"))
+    door("lint", "--fix", "--unsafe-fixes", "train.py")
+    assert "# as in the paper" in path.read_text()
