@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -51,6 +51,12 @@ from syncscope.rules import ASKED, Family, View, is_ours
 from syncscope.tensors.interpret import Project, facts_of, sites
 
 IMPORTERS, CONTENT = "<importers>", "<content>"  # what an answer relied on of a file, beside what it imports
+OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the project around it
+    "<moves>": moves_its_own,
+    "<pins>": pins_memory,
+    "<sends>": sends_without_waiting,
+    "<needs>": requirements,
+}
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 PYTHON_SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
 _RUN_BY_PYTHON = re.compile(rb"#![^\n]*python")
@@ -85,6 +91,12 @@ class Tracked(Project):
         self.heard[path] = {located(each) for paths in found.values() for each in paths}
         return found
 
+    def of_project(self, what: str, path: str) -> Any:
+        """What the project around a file says, of `OF_PROJECT`; that its answers rely on it is noted."""
+        found = OF_PROJECT[what](path)
+        self.told.setdefault(located(path), set()).add((f"{located(path)}\0{what}", str(found)))
+        return found
+
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
         """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
         here = located(path)
@@ -115,6 +127,8 @@ def still(steps: Steps, key: str) -> str | None:
     path, zero, name = key.partition("\0")
     if name == IMPORTERS:
         return _state(steps.importers(path))
+    if name in OF_PROJECT:
+        return str(OF_PROJECT[name](path))
     if name == CONTENT:
         return hashlib.blake2b(regular(path), digest_size=16).hexdigest()
     owner, _, name = name.partition(".")
@@ -279,10 +293,10 @@ def of_python(source: SourceFile, config: Config) -> Told:
             found,
             tree,
             wide,
-            own_moves=cache(lambda: has_own_move(tree) or moves_its_own(path)),
-            pins=cache(lambda: pins_memory(path)),
-            sends=cache(lambda: sends_without_waiting(path)),
-            needs=cache(lambda: requirements(path)),
+            own_moves=cache(lambda: has_own_move(tree) or tracked.of_project("<moves>", path)),
+            pins=cache(lambda: tracked.of_project("<pins>", path)),
+            sends=cache(lambda: tracked.of_project("<sends>", path)),
+            needs=cache(lambda: tracked.of_project("<needs>", path)),
             facts_of=facts_of(tracked),
         )
         for site, finding in asked(source, found, view, config):

@@ -20,6 +20,7 @@ from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Safety
+from syncscope.project import folders
 from syncscope.project.folders import folder_around, located
 
 STRANGE = "neither Python nor a notebook nor OpenCL C"
@@ -115,6 +116,7 @@ def run(
     Ctrl-C and errors end all processes; nothing is written here.
     """
     done: dict[str, Done] = {}
+    folders.forget()
     store = None
     if cached and jobs and not any(job.safeties for job in jobs):
         from syncscope.linter.cache import Cache

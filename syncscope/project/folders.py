@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 from syncscope.files import regular
 
+P = ParamSpec("P")
+R = TypeVar("R")
 NEVER = frozenset(
     """
     .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
@@ -144,7 +147,23 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-@lru_cache(maxsize=8)
+_KEPT: list[Any] = []  # answers that hang on the texts of projects
+
+
+def of_texts(function: Callable[P, R]) -> Callable[P, R]:
+    """Keeps what a function says of the texts of a project, until they are forgotten."""
+    kept = lru_cache(maxsize=64)(function)
+    _KEPT.append(kept)
+    return cast("Callable[P, R]", kept)
+
+
+def forget() -> None:
+    """Have the texts of projects asked anew: they may have changed since."""
+    for each in _KEPT:
+        each.cache_clear()
+
+
+@of_texts
 def sources(root: str) -> tuple[str, ...]:
     """The files of Python of a project that begins here, none in a folder of `NEVER`; none of one that is installed."""
     if not root or _INSTALLED in Path(root).parts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from functools import lru_cache
 
-from syncscope.project.folders import content, located, root_of, sources
+from syncscope.project.folders import content, located, of_texts, root_of, sources
 from syncscope.project.syntax import name_of, statements
 
 MOVES = re.compile(rb"def to\(")
@@ -19,7 +18,7 @@ def moves_its_own(path: str) -> bool:
     return in_project(root_of(os.path.dirname(path))) if os.path.exists(path) else False
 
 
-@lru_cache(maxsize=8)
+@of_texts
 def in_project(root: str) -> bool:
     """Whether the files of a project hold such a class."""
     return any(

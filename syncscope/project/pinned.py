@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 
-from syncscope.project.folders import content, located, root_of, sources
+from syncscope.project.folders import content, located, of_texts, root_of, sources
 
 PINS = re.compile(rb"""pin_memory["']?\s*[=:]\s*(?:True|torch\.cuda\.is_available|(?:\w+\.)*use_cuda)""")
 SENDS = re.compile(rb"""non_blocking["']?\s*[=:]\s*True""")
@@ -28,6 +27,6 @@ def in_project(path: str, said: re.Pattern[bytes]) -> bool:
     return _holds(root_of(os.path.dirname(path)), said) if os.path.exists(path) else False
 
 
-@lru_cache(maxsize=16)
+@of_texts
 def _holds(root: str, said: re.Pattern[bytes]) -> bool:
     return any(said.search(code) for code in map(content, sources(root)))

@@ -7,11 +7,10 @@ import configparser
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from syncscope.files import regular
-from syncscope.project.folders import is_installed_in, located, root_of
+from syncscope.project.folders import is_installed_in, located, of_texts, root_of
 
 Version = tuple[int, ...]
 _LARGEST = 1 << 20  # bytes of such a file
@@ -47,7 +46,7 @@ def _installed_around(folder: str) -> str:
     return folder
 
 
-@lru_cache(maxsize=64)
+@of_texts
 def _of_wheel(folder: str, package: str) -> Requirements:
     """What the metadata of an installed package asks for; of several the one that is called so, or says that it brings it."""
     infos = sorted(each for each in os.listdir(folder) if each.endswith(".dist-info"))
@@ -63,7 +62,7 @@ def _brings(info: str, package: str) -> bool:
     return name == package.lower() or package in _text(os.path.join(info, "top_level.txt")).split()
 
 
-@lru_cache(maxsize=64)
+@of_texts
 def _of_project(root: str) -> Requirements:
     found = {name: [*said(_text(os.path.join(root, name)))] for name, said in _FILES.items()}
     named = [name for name, said in found.items() if any(map(_IS_ONE.match, said))]

@@ -204,3 +204,17 @@ def test_a_changed_caller_in_another_file_is_heard(door):
     path.write_text(net.format("from rates import number", "x * number(x.shape[0])"))
     assert there not in door("lint", "--all").lines, "it passes something else"
     assert "imports" not in door("lint", "--all", "rates.py").err
+
+
+def test_what_another_file_says_of_the_project_is_asked_again(door, analysed):
+    door.write("pyproject.toml", "[project]\nname = 'it'\n")
+    loop = "    for x in torch.utils.data.DataLoader(rows):\n        loss = model(x.cuda()).mean()\n"
+    steps = "        loss.backward()\n        optimizer.step()\n"
+    door.write("train.py", f"import torch\n\n\ndef train(model, optimizer, rows):\n{loop}{steps}")
+    door("lint")
+    analysed.clear()
+    door("lint")
+    assert analysed == []
+    door.write("batch.py", "import torch\n\n\nclass Batch:\n    def to(self, device):\n        return self\n")
+    door("lint")
+    assert "train.py" in analysed
