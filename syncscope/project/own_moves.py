@@ -44,6 +44,7 @@ def has_own_move(tree: ast.Module) -> bool:
             if isinstance(method, ast.FunctionDef) and method.name == "to":
                 a = method.args
                 named = {p.arg for p in (*a.args, *a.kwonlyargs)}
-                if "non_blocking" not in named and a.kwarg is None:
+                asked = len(a.posonlyargs) + len(a.args) - len(a.defaults)  # itself, and the device
+                if asked <= 2 and "non_blocking" not in named and a.kwarg is None:
                     return True
     return False
