@@ -27,7 +27,7 @@ FIXES = frozenset({Safety.SAFE, Safety.UNSAFE})
 def look(path: Path) -> tuple[int, int, int]:
     """Lines, findings and fixes of one file; raises where something does not hold."""
     raw, name = path.read_bytes(), str(path)
-    if not engine.is_silent(name, raw):
+    if not engine.is_silent(name, raw, EVERYTHING):
         job = run.Job(name, EVERYTHING, FIXES)
     else:
         raw, job = raw + b"\n# torch\n", run.Job("alone.py", EVERYTHING, FIXES)

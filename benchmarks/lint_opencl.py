@@ -48,7 +48,7 @@ def main() -> None:
     print(f"{'project':20}  files  OpenCL      KB  CPU s  x parse  findings  not read")
     for folder in said.folders:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES and p.is_file()]
-        spoken = [(p, raw) for p in files if not is_silent(str(p), raw := p.read_bytes())]
+        spoken = [(p, raw) for p in files if not is_silent(str(p), raw := p.read_bytes(), config)]
         began = time.process_time()
         found = [f for path, raw in spoken for f in check(str(path), raw, config).findings]
         took = time.process_time() - began

@@ -32,7 +32,7 @@ from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions, devices
 from syncscope.project.environments import asks_environment
 from syncscope.project.folders import is_library
-from syncscope.project.importers import importers
+from syncscope.project.importers import asks_of_parameters, brought, importers
 from syncscope.project.outline import (
     ClassText,
     FunctionText,
@@ -207,6 +207,13 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         if not beside:
             spoken |= _said_outside(outside)
             kept |= _kept(source)
+    if not speaking:
+        return None
+    by_file = imported_by(sources)
+    for path in brought(sources.keys() - set(speaking), by_file, speaking):
+        for each in outlined(path, sources[path])[0]:
+            if asks_of_parameters(each):
+                defined[each.word].append(each)
     steps += entrances(parts, classes)
     steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
     around_agents += (each for same in defined.values() for each in same if each.path not in idle)
@@ -242,7 +249,6 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     by_steps |= reached - before
     called = {key: calls.by[key] for key in calls.found}
     functions = (defined[word] for word in reached if word[:1] != b".")
-    by_file = imported_by(sources)
     imports = imported(by_file)
     every = [each for same in defined.values() for each in same]
     owners = [cls for same in classes.values() for cls in same]

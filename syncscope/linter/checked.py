@@ -26,7 +26,8 @@ class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
     `also` are those that wait in a step, too, and that nobody gains by reading more of than a line.
-    `silenced` are those that a comment lets stand. `unread` is a file that names neither torch nor OpenCL.
+    `silenced` are those that a comment lets stand. `unread` is a file that names neither torch nor OpenCL,
+    and that nobody passes tensors to.
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
     why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took;
     `failed`, which rules of the user's own raised what, and at which line of this file.

@@ -146,12 +146,14 @@ def project(roots: tuple[str, ...]) -> Tracked:
     return Tracked(tuple(map(Path, roots)))
 
 
-def is_silent(path: str, raw: bytes, named: bool = False) -> bool:
-    """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us. Python that
-    somebody `named` is looked at, for it may be broken."""
+def is_silent(path: str, raw: bytes, config: Config, named: bool = False) -> bool:
+    """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us, and none that
+    speaks of torch may pass tensors to it. Python that somebody `named` is looked at, for it may be broken."""
     if named and (path == "-" or path.endswith(PYTHON_SUFFIXES) or _RUN_BY_PYTHON.match(raw)):
         return False
-    return not _mentions(raw) and not suppressions.ours(raw) and not speaks_of_opencl(path, raw)
+    if _mentions(raw) or suppressions.ours(raw) or speaks_of_opencl(path, raw):
+        return False
+    return not (path.endswith(".py") and project_of(config).importers(located(path)))
 
 
 def _mentions(raw: bytes) -> bool:
@@ -188,7 +190,7 @@ def check_file(path: str, config: Config, named: bool = False) -> Checked:
 
 def check(path: str, raw: bytes, config: Config, named: bool = False) -> Checked:
     """What there is to say of a file with this content. Of one that was `named`, also whether it is Python at all."""
-    if is_silent(path, raw, named):
+    if is_silent(path, raw, config, named):
         return Checked(path, unread=True)
     try:
         source = source_of(path, raw)
@@ -286,7 +288,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
     try:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
-        found = sites(source.code, path, tracked, tree) if speaks_of_torch(source.code) else ()
+        found = sites(source.code, path, tracked, tree)
         wide = width(folder_around(path)) if found else 0
         view = View(
             source.code,

@@ -134,7 +134,7 @@ def run(
         except OSError as error:
             done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
             continue
-        if engine.is_silent(job.path, raw, job.named):
+        if engine.is_silent(job.path, raw, job.config, job.named):
             done[job.path] = Done(Checked(job.path, unread=True))
             continue
         keys[job.path] = store.key(job.path, raw, job.config)

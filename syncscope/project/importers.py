@@ -11,7 +11,11 @@ from syncscope.project.outline import FunctionText, Imported, place
 _MOST = 8  # files that are asked what they pass
 _PARAMETERS = re.compile(rb"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _NESTED = re.compile(rb"\([^()]*\)")
-_ASKS = re.compile(rb"^[ \t]*(?:if|elif|while|assert)\b([^\n]*)|\b(?:float|int|bool)(\(\w+)", re.MULTILINE)
+_ASKS = re.compile(
+    rb"^[ \t]*(?:if|elif|while|assert)\b([^\n]*)|\b(?:float|int|bool)(\(\w+)|\b(?:all|any|min|max)\(([^\n]*)",
+    re.MULTILINE,
+)
+_OWN = {b"self", b"cls"}
 _WORD = re.compile(
     rb"(?<![\w.])(?<!len\()(?<!instance\()(?<!attr\()[A-Za-z_]\w*+(?!\s*(?:\.|\(|=[^=]|(?:is|in|not in)\b))"
 )
@@ -20,7 +24,7 @@ _WORD = re.compile(
 def importers(
     functions: Iterable[FunctionText], imports: Mapping[str, Imported], speaking: Iterable[str]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The files that may call such a function, of those that speak of torch, by the path of its file and then its name."""
+    """The files that may call such a function, of those that speak of torch, by its file's path and what it is `called`."""
     by_module: dict[str, set[str]] = defaultdict(set)  # as a whole
     by_name: dict[str, set[str]] = defaultdict(set)  # through whatever file hands it on
     for path in speaking:
@@ -28,12 +32,21 @@ def importers(
             (by_name[name] if name else by_module[module]).add(path)
     found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for each in functions:
-        if each.cls:
-            continue
-        callers = (by_name.get(each.name, set()) | by_module.get(place(each.path), set())) - {each.path}
+        callers = (by_name.get(each.cls or each.name, set()) | by_module.get(place(each.path), set())) - {each.path}
         if callers and asks_of_parameters(each):
-            found[each.path][each.name] = tuple(sorted(callers)[:_MOST])
+            found[each.path][called(each.cls, each.name)] = tuple(sorted(callers)[:_MOST])
     return found
+
+
+def called(cls: str, name: str) -> str:
+    """What a function, or a method of a class, is called among others of its file."""
+    return f"{cls}.{name}" if cls else name
+
+
+def brought(silent: Iterable[str], imports: Mapping[str, Imported], speaking: Iterable[str]) -> list[str]:
+    """Of the files that do not name torch those that a file imports which does: it may pass tensors to them."""
+    modules = {module for path in speaking for module, _ in imports.get(path, ())}
+    return sorted(path for path in silent if place(path) in modules)
 
 
 def asks_of_parameters(function: FunctionText) -> bool:
@@ -41,11 +54,11 @@ def asks_of_parameters(function: FunctionText) -> bool:
     head = _PARAMETERS.match(function.source, function.begin, function.end)
     if head is None:
         return False
-    untold = {*_untold(head[1])}
+    untold = {*_untold(head[1])} - _OWN
     if not untold:
         return False
-    for asked, read in _ASKS.findall(function.source, head.end(), function.end):
-        if not untold.isdisjoint(_WORD.findall(asked or read[1:])):
+    for asked, read, compared in _ASKS.findall(function.source, head.end(), function.end):
+        if not untold.isdisjoint(_WORD.findall(asked or read[1:] or compared)):
             return True
     return False
 

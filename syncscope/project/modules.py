@@ -353,13 +353,13 @@ class ProjectFiles:
         return self.at(file) if file is not None else None
 
     def at(self, file: str) -> Module | None:
-        """The module of a file; None where it cannot be read, is too large, or has nothing to do with torch."""
+        """The module of a file; None where it cannot be read, is too large, or holds neither imports nor functions."""
         if file not in self._modules:
             self._modules[file] = None
             try:
                 source = regular(file)
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
-                if len(source) <= self.largest and (b"import" in source or b"torch" in source):
+                if len(source) <= self.largest and any(word in source for word in (b"import", b"torch", b"def ")):
                     parsed = self.parsed(file, source)
                     self._linted.pop(parsed.path)
                     self._imported.put(parsed)

@@ -13,11 +13,12 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.source import line_starts
 from syncscope.project.folders import located
 from syncscope.project.modules import Class, Module, ProjectFunction
-from syncscope.project.names import lookup
+from syncscope.project.names import find_method, lookup
 from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.facts import SCALAR, TENSOR, Tag
 from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.functions import used
+from syncscope.tensors.instances import Instance
 from syncscope.tensors.parameters import bind_parameters
 
 Recording = Mapping[type, Callable[[Frame, Any], Fact]]
@@ -32,7 +33,7 @@ class Elsewhere:
         self._seen: dict[ProjectFunction, Seen] = {}
 
     def to(self, function: ProjectFunction, paths: Iterable[str]) -> Iterator[dict[str, Fact]]:
-        """What each call in these files passes for the parameters of a function at the top level of another."""
+        """What each call in these files passes for the parameters of a function, or a method, of another."""
         for path in paths:
             module = function.module.project.at(located(path))
             if module is None:
@@ -96,13 +97,15 @@ def _speaking(module: Module, words: set[str]) -> Iterator[ProjectFunction]:
 
 
 def _meant(seen: Seen, func: ast.expr) -> object:
-    """What a call calls: a name, or an attribute of a module."""
+    """What a call calls: a name, an attribute of a module, or a method of an object whose class is known."""
     match func:
         case ast.Name():
             return seen.get(id(func), UNKNOWN).ref
         case ast.Attribute(value=of, attr=name):
-            module = seen.get(id(of), UNKNOWN).ref
-            return lookup(module, name).ref if isinstance(module, Module) else None
+            owner = seen.get(id(of), UNKNOWN).ref
+            if isinstance(owner, Module):
+                return lookup(owner, name).ref
+            return find_method(owner.cls, name) if isinstance(owner, Instance) else None
     return None
 
 
@@ -110,7 +113,7 @@ def _is_same(ref: object, function: ProjectFunction) -> bool:
     """Whether this is that function, as it is seen from another file."""
     return (
         isinstance(ref, ProjectFunction)
-        and ref.cls is None
+        and (ref.cls.name if ref.cls else "") == (function.cls.name if function.cls else "")
         and ref.name == function.name
         and ref.node.lineno == function.node.lineno
         and ref.module.parsed.path == function.module.parsed.path
@@ -119,10 +122,12 @@ def _is_same(ref: object, function: ProjectFunction) -> bool:
 
 def _given(seen: Seen, call: ast.Call, function: ProjectFunction, caller: ProjectFunction) -> dict[str, Fact]:
     """What a call passes, in words that hold in the file of what it calls."""
+    of_object = function.cls is not None and "staticmethod" not in function.decorators()
+    names = function.names[1:] if of_object else function.names
     positional = takewhile(lambda each: not isinstance(each, ast.Starred), call.args)
     named = ((each.arg, each.value) for each in call.keywords if each.arg is not None)
     found: dict[str, Fact] = {}
-    for name, argument in (*zip(function.names, positional, strict=False), *named):
+    for name, argument in (*zip(names, positional, strict=False), *named):
         fact = seen.get(id(argument), UNKNOWN)
         if fact.ref is Tag.PERHAPS_OF_HOST:
             continue

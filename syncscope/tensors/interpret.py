@@ -15,6 +15,8 @@ from syncscope.model.fact import UNKNOWN, Emitted, Fact, Site
 from syncscope.model.heat import Reason, Role
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts, speaks_of_torch
+from syncscope.project.folders import located
+from syncscope.project.importers import called
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
@@ -59,9 +61,10 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     Raises:
         SyntaxError: as `ast.parse` does, also for nesting that is too deep to follow.
     """
-    if not speaks_of_torch(source) and tree is not None:
-        return []
     project = project or Project(alone=True)
+    speaks = speaks_of_torch(source) or bool(project.importers(located(path)))
+    if not speaks and tree is not None:
+        return []
     try:
         parsed = project.parsed(path, source, tree)
     except SyntaxError as error:
@@ -72,7 +75,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
         raise SyntaxError(str(error), (path, 1, 1, None)) from None
     except (RecursionError, MemoryError):
         raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
-    if not speaks_of_torch(source):
+    if not speaks:
         return []
     try:
         project.begin()
@@ -119,11 +122,11 @@ def _hear_others(module: Module) -> None:
     asked = module.project.importers(module.path)
     passed = Elsewhere(_RECORDING)
     for function in module.top if asked else ():
-        if function.cls is None and function.name in asked:
-            news = [note(function, given) for given in passed.to(function, asked[function.name])]
-            if any(news):
-                function.news = True
-                module.functions.append(function)
+        paths = asked.get(called(function.cls.name if function.cls is not None else "", function.name), ())
+        news = [note(function, given) for given in passed.to(function, paths)]
+        if any(news):
+            function.news = True
+            module.functions.append(function)
 
 
 def _held(function: ProjectFunction) -> tuple[dict[str, Fact], set[str]] | None:

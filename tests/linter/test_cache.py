@@ -218,3 +218,20 @@ def test_what_another_file_says_of_the_project_is_asked_again(door, analysed):
     door.write("batch.py", "import torch\n\n\nclass Batch:\n    def to(self, device):\n        return self\n")
     door("lint")
     assert "train.py" in analysed
+
+
+def test_a_file_that_does_not_name_torch_is_read_where_it_is_passed_tensors(door):
+    door.write("pyproject.toml", "")
+    door.write("rates.py", "def number(t0):\n    return float(t0)\n")
+    door.write("words.py", "def number(t0):\n    return float(t0)\n")
+    net = "import torch\n{}\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return {}\n"
+    there = ("rates.py", 2, "host-read")
+    path = door.write("net.py", net.format("from rates import number", "x * number(x.sum())"))
+    for cached in ((), (), ("--no-cache",)):
+        ran = door("lint", "--all", *cached)
+        assert there in ran.lines
+        assert "not read: 1 file that names neither torch nor OpenCL" in ran.out + ran.err
+    path.write_text(net.format("", "x"))
+    ran = door("lint", "--all")
+    assert there not in ran.lines
+    assert "not read: 2 files that name neither torch nor OpenCL" in ran.out + ran.err

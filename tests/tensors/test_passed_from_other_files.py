@@ -110,3 +110,75 @@ def test_what_some_pass_as_a_number_is_no_sure_tensor(tmp_path):
     project(tmp_path, util=UTIL, net=net)
     path = tmp_path / "util.py"
     assert {site.confidence for site in sites(path.read_bytes(), str(path), Project())} <= {1, 2}
+
+
+ASKED = """
+    def between(t0, t, t1):
+        assert t0 <= t <= t1  # waits: condition
+        return t
+
+    def rising(ts):
+        return all(x < y for x, y in zip(ts[:-1], ts[1:]))  # waits: builtin
+"""
+ASKER = """
+    import torch
+    from . import interp
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor):
+            if interp.rising(x):
+                return x
+            return interp.between(x[0], x[1], x[2])
+"""
+
+
+def test_a_file_that_does_not_name_torch_is_passed_tensors_by_one_that_does(tmp_path):
+    project(tmp_path, interp=ASKED, net=ASKER)
+    assert waits(tmp_path, "interp.py") == marks(ASKED)
+
+
+def test_a_file_that_nobody_who_names_torch_imports_is_passed_none(tmp_path):
+    project(tmp_path, interp=ASKED, net=ASKER.replace("import torch", "import jax").replace("torch.", "jax."))
+    assert waits(tmp_path, "interp.py") == set()
+
+
+def test_methods_of_objects_whose_class_is_known(tmp_path):
+    solver = """
+        import torch
+
+        class Solver:
+            def step(self, t0, t1):
+                if t0 < t1:  # waits: condition
+                    return t0
+                return t1
+
+            def skip(self, t0, t1):
+                return t0 if t0 < t1 else t1
+
+            @staticmethod
+            def number(t0):
+                return float(t0)  # waits: float
+
+            def inner(self, t0):
+                return float(t0)  # waits: float
+    """
+    net = """
+        import torch
+        from .solver import Solver
+
+        class Euler(Solver):
+            def run(self, x: torch.Tensor):
+                return self.inner(x[0])
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.solver = Solver()
+
+            def forward(self, x: torch.Tensor, other):
+                other.skip(x[0], x[1])
+                self.solver.number(x[0])
+                return self.solver.step(x[0], x[1])
+    """
+    project(tmp_path, solver=solver, net=net)
+    assert waits(tmp_path, "solver.py") == marks(solver)
