@@ -17,13 +17,12 @@ from typing import Any
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
 from syncscope.heat.certain import Certain
+from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
 from syncscope.project import cold_names, conventions
-from syncscope.project.outline import ClassText, FunctionText, Spoken, names_imported
+from syncscope.project.outline import ClassText, FunctionText, Spoken
 from syncscope.project.syntax import dotted, name_of, walk
 
-_ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
-_NAMED = re.compile(rb"(\w+)[ \t]*\Z")
 _DECORATOR = re.compile(rb"\n[ \t]*@\w")
 _MOST_DECORATORS = 4
 _LONGEST = 80  # bytes of a name
@@ -79,12 +78,10 @@ class Calls:
                     self._entered[f"{word}{doer}{many}".encode().lower()].append(each)
         self.classes = classes
         self.defined = defined
-        self.sources = sources
         self.spoken = spoken
         self.found: dict[str, FunctionText] = {}  # by their keys
         self.by: dict[str, str] = {}  # what calls each, as "Class.method"
-        self._aliases: dict[str, dict[str, str]] = {}
-        self._imported: dict[str, frozenset[str]] = {}
+        self.imported = Imported(sources, defined)
         self._above: dict[str, frozenset[str]] = {}
         self._few: dict[str, bool] = {}
         self._possible: dict[tuple[str, str, bool], bool] = {}
@@ -124,7 +121,7 @@ class Calls:
 
     def _is_sure(self, tree: blocks.Function, code: bytes, caller: FunctionText) -> bool:
         """Whether a call that is in no cold block is surely part of a step: in a training loop, or in what runs in steps."""
-        return blocks.trains(tree, code) or self.certain.has(caller, self._kin, self._names_in)
+        return blocks.trains(tree, code) or self.certain.has(caller, self._kin, self.imported.names)
 
     def _uses(
         self, tree: ast.AST, caller: FunctionText, wanted: Collection[str]
@@ -177,9 +174,9 @@ class Calls:
         if not same:
             return []
         if owner is None:
-            known = name in self._names_in(caller.path)
+            known = name in self.imported.names(caller.path)
             return [each for each in same if known or each.path == caller.path]
-        owner = self._aliases_in(caller.path).get(owner, owner)
+        owner = self.imported.aliases(caller.path).get(owner, owner)
         return [each for each in same if owner in _module(each.path)]
 
     def _seldom_in(self, caller: FunctionText) -> Iterator[str]:
@@ -237,8 +234,7 @@ class Calls:
         if not same:
             return []
         if owner is None:
-            known = self._names_in(caller.path)
-            return [each for each in same if not each.cls and (each.path == caller.path or each.name in known)]
+            return self.imported.meant(name, caller.path, [each for each in same if not each.cls])
         if owner in ("self", "cls", "super"):
             kin = self._kin(caller.cls)
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
@@ -248,7 +244,7 @@ class Calls:
         named = [each for each in same if cold_names.beside(each.name, each.cls) and _is_called_like(owner, each.cls)]
         if not (asked and "_" in name.strip("_") and self._means_few(name)):  # `values.evaluate_actions(x)`
             same = _without_beside(same)  # it may be any object's
-        owner = self._aliases_in(caller.path).get(owner, owner)
+        owner = self.imported.aliases(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         alike = "" if name not in _OF_TENSORS else owner.lower() if len(owner) >= _TELLING else " "
         methods = [each for each in same if each.cls and owner not in _LIBRARIES and alike in each.cls.lower()]
@@ -278,21 +274,6 @@ class Calls:
         """The class in which a method is defined first: the furthest above another that has it."""
         above = [each for each in self._kin(cls) if self._defines(name, each)]
         return min(above, key=lambda each: (len(self._kin(each)), each), default=cls)
-
-    def _names_in(self, path: str) -> frozenset[str]:
-        if path not in self._imported:
-            self._imported[path] = frozenset(names_imported(self.sources[path]))
-        return self._imported[path]
-
-    def _aliases_in(self, path: str) -> dict[str, str]:
-        """What a file calls what it imports under another name: `boxes as box_ops`."""
-        if path not in self._aliases:
-            source = self.sources[path]
-            found = (
-                (_NAMED.search(source, max(m.start() - _LONGEST, 0), m.start()), m) for m in _ALIAS.finditer(source)
-            )
-            self._aliases[path] = {alias[1].decode(): name[1].decode() for name, alias in found if name is not None}
-        return self._aliases[path]
 
     def _kin(self, cls: str) -> frozenset[str]:
         """A class and what it is derived from, by their names."""

@@ -217,8 +217,15 @@ def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
 
 def names_imported(source: bytes) -> Iterator[str]:
     """The names that a file imports from others, as they are defined there."""
-    for _, names in _FROM.findall(source):
-        yield from _first_words(names)
+    for _, name in names_of_modules(source):
+        yield name
+
+
+def names_of_modules(source: bytes) -> Iterator[tuple[str, str]]:
+    """The modules that a file imports names from, as it names them, and these names."""
+    for module, names in _FROM.findall(source):
+        for name in _first_words(names):
+            yield module.decode("utf-8", "replace"), name
 
 
 def _first_words(names: bytes) -> Iterator[str]:

@@ -291,3 +291,19 @@ def test_what_a_step_asks_any_object_for_runs_in_it_where_few_methods_are_called
     path = tmp_path / "values.py"
     path.write_text(VALUES.format(told))
     assert heat(path) == marked(path.read_text())
+
+
+@pytest.mark.parametrize("imports", ["from net.shown import evaluate", "from .shown import (\n    evaluate,\n)"])
+def test_a_name_means_what_it_is_imported_from_and_no_namesake_of_a_program_beside_it(
+    package: Path, imports: str
+) -> None:
+    path = package.parent / "train.py"
+    path.write_text(
+        "import torch\n\ndef evaluate(model, batches):\n"
+        "    return sum(model(x.cuda()).sum().item() for x in batches)\n\n"
+        "def train(model, opt, batches):\n    for epoch in range(9):\n        for x in batches:\n"
+        "            model(x).backward()\n            opt.step()\n        evaluate(model, batches)\n"
+    )
+    (package / "shown.py").write_text("def evaluate(x):\n    return x\n")
+    (package / "model.py").write_text(f"{imports}\n" + MODEL.replace("match(x)", "evaluate(x)"))
+    assert heat(path)[4] == "cold"
