@@ -119,7 +119,7 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     if mask is None:
         number_written(frame, target, base, fact, value)
     if value is not None:
-        copied_in(frame, value, value, base, fact, number=True)
+        copied_in(frame, value, value, base, fact, target.slice)
 
 
 def _is_computed(frame: Frame, value: ast.expr | None) -> bool:

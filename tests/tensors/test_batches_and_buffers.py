@@ -20,6 +20,21 @@ CASES = {
                     y = batch[1].to(x.device)
                     z = batch[2].to(self.device, non_blocking=True)
     """,
+    "arrays of an environment, written into what lies on a device": """
+        class Replay:
+            def __init__(self, size, dim, device):
+                self.seen = torch.zeros(size, dim, device=device)
+                self.rewards = torch.zeros(size, device=device)
+                self.host = torch.zeros(size, dim)
+
+            def add(self, i, n, seen, reward, x: torch.Tensor):
+                self.seen[i] = torch.as_tensor(seen)  # waits: to_device
+                self.seen[i : i + n] = torch.as_tensor(seen).float()  # waits: to_device
+                self.seen.copy_(torch.as_tensor(seen))  # waits: to_device
+                self.rewards[i] = torch.as_tensor(reward)
+                self.seen[i] = torch.as_tensor(x)
+                self.host[i] = torch.as_tensor(seen)
+    """,
     "a batch that a function of one is given": """
         class Trainer:
             def train_step(self, batch):

@@ -32,6 +32,7 @@ from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
 from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch.indexing import in_a_module
+from syncscope.tensors.torch.moves import of_arrays
 from syncscope.tensors.torch.positions import mask_like
 
 
@@ -132,21 +133,41 @@ def chosen_from_host(call: Call, condition: Fact, *choices: tuple[ast.expr, Fact
         call.emit(Op.WHERE_HOST, at, beside, _certainty(beside))
 
 
-def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact, number: bool = False) -> None:
+def copied_in(
+    frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact, index: ast.expr | None = None
+) -> None:
     """`x.copy_(y)` and `x[0] = y` with tensors of two places: a blocking copy, one way or the other.
 
-    With `number`, a tensor of the host without dimensions fills, and is not copied.
+    At an `index` a tensor of the host without dimensions fills, and is not copied.
     """
     if into.kind is not TENSOR or value.kind is not TENSOR:
         return
     if into.device is HOST:
-        frame.emit(Op.CPU, node, at, value, 2)
-    elif (
-        (_made_for_a_device(into) or (value.confidence == 3 and in_a_module(frame)))
-        and value.device is HOST
-        and not (number and value.ndim == 0)
-    ):
+        if not of_arrays(value):
+            frame.emit(Op.CPU, node, at, value, 2)
+    elif (_made_for_a_device(into) or _is_host_in_a_module(frame, value)) and _is_sent(value, into, index):
         frame.emit(Op.TO_DEVICE, node, at, value.but(device=DEVICE), 2)
+
+
+def _is_host_in_a_module(frame: Frame, value: Fact) -> bool:
+    """Whether a tensor surely lives on the host, and stands in a module, whose own lie on the device."""
+    return value.device is HOST and value.confidence == 3 and in_a_module(frame)
+
+
+def _is_sent(value: Fact, into: Fact, index: ast.expr | None) -> bool:
+    """Whether a value lives on the host, or was most often an array, and is no number that fills."""
+    if value.device is HOST:
+        return index is None or value.ndim != 0
+    return value.device is SOMEWHERE and of_arrays(value) and _is_array_for(into, index)
+
+
+def _is_array_for(base: Fact, index: ast.expr | None) -> bool:
+    """Whether what is put there is no single number: all of a tensor is written, a row of a matrix, a slice."""
+    parts = each_of(index) if index is not None else []
+    if not parts or any(isinstance(part, ast.Slice) for part in parts):
+        return True
+    plain = all(isinstance(part, (ast.Name, ast.Attribute, ast.Constant, ast.BinOp)) for part in parts)
+    return plain and base.ndim is not None and len(parts) < base.ndim
 
 
 def _made_for_a_device(fact: Fact) -> bool:

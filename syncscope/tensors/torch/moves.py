@@ -126,13 +126,13 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
     elif target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _stays_on_host(call, beside):
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
-    elif target is DEVICE and lost and _of_arrays(owner):
+    elif target is DEVICE and lost and of_arrays(owner):
         call.emit(Op.CREATED_ON_HOST if _made_here(at) else Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
 
 
-def _of_arrays(fact: Fact | None) -> bool:
+def of_arrays(fact: Fact | None) -> bool:
     """Whether `torch.as_tensor` made it of what nothing is known of, and perhaps methods converted it: most often an array."""
     while fact is not None and fact.kind is TENSOR and isinstance(fact.provenance, ast.Call):
         word = name_of(fact.provenance.func)
