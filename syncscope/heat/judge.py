@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from syncscope.heat import blocks, by_code, forgotten
+from syncscope.heat import backward, blocks, by_code, forgotten
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.callers import callers
@@ -69,7 +69,24 @@ def of_function(function: ProjectFunction | None) -> Heat:
     role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
-    return _by_its_callers(function, 0) or _for_constructors(function) or role or said
+    return _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
+
+
+def _as_step(function: ProjectFunction, said: Heat) -> Heat | None:
+    """Hot as a step, whatever it is called: it holds a backward pass in no loop of its own, and a training loop calls it."""
+    module = function.module
+    known = backward.steps(module.source)
+    holding = known.methods if function.cls is not None else known.functions
+    if said.reason is not Reason.MAYBE or function.name not in holding:
+        return None
+    for caller in callers(module, function.name, True):
+        if caller is None:
+            in_loop = at_top(module.tree) is not None
+        else:
+            in_loop = caller.around is None and blocks.trains(caller.function.node, module.source)
+        if in_loop:
+            return Reason.STEP()
+    return None
 
 
 _SELDOM = frozenset(

@@ -198,3 +198,28 @@ def test_what_is_called_before_the_loop_alone_is_no_part_of_its_steps(tmp_path: 
     found = {s.place.line: "hot" if s.hot else "cold" for s in sites(BEFORE, str(file), Project()) if s.op == "item"}
     marked = {n: line.rpartition("# ")[2] for n, line in enumerate(BEFORE.decode().splitlines(), 1) if "# " in line}
     assert found == marked
+
+
+def test_a_function_with_a_backward_pass_that_a_training_loop_calls_is_a_step_whatever_it_is_called() -> None:
+    source = b"""
+import torch
+
+def update(net, opt, x: torch.Tensor):
+    loss = net(x).sum()
+    loss.backward()
+    opt.step()
+    if x.isnan().any():
+        net.odd += 1
+
+def attack(net, x: torch.Tensor):
+    net(x).sum().backward()
+    if x.isnan().any():
+        net.odd += 1
+
+def main(net, opt, env):
+    for t in range(1000):
+        for _ in range(2):
+            update(net, opt, env.sample(t))
+"""
+    words = {site.place.line: site.heat.words for site in sites(source, "x.py") if site.op == "condition"}
+    assert words == {8: "in the training step", 13: "`attack` may run in every step"}
