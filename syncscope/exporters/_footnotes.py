@@ -12,6 +12,7 @@ from rich.text import Text
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._waiting import Figure, columns_of
 from syncscope.model.answer import Decision
+from syncscope.model.commands import shows_fixes
 from syncscope.model.report import Report
 
 NOTES_IN_SHORT = 2
@@ -61,13 +62,13 @@ def fixes(report: Report) -> str:
     """The commands that show and make the rewrites of these lines: by default `lint` leaves out what waits beside another
     wait, and a recording may show that just that is dear. "" where no line of a file has a rewrite."""
     fixable = (line.place.path for line in report.lines if line.place and line.finding and line.finding.fix)
-    files = " ".join(shlex.quote(path) for path in dict.fromkeys(fixable) if path.endswith((".py", ".ipynb")))
+    paths = [path for path in dict.fromkeys(fixable) if path.endswith((".py", ".ipynb"))]
+    files = " ".join(map(shlex.quote, paths))
     if not files:
         return ""
     file = report.uses is not None and report.name.endswith((".json", ".json.gz")) and "://" not in report.name
     by = f"--trace {shlex.quote(report.name)}" if file else "--all"
-    shows = f"`syncscope lint --diff {by} {files}` shows what they change"
-    return f"{shows}, `syncscope lint -i --all {files}` makes those you choose"
+    return f"{shows_fixes(paths, by)} shows what they change, `syncscope lint -i --all {files}` makes those you choose"
 
 
 def legend(report: Report, width: int) -> Iterator[tuple[str, str]]:

@@ -16,9 +16,16 @@ FEW = 3  # files that are named one by one
 
 
 def next_step(
-    files: Files, findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool, since: str = ""
+    files: Files,
+    findings: Sequence[Finding],
+    offered: Counter[Safety],
+    *,
+    dry: bool,
+    since: str = "",
+    more: bool = False,
 ) -> str:
-    """What to do now, in one command for what was linted, and as it was; `dry`: each fix was just shown."""
+    """What to do now, in one command for what was linted, and as it was; `dry`: each fix was just shown, `more`: none was, and
+    `--all` shows some."""
     compared = [f"--since {shlex.quote(since)}"] if since else []
     again = " ".join([*compared, *_said(files), *map(shlex.quote, _where(files, findings))])
     if offered[Safety.SAFE]:
@@ -29,6 +36,8 @@ def next_step(
         return f"{makes}, `syncscope verify` tries them on a program{others}"
     if (offered[Safety.UNSAFE] or offered[Safety.SUGGEST]) and not dry:
         return f"`syncscope lint --diff {again}` shows each fix and what it changes"
+    if more:
+        return f"`syncscope lint --diff --all {again}` shows each of them and what it changes"
     rule = Counter(f.rule for f in findings).most_common(1)[0][0]
     return f"`syncscope explain {rule}` says what to do about what is most frequent here"
 

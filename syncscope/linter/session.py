@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import baseline, engine, rulesets
+from syncscope.linter.behind_all import behind_all
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
@@ -279,10 +280,7 @@ class Linted:
                     "and the baseline is from before it held such: where it is written anew, new ones are told and fail"
                 )
             elif not self.files.first.all:
-                told += f"; --all tells {'it' if one else 'them'} whole"
-                if fixes := sum(finding.fix is not None for _, finding in self.also):
-                    told += f", --all --diff with the fix{'es' * (fixes > 1)} of {fixes}"
-                told += "; --trace RECORDING says what each costs"
+                told += f"; --all tells {'it' if one else 'them'} whole; --trace RECORDING says what each costs"
             yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         least = "at least " if self._may_be_more else ""
@@ -296,6 +294,11 @@ class Linted:
             said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
         if said and self.in_files:
             yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
+        behind = Counter[Safety]()
+        if dry and not fixed and self.in_files and not self.files.first.all:
+            behind = behind_all(self.files, self.found, self.also)
+        if behind:
+            yield f"fixes that --diff --all shows: {', '.join(_counted(behind))}"
         hidden = sum((one.checked.hidden for one in self.done), Hidden())
         either = ", new or old" if self.revision else ""  # these are not compared with what was there
         reasons = [
@@ -317,7 +320,14 @@ class Linted:
             yield self.beside
         if findings and not fixed and self.in_files:
             since = self.revision.said if self.revision else ""
-            yield f"next: {next_step(self.files, findings, offered, dry=dry, since=since)}"
+            hidden_ones = not offered and bool(behind)
+            yield f"next: {next_step(self.files, findings, offered, dry=dry, since=since, more=hidden_ones)}"
+
+
+def _counted(fixes: Counter[Safety]) -> Iterator[str]:
+    """`1 with --fix`, `2 to be made by hand`."""
+    how = {Safety.SAFE: "with --fix", Safety.UNSAFE: "with --fix --unsafe-fixes", Safety.SUGGEST: "to be made by hand"}
+    return (f"{fixes[safety]} {words}" for safety, words in how.items() if fixes[safety])
 
 
 def _at(finding: Finding) -> tuple[str, int, int]:

@@ -196,3 +196,24 @@ def test_the_function_has_what_json_has_in_the_same_order(door):
     told = [(f["path"], f["line"], f["also"]) for f in json.loads(door("lint", "--format", "json").out)]
     assert told == [("loss.py", 6, False), ("loss.py", 7, True), ("a.py", 11, True)]
     assert [(f.place.path, f.place.line, f.short) for f in syncscope.lint()] == told
+
+
+def test_a_diff_says_how_many_fixes_all_shows_and_which_command_shows_them(door):
+    door.write(
+        "notes.py",
+        """
+        import torch
+
+        def training_step(self, loss: torch.Tensor, size: torch.Tensor):
+            if loss.isnan():
+                self.odd(size)
+            self.log["loss"].append(loss.item())
+            self.log["size"].append(size.item())
+        """,
+    )
+    ran = door("lint", "--diff", "notes.py")
+    assert "fixes that --diff --all shows: 1 to be made by hand" in ran.err
+    assert "next: `syncscope lint --diff --all notes.py` shows each of them" in ran.err
+    assert "read 2 numbers at once" not in ran.out
+    assert "read 2 numbers at once" in door("lint", "--diff", "--all", "notes.py").out
+    assert "--diff --all" not in door("lint", "--diff", "--all", "notes.py").err

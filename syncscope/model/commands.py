@@ -1,0 +1,11 @@
+"""The commands that a report names to read on, each written in one place."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+
+def shows_fixes(paths: Iterable[str], by: str = "--all") -> str:
+    """What shows every rewrite in some files: without `--all`, or the recording, what waits beside another wait has none."""
+    return f"`syncscope lint --diff {by} {' '.join(map(shlex.quote, paths))}`"
