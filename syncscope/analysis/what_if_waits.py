@@ -9,6 +9,7 @@ from syncscope.analysis.price import unpriced
 from syncscope.analysis.verdict import name as named
 from syncscope.analysis.verdict import trial
 from syncscope.analysis.what_if_ground import NAMED, Ground
+from syncscope.model.commands import shows_fixes
 from syncscope.model.finding import Stays
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.what_if import WhatIf
@@ -65,11 +66,13 @@ def _at(lines: Sequence[Line]) -> str:
 
 
 def _first(report: Report, lines: Sequence[Line]) -> str:
-    """Where to begin, and the command that tries its rewrite, if that leaves none of them; else where to read of it."""
+    """Where to begin: its rewrite, with the command that tries it, or else shows it; where none fits, where to read of it."""
     first = max(lines, key=_cost)
     fix = first.finding.fix if first.finding else None
-    if fix is not None and fix.stays is Stays.NONE and (command := trial(report, first)):
-        return f"first the waits of {named(first)}: {fix.title}, which `{command}` tries"
+    if fix is not None and first.place is not None:
+        how = f"`{command}` tries" if (command := trial(report, first)) else f"{shows_fixes([first.place.path])} shows"
+        leaves = "" if fix.stays is Stays.NONE else "; one wait of them is left"
+        return f"first the waits of {named(first)}: {fix.title}, which {how}{leaves}"
     read = f": `syncscope explain {first.rule}` shows what people write" if first.rule else ""
     return f"first the waits of {named(first)}{read}"
 
