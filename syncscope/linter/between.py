@@ -18,8 +18,10 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from syncscope.model.commands import shows_fixes
+from syncscope.model.finding import Finding
 from syncscope.model.line_use import LineUses
-from syncscope.model.source import Place
+from syncscope.model.source import Place, shortly
 from syncscope.model.what_if import WhatIf
 
 SHORT = {  # calls that take no time to speak of
@@ -49,15 +51,35 @@ HEADS = ("iter", "test", "items", "subject")  # what a statement with a body com
 NAMED, WIDE = 3, 60  # lines that are named, and columns of one that are shown
 
 
-def with_what_runs(found: Iterable[WhatIf], sources: Mapping[str, bytes]) -> tuple[WhatIf, ...]:
-    """The rows, those on what the host does between two lines of a file with the lines that run there."""
+def with_what_runs(
+    found: Iterable[WhatIf], sources: Mapping[str, bytes], findings: Iterable[Finding] = ()
+) -> tuple[WhatIf, ...]:
+    """The rows, those on what the host does between two lines of a file with the lines that run there.
+
+    Where none runs, and the second calls something, that is what takes the time: it is named, with its fix where it has one.
+    """
+    fixes = {finding.place: finding.fix for finding in findings if finding.fix is not None}
 
     def told(one: WhatIf) -> WhatIf:
+        if one.between is not None and is_its_own(*one.between, sources):
+            until = one.between[1]
+            measured, colon, advice = one.advice.replace("between two launches", "before it launches").partition(":")
+            if fix := fixes.get(until):
+                advice = f" {fix.title}, as {shows_fixes([until.path])} shows"
+            name = f"line {until.line}'s own work on the host, in {shortly(until.path)}, is free"
+            return replace(one, name=name, lines=(until,), advice=f"{measured}{colon}{advice}")
         said = what_runs(*one.between, sources) if one.between is not None else ""
         measured, colon, advice = one.advice.partition(":")
         return replace(one, advice=f"{measured}, {said}{colon}{advice}") if said else one
 
     return tuple(map(told, found))
+
+
+def renamed(words: str, before: Iterable[WhatIf], after: Iterable[WhatIf]) -> str:
+    """A sentence about these rows, as they are called now."""
+    for old, new in zip(before, after, strict=True):
+        words = words.replace(old.name, new.name)
+    return words
 
 
 def with_runs(found: LineUses | None, sources: Mapping[str, bytes]) -> LineUses | None:
@@ -86,6 +108,22 @@ def what_runs(since: Place, until: Place, sources: Mapping[str, bytes]) -> str:
         return f"{there} lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} run"
     shown = text.splitlines()[lines[0] - 1].decode("utf-8", "replace").strip()
     return f"{there} line {lines[0]} runs, `{shown if len(shown) <= WIDE else shown[: WIDE - 1] + '…'}`"
+
+
+def is_its_own(since: Place, until: Place, sources: Mapping[str, bytes]) -> bool:
+    """Whether what the host does between two lines of a function is done by the second: it calls something, and no line runs
+    between them."""
+    if since.path != until.path or since.line >= until.line:
+        return False
+    text = sources.get(since.path, b"")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    before, after = _around(tree, since.line), _around(tree, until.line)
+    if _scope(before) is not _scope(after) or any(lines_between(text, since.line, until.line)):
+        return False
+    return not isinstance(after[-1], (ast.Module, *SCOPES)) and _takes_time(after[-1])
 
 
 def lines_between(source: bytes, since: int, until: int) -> Iterator[int]:

@@ -104,3 +104,25 @@ def test_where_the_source_does_not_say_what_runs_nothing_is_said(tmp_path, monke
     said = told(tmp_path, source, monkeypatch)
     assert "ms between two launches: do it rarely" in said
     assert "there line" not in said
+
+
+EYE = """
+def loss(z):
+    sim = z @ z.t()  # last
+    eye = torch.eye(len(z)).to(z.device)  # first
+    return sim.masked_fill(eye, 0)
+"""
+
+
+def test_where_no_line_runs_between_two_launches_the_second_lines_own_work_is_named(tmp_path, monkeypatch):
+    said = told(tmp_path, EYE, monkeypatch)
+    assert "if line 4's own work on the host, in train.py, is free" in said
+    assert "4.9 ms before it launches: do it rarely, later, or elsewhere" in said
+
+
+def test_the_fix_of_a_line_whose_own_work_holds_a_step_up_is_named_with_the_command_that_shows_it(
+    tmp_path, monkeypatch
+):
+    source = "import torch\n" + EYE.replace("(z)", "(z: torch.Tensor)", 1)
+    said = told(tmp_path, source, monkeypatch)
+    assert "before it launches: make it on the device, as `syncscope lint --diff --all train.py` shows" in said
