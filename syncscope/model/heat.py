@@ -228,4 +228,6 @@ BY_FUNCTION = frozenset(
     )
 ) - {Reason.TOP_LEVEL}
 """Said of a function or its file, as a whole: who knows more of it knows better."""
+IN_AN_ARM = frozenset(_ALL[_ALL.index(Reason.WHEN) : _ALL.index(Reason.MOVED)]) - {Reason.AROUND}
+"""Said of an arm that is gone into on some passes of what is around it."""
 SURE, SILENT = Reason.SURE(), Reason.SILENT()

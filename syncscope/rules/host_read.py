@@ -45,6 +45,7 @@ from syncscope.codemod.patterns.reads import known, read_until_true
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
+from syncscope.model.heat import IN_AN_ARM
 from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.WARNING
@@ -126,7 +127,9 @@ def message(site: Site, view: View) -> str | None:
 
 
 def in_loop(site: Site, view: View) -> bool:
-    """Whether the read stands in a loop of its function."""
+    """Whether the read stands in a loop of its function, and is made on each of its passes."""
+    if site.heat.reason in IN_AN_ARM:
+        return False
     if site.function is None:
         return site.whole
     loops = view.function(site).every(ast.For, ast.While, ast.AsyncFor)

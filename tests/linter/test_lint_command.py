@@ -338,3 +338,28 @@ def test_an_output_that_ends_with_xml_is_junit(door):
     door.write("x.py", "import torch\n\n\ndef forward(x: torch.Tensor):\n    return x.exp()[x > 0]\n")
     door("lint", "--all", "-o", "all.xml", "x.py")
     assert (door.folder / "all.xml").read_text().startswith("<?xml")
+
+
+def test_a_suffix_that_is_no_formats_is_written_as_text_and_says_so(door):
+    door.write("train.py", READS)
+    ran = door("lint", "-o", "found.foo", "train.py")
+    assert "found.foo is written as text: no format has the suffix .foo" in ran.err
+    assert "[host-read]" in (door.folder / "found.foo").read_text()
+    assert "written as text" not in door("lint", "-o", "found.txt", "train.py").err
+
+
+def test_what_is_read_on_some_passes_is_not_said_to_be_read_on_every_one(door):
+    code = """import torch
+
+
+def training_step(model, batches: list[torch.Tensor]):
+    for i, batch in enumerate(batches):
+        loss = model(batch).sum()
+        loss.backward()
+        TEST
+            print(loss.item())
+"""
+    door.write("train.py", code.replace("TEST", "if i % 100 == 0:"))
+    assert "`loss.item()` waits for the device [host-read]" in door("lint", "--all", "train.py").out
+    door.write("train.py", code.replace("TEST", "if True:"))
+    assert "`loss.item()` waits for the device on every pass of the loop" in door("lint", "--all", "train.py").out
