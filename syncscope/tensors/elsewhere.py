@@ -56,10 +56,12 @@ class Elsewhere:
             if not caller.running:
                 frame = Frame(caller.module, caller)
                 frame.seen, frame.table, frame.used = seen, self.table, used(caller)
-                bind_parameters(caller, frame)
                 caller.running = True
                 try:
+                    bind_parameters(caller, frame)
                     execute(frame, caller.node.body)
+                except RecursionError:
+                    pass  # which is said of that file, not of this one
                 finally:
                     caller.running = False
         return seen

@@ -182,3 +182,10 @@ def test_methods_of_objects_whose_class_is_known(tmp_path):
     """
     project(tmp_path, solver=solver, net=net)
     assert waits(tmp_path, "solver.py") == marks(solver)
+
+
+def test_a_caller_that_is_nested_too_deeply_to_be_followed_tells_nothing(tmp_path):
+    deep = f"y = {'-' * 700}number(x)"
+    net = f"import torch\nfrom .util import number\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        {deep}\n"
+    project(tmp_path, util=UTIL, net=net)
+    assert waits(tmp_path, "util.py") == set()
