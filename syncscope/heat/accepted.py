@@ -357,8 +357,20 @@ def _is_action(wait: Emitted, root: ast.AST, text: bytes) -> bool:
             return True
         if isinstance(outer, ast.stmt):
             targets = outer.targets if isinstance(outer, ast.Assign) else []
-            return len(targets) == 1 and isinstance(targets[0], ast.Name) and environments.is_action(targets[0].id)
+            if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+                return False
+            return environments.is_action(targets[0].id) or _told_to_environment(targets[0].id, root)
     return False
+
+
+def _told_to_environment(name: str, root: ast.AST) -> bool:
+    """Whether an environment is given what is called so as what it is to do: `env.step(act)`."""
+    return any(
+        isinstance(call, ast.Call)
+        and environments.asks_environment(f"{ast.unparse(call.func)}(".encode())
+        and any(name_of(each) == name for each in call.args)
+        for call in walk(root)
+    )
 
 
 JUDGES: tuple[tuple[Reason, Callable[[Waiting], bool | str]], ...] = (

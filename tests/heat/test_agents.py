@@ -260,3 +260,15 @@ EXPERIMENT = {
 
 def test_an_agent_that_is_trained_in_an_environment_acts_and_observes_in_every_step(tmp_path: Path) -> None:
     assert found_in(EXPERIMENT, "agents", tmp_path) == marked_in(EXPERIMENT, "agents")
+
+
+@pytest.mark.parametrize(
+    ("told", "words"), [("env.step(act)", "for an environment that runs on the host"), ("env.step(0)", "")]
+)
+def test_what_an_environment_is_given_is_an_action_whatever_it_is_called(told: str, words: str) -> None:
+    source = (
+        "import torch\n\ndef train(net, opt, env, x: torch.Tensor):\n    for step in range(99):\n"
+        f"        act = net(x).argmax(1).cpu().numpy()\n        seen = {told}\n        net(x).sum().backward()\n"
+    )
+    found = [site.heat.words for site in sites(source.encode(), "x.py") if site.op == "cpu"]
+    assert found == [words or "in the training loop"]
