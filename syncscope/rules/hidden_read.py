@@ -8,6 +8,7 @@ windows cover the signal, `LBFGS.step` each loss of its line search, `AveragedMo
 averaged. Or it makes a tensor of the device from a list of the host and waits for the copy: a nested tensor with
 `layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host, torchvision's `normalize` from mean and deviation.
 A metric of torchmetrics looks whether labels are classes (`torch.unique`) and, where it takes a mean, whether all are numbers.
+`nn.Transformer`, its encoder and its decoder compare the mask they are given with a causal one, to know whether it is one.
 What `@torch.jit.script` has compiled waits in who calls it. Measured on CUDA, torch 2.11.
 
 What to do
@@ -22,6 +23,8 @@ What to do
   `max_num_nodes`.
 - `remove_self_loops`, `subgraph`, `coalesce`, `to_undirected`: once for each graph, in its data set (`pre_transform`).
   For `dropout_edge` a mask that weights messages, `edge_weight * keep`, selects nothing.
+- `nn.Transformer(...)(src, tgt, tgt_mask=mask)`: `tgt_is_causal=True` where the mask is causal, else `False`, and nobody looks
+  (`src_is_causal` for `src_mask`, `is_causal` of an encoder).
 - Metrics of torchmetrics, once their arguments are known to be right: `Accuracy(..., validate_args=False)`,
   `MeanMetric(nan_strategy="disable")`.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
@@ -80,6 +83,14 @@ READ = {  # last word of the call: what it needs
     **dict.fromkeys(("global_add_pool", "global_mean_pool", "global_max_pool"), "the largest number of a graph"),
     "normalize": "mean and deviation on the device, copied from the host",
 }
+_CAUSAL: dict[str, dict[str | int | None, str]] = {  # by the mask's name or position what says that it is causal
+    "torch.nn.TransformerEncoder": dict.fromkeys(("mask", 1), "is_causal"),
+    "torch.nn.TransformerDecoder": dict.fromkeys(("tgt_mask", 2), "tgt_is_causal"),
+    "torch.nn.Transformer": {
+        **dict.fromkeys(("src_mask", 2), "src_is_causal"),
+        **dict.fromkeys(("tgt_mask", 3), "tgt_is_causal"),
+    },
+}
 EXAMPLES = (
     Example(
         """
@@ -112,6 +123,32 @@ EXAMPLES = (
         """,
         inputs="x: finite[n + 2, m + 2]",
     ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Writer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Transformer(64, 4, batch_first=True)
+
+            def forward(self, source, target, causal: torch.Tensor):
+                return self.body(source, target, tgt_mask=causal)  # !
+        """,
+        instead="""
+        import torch
+        from torch import nn
+
+        class Writer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Transformer(64, 4, batch_first=True)
+
+            def forward(self, source, target, causal: torch.Tensor):
+                return self.body(source, target, tgt_mask=causal, tgt_is_causal=True)
+        """,
+    ),
 )
 
 
@@ -122,9 +159,25 @@ def message(site: Site, view: View) -> str | None:
         return f"{view.quote(site.node)} looks whether its arguments are valid, and waits for the answer"
     if isinstance(call, ast.Name) and word not in READ:
         return f"`{word}` is compiled by TorchScript and waits inside: no line of it is seen, but this one"
+    if call is not None and site.operand is not None and (flag := _says_causal(site, call, view)):
+        asks = f"looks whether its mask {view.quote(site.operand)} is causal"
+        return f"{view.quote(site.node)} {asks}, and waits for the answer: say `{flag}=True` where it is"
     graphs = call is not None and (view.function(site).dotted(call) or "").startswith("torch_geometric.utils.")
     needed = "how many nodes, edges or graphs there are" if graphs else READ.get(word, "a value of the device")
     return f"{view.quote(site.node)} needs {needed}, and waits for it"
+
+
+def _says_causal(site: Site, called: ast.expr, view: View) -> str:
+    """The argument that tells one of torch's transformers whether its mask is causal; "" of any other call."""
+    function = view.function(site)
+    made = function.maker(called)
+    flags = _CAUSAL.get(function.dotted(made.func) or "", {}) if made is not None else {}
+    given = site.node if isinstance(site.node, ast.Call) else None
+    if given is None or not flags:
+        return ""
+    named = [each.arg for each in given.keywords if each.value is site.operand]
+    at = [number for number, each in enumerate(given.args) if each is site.operand]
+    return next((flags[each] for each in (*named, *at) if each in flags), "")
 
 
 def _is_metric(site: Site, called: ast.expr) -> bool:

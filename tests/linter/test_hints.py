@@ -86,3 +86,32 @@ def test_a_fix_says_how_many_waits_go_and_how_often(door, body, gains):
     fixes = [found["fix"] for found in json.loads(door("lint", "step.py", "--format", "json").out) if found["fix"]]
     assert {fix["gains"] for fix in fixes} == {gains}
     assert f": {gains}" in door("lint", "step.py").out
+
+
+def test_a_transformer_that_looks_into_its_mask_is_told_which_argument_says_what_it_is(door):
+    door.write(
+        "writer.py",
+        """
+        import torch
+        from torch import nn
+
+        class Writer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Transformer(8, 2)
+                self.reader = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 2)
+
+            def forward(self, x: torch.Tensor, seen: torch.Tensor):
+                x = self.body(x, x, seen)
+                x = self.body(x, x, tgt_mask=seen)
+                return self.reader(x, seen)
+        """,
+    )
+    out = door("lint", "writer.py", "--all", "--format", "concise").out
+    flags = ("src_is_causal", "tgt_is_causal", "is_causal")
+    told = [
+        out.find(f"looks whether its mask `seen` is causal, and waits for the answer: say `{flag}=True`")
+        for flag in flags
+    ]
+    assert told == sorted(told)
+    assert told[0] >= 0
