@@ -165,3 +165,14 @@ def test_a_file_in_utf_16_is_no_python_and_is_said_so(door):
     ran = door("lint")
     assert [(path, rule) for path, _, rule in ran.lines] == [(f"{name}.py", "syntax-error") for name in "abc"]
     assert ran.code == 1
+
+
+def test_a_file_that_names_no_torch_is_read_where_it_does_what_tensors_do(door):
+    step = "    def train_step(self, x, y):\n        sup_loss = self.ce_loss(self.model(x), y)\n"
+    door.write(
+        "algorithm.py", f"from base import Base\n\n\nclass Full(Base):\n{step}        self.log(sup_loss.item())\n"
+    )
+    door.write("other.py", "def mean(values):\n    return values.mean().item()\n")
+    ran = door("lint")
+    assert ran.lines == [("algorithm.py", 7, "host-read")]
+    assert "not read: 1 file that names neither torch nor OpenCL" in ran.err
