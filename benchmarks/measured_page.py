@@ -109,6 +109,22 @@ def fixes() -> Iterator[str]:
         yield f"| {safety} | {' | '.join(map(str, counts))} |"
 
 
+def first_looks() -> Iterator[str]:
+    """What the linter showed of each package when nobody who works on it had seen the package."""
+    yield "| package | steps | wait in every step | shown | recall | others shown | precision |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    every = []
+    for path in sorted((ROOT / "benchmarks" / "packages").glob("*/*.json"), key=lambda path: path.stem.lower()):
+        held = json.loads(path.read_text())
+        every.append(held["first_look"])
+        yield _looked(held["package"].replace("==", " "), str(len(held["steps"])), *held["first_look"])
+    yield _looked("all", "", *(sum(column) for column in zip(*every, strict=True)))
+
+
+def _looked(what: str, steps: str, shown: int, of: int, others: int) -> str:
+    return f"| {what} | {steps} | {of} | {shown} | {shown / of:.0%} | {others} | {shown / (shown + others):.0%} |"
+
+
 def _listed(name: str) -> tuple[str, list[str]]:
     """The first comment of a list, which says on what it was measured, and its rows."""
     lines = (ROOT / "tests" / "rules" / name).read_text().splitlines()
@@ -117,7 +133,7 @@ def _listed(name: str) -> tuple[str, list[str]]:
 
 MADE: dict[str, Callable[[], Iterator[str]]] = {
     "intervals": intervals, "another_hand": another_hand, "networks": networks, "deviations": deviations,
-    "waits": waits, "fixes": fixes,
+    "waits": waits, "fixes": fixes, "first_looks": first_looks,
 }  # fmt: skip
 
 
