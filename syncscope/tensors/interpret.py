@@ -123,6 +123,8 @@ def _hear_others(module: Module) -> None:
     passed = Elsewhere(_RECORDING)
     for function in module.top if asked else ():
         paths = asked.get(called(function.cls.name if function.cls is not None else "", function.name), ())
+        if not (paths and judge.of_wait(None, function, module).hot):
+            continue  # nobody is told of what waits there
         news = [note(function, given) for given in passed.to(function, paths)]
         if any(news):
             function.news = True
