@@ -123,7 +123,7 @@ class Library:
 
     def ask_line(self, address: int | None) -> None:
         """Has this asked with each call which line of Python makes it; None for nobody."""
-        self._line = c.PYFUNCTYPE(c.c_uint64)(address) if address else int
+        self._line = c.PYFUNCTYPE(c.c_int64)(address) if address else int
 
     def arm(self, yes: int) -> None:
         """New queues get profiling although nothing is recorded yet."""
