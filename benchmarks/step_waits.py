@@ -38,8 +38,6 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
-os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # what is compiled would not be heard
-
 import coverage
 import numpy as np
 import torch
@@ -277,6 +275,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_intermixed_args()
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # what is compiled would not be heard
     sources = asked.sources.resolve()
     sys.path.insert(0, str(sources))
     recorder, done = Recorder(sources), dict[str, Any]()
