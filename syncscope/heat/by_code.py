@@ -78,15 +78,14 @@ def kept_by_hand(function: ProjectFunction) -> tuple[ast.expr, str] | None:
     """The key, and what keeps: where a function gives what it has kept under a key, before it makes anything,
     `if key in self.kept: return self.kept[key]`. What runs a backward pass for each key makes nothing that is the same again.
     """
-    if speaks_of_backward(function.node, function.module.source):
-        return None
     for each in function.node.body:
         match each:
             case ast.If(
                 test=ast.Compare(left=key, ops=[ast.In()], comparators=[kept]),
                 body=[*_, ast.Return(value=ast.Subscript(value=given))],
             ) if name_of(given) == name_of(kept):
-                return key, dotted(kept)
+                trains = speaks_of_backward(function.node, function.module.source)
+                return None if trains else (key, dotted(kept))
     return None
 
 

@@ -51,10 +51,10 @@ def of_first(
             return Reason.FIRST(ast.unparse(part))
         if memo is not None and counts(memo[0]):
             continue
+        if not (kept and any(_keeps(each, kept, memo is not None) for each in _straight(node.body))):
+            continue  # before anybody looks through the file for who takes it away again
         named = memo is not None and "." not in kept  # else part of an object
-        keeps = any(_keeps(each, kept, memo is not None) for each in _straight(node.body))
-        gone = ("cache" not in kept.lower() and fleeting(kept)) if named else forgotten(kept)
-        if kept and keeps and not gone:
+        if not (("cache" not in kept.lower() and fleeting(kept)) if named else forgotten(kept)):
             return Reason.FIRST(ast.unparse(part))
     return None
 

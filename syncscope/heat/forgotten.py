@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
+from functools import lru_cache
 
 from syncscope.heat.loops import LOOPS, trains
 from syncscope.project.syntax import dotted, name_of, walk
@@ -34,12 +36,21 @@ def emptying(kept: str, source: bytes) -> set[str]:
     """The functions of a file, but for `__init__`, that set what is kept in `self.masks` to None, or empty it."""
     name = re.escape(kept.encode())
     gone = rb"\b%b(?:\s*(?::[^=\n]+)?=\s*(?:None\b|\{\s*\}|dict\(\s*\))|\.clear\(\s*\))" % name
-    return {_defining(source, at.start()).decode() for at in re.finditer(gone, source)} - {"", "__init__"}
+    return {_defining(source, at.start()) for at in re.finditer(gone, source)} - {"", "__init__"}
 
 
-def _defining(source: bytes, at: int) -> bytes:
+def _defining(source: bytes, at: int) -> str:
     """The name of the function above a place in a text."""
-    return next(reversed(_DEFINED.findall(source, 0, at)), b"")
+    starts, names = _defined(source)
+    above = bisect_right(starts, at)
+    return names[above - 1] if above else ""
+
+
+@lru_cache(maxsize=4)
+def _defined(source: bytes) -> tuple[list[int], list[str]]:
+    """Where the functions of a file begin, and what they are called."""
+    found = [*_DEFINED.finditer(source)]
+    return [each.start() for each in found], [each[1].decode() for each in found]
 
 
 def is_fleeting(scope: Function | ast.Module, at: ast.stmt, source: bytes, path: str) -> bool:

@@ -1,7 +1,11 @@
 """What an optimizer makes once, by its own books: `state` of each parameter and `group` of some together."""
 
+import ast
+
 import pytest
 from heat.hot_lines import heat
+
+from syncscope.heat import first
 
 SOURCE = """
 import torch
@@ -136,3 +140,14 @@ class Guided(torch.nn.Module):
 
 def test_what_each_step_takes_away_again_is_made_anew_and_not_the_first_time() -> None:
     assert_as_marked(KEPT_FOR_A_STEP)
+
+
+def test_who_takes_it_away_again_is_asked_of_what_is_kept_alone():
+    """The answer goes through the whole file: asked of each `is None`, a package took over three times as long."""
+    asked = []
+    for code in ("if x is None:\n    y = 1\n", "if a.b is None:\n    y = a.b\n", "if len(f(x)) == 0:\n    y = 1\n"):
+        assert first.of_first(ast.parse(code).body[0], forgotten=asked.append) is None
+    assert asked == []
+    (kept,) = ast.parse("if self.mask is None:\n    self.mask = make()\n").body
+    assert first.of_first(kept, forgotten=asked.append) is not None
+    assert asked == ["self.mask"]
