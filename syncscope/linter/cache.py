@@ -22,9 +22,9 @@ from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.heat.reach import Reach
 from syncscope.heat.steps import Steps
-from syncscope.linter import engine
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config
+from syncscope.linter.tracked import still
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
 ROOMS = (
@@ -127,7 +127,7 @@ class Cache:
     def _hash(self, path: str) -> str:
         if path not in self._hashes:
             try:
-                now = engine.still(self._steps, path)
+                now = still(self._steps, path)
                 self._hashes[path] = digest(regular(path)) if now is None else now
             except OSError:
                 self._hashes[path] = ""

@@ -6,16 +6,14 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from syncscope.files import regular
-from syncscope.heat.steps import Steps
 from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, LEAST, Config, names_one
@@ -37,102 +35,20 @@ from syncscope.linter.source import (
     deep_recursion,
 )
 from syncscope.linter.spared import spared
+from syncscope.linter.tracked import Tracked
 from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
-from syncscope.model.heat import BY_FILE, BY_FUNCTION, Reason, Role
+from syncscope.model.heat import BY_FILE, BY_FUNCTION, Reason
 from syncscope.model.source import Place, Span, speaks_of_torch
 from syncscope.project.folders import folder_around, located
-from syncscope.project.modules import Module
-from syncscope.project.own_moves import has_own_move, moves_its_own
-from syncscope.project.pinned import pins_memory, sends_without_waiting
-from syncscope.project.requirements import requirements
+from syncscope.project.own_moves import has_own_move
 from syncscope.rules import ASKED, Family, View, is_ours
-from syncscope.tensors.interpret import Project, facts_of, sites
+from syncscope.tensors.interpret import facts_of, sites
 
-IMPORTERS, CONTENT = "<importers>", "<content>"  # what an answer relied on of a file, beside what it imports
-OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the project around it
-    "<moves>": moves_its_own,
-    "<pins>": pins_memory,
-    "<sends>": sends_without_waiting,
-    "<needs>": requirements,
-}
 DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 PYTHON_SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
 _RUN_BY_PYTHON = re.compile(rb"#![^\n]*python")
-
-
-class Tracked(Project):
-    """A project that remembers which file's answers relied on which other files."""
-
-    def __init__(self, roots: tuple[Path, ...] = ()) -> None:
-        super().__init__(roots)
-        self.asked: dict[str, set[str]] = {}
-        self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches, and of who imports what
-        self.heard: dict[str, set[str]] = {}  # files that said what they pass to functions of another
-
-    def module(self, importer: Module, name: str, level: int) -> Module | None:
-        """The module that an import names; that the importer's answers rely on it is noted."""
-        found = super().module(importer, name, level)
-        if found is not None:
-            self.asked.setdefault(importer.path, set()).add(found.path)
-        return found
-
-    def role(self, path: str, name: str, owner: str = "") -> Role:
-        """When a function or method of a file runs; that its answers rely on it is noted."""
-        found = super().role(path, name, owner)
-        self.told.setdefault(path, set()).add((f"{path}\0{owner}.{name}", found.value))
-        return found
-
-    def importers(self, path: str) -> dict[str, tuple[str, ...]]:
-        """The files that may say what is passed to functions of a file; that its answers rely on them is noted."""
-        found = super().importers(path)
-        self.told.setdefault(path, set()).add((f"{path}\0{IMPORTERS}", _state(found)))
-        self.heard[path] = {located(each) for paths in found.values() for each in paths}
-        return found
-
-    def of_project(self, what: str, path: str) -> Any:
-        """What the project around a file says, of `OF_PROJECT`; that its answers rely on it is noted."""
-        found = OF_PROJECT[what](path)
-        self.told.setdefault(located(path), set()).add((f"{located(path)}\0{what}", str(found)))
-        return found
-
-    def relied(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
-        here = located(path)
-        read = self._behind({here})
-        heard = {
-            f"{p}\0{CONTENT}": was for p, was in self._behind(self.heard.get(here, set())).items() if p not in read
-        }
-        read.pop(here, None)
-        return (*sorted(read.items()), *sorted(heard.items()), *sorted(self.told.get(here, ())))
-
-    def _behind(self, paths: set[str]) -> dict[str, str]:
-        """These files and all that they import, with the hash of the content of each that was read."""
-        seen, todo = {*paths}, [*paths]
-        while todo:
-            new = self.asked.get(todo.pop(), set()) - seen
-            seen |= new
-            todo += new
-        return {path: self.read[path] for path in seen if path in self.read}
-
-
-def _state(importers: Mapping[str, tuple[str, ...]]) -> str:
-    """Which files import what, in short."""
-    return hashlib.blake2b(repr(sorted(importers.items())).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def still(steps: Steps, key: str) -> str | None:
-    """What holds now of when a function runs, where an answer relied on it; None for the path of a file."""
-    path, zero, name = key.partition("\0")
-    if name == IMPORTERS:
-        return _state(steps.importers(path))
-    if name in OF_PROJECT:
-        return str(OF_PROJECT[name](path))
-    if name == CONTENT:
-        return hashlib.blake2b(regular(path), digest_size=16).hexdigest()
-    owner, _, name = name.partition(".")
-    return steps.role(path, name, owner).value if zero else None
 
 
 def project_of(config: Config) -> Tracked:
@@ -201,8 +117,8 @@ def check(path: str, raw: bytes, config: Config, named: bool = False) -> Checked
 
 
 @deep_recursion()
-def check_source(source: SourceFile, config: Config) -> Checked:
-    """What there is to say of this text.
+def check_source(source: SourceFile, config: Config, apart: bool = False) -> Checked:
+    """What there is to say of this text; lines have fixes `apart` for whoever tries each by itself.
 
     Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
@@ -244,7 +160,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             freed(source, f, here.get(id(g)), heard, view, config)
             for f, g in zip(findings, result.findings, strict=True)
         ]
-        findings = with_gains(joined(findings, of_sites, view), of_sites, view)
+        findings = with_gains(joined(findings, of_sites, view, apart), of_sites, view)
         findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
         gone = replaced(states)
         findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states, gone)]

@@ -14,13 +14,14 @@ from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.rules import View
 
 
-def joined(findings: Sequence[Finding], sites: Sequence[Site | None], view: View) -> list[Finding]:
+def joined(findings: Sequence[Finding], sites: Sequence[Site | None], view: View, apart_lines: bool) -> list[Finding]:
     """The findings, those of a statement with one fix, where each of theirs mends nothing elsewhere, and all are as safe; and
-    so those of statements of one block, where what one waits for has just come when the next begins.
+    so, unless lines are to stay apart, those of statements of one block, where what one waits for has just come when the next
+    begins.
     """
     findings = in_statement(findings, sites, view)
     one: dict[Fix, Fix] = {}
-    for fixes in beside_each_other(findings, sites, view):
+    for fixes in () if apart_lines else beside_each_other(findings, sites, view):
         if apart(fixes):
             one |= dict.fromkeys(fixes, as_one(fixes))
     return with_one(findings, one)

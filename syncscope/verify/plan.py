@@ -220,7 +220,7 @@ class Plan:
         return made.number
 
     def _check(self, source: SourceFile) -> tuple[Finding, ...]:
-        return check_source(source, self._files.config(source.path)).findings
+        return check_source(source, self._files.config(source.path), apart=True).findings
 
     def untried(self, candidate: Candidate) -> str:
         """Why a candidate is not tried; "" where it is."""

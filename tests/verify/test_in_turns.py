@@ -282,7 +282,6 @@ def test_another_version_that_computes_something_else_is_told(project: Path, wro
 MADE = """
         shift = torch.zeros(3).to(device)
         rows = x.shape[0]
-        model.weight @ model.weight.T  # work between two copies: waits that follow each other have one fix
         scale = torch.ones(rows, 1).to(device)
         loss = (model(x) * scale + shift)"""
 SEVERAL = TRAIN.replace("\n        loss = model(x)", MADE)

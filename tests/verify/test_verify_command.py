@@ -46,7 +46,6 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         weight = torch.ones(5, 1).to(device)
         rows = x.shape[0]
-        model.weight @ model.weight.T  # work between two copies: waits that follow each other have one fix
         shift = torch.eye(4).to(device)
         loss = ((model(x @ shift) - target) * weight).square().sum() / rows / 3
         loss.backward()
