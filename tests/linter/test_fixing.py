@@ -1,5 +1,6 @@
 """--fix: whole fixes, until nothing changes, and not a byte outside of them."""
 
+import json
 import os
 import stat
 
@@ -348,3 +349,25 @@ def test_what_can_be_made_is_counted_as_least_where_a_first_fix_may_bring_a_seco
     assert "made 2 fixes\n" in door("lint", "--all", "--fix", "--unsafe-fixes").err
     door.write("loss.py", MASKS)
     assert "fixes: 1 with --fix; " in door("lint").err
+
+
+def test_a_safe_fix_is_none_where_the_same_place_is_waited_for_all_the_same(door):
+    """`e[t]` reads t, whether a number is written there or filled in."""
+    code = """
+    import torch
+
+
+    def forward(v: torch.Tensor):
+        t = torch.argmin(v)
+        e = torch.zeros(v.shape[0], device=v.device)
+        e[t] = 1.0
+        return e
+    """
+
+    def fixes(text: str) -> list[str]:
+        door.write("loss.py", text)
+        told = json.loads(door("lint", "--all", "--format", "json", "loss.py").out)
+        return [f["fix"] and f["fix"]["safety"] for f in told if f["rule"] == "number-at-positions"]
+
+    assert fixes(code) == [None]
+    assert fixes(code.replace("torch.argmin(v)", "0")) == ["safe"]

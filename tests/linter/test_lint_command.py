@@ -363,3 +363,8 @@ def training_step(model, batches: list[torch.Tensor]):
     assert "`loss.item()` waits for the device [host-read]" in door("lint", "--all", "train.py").out
     door.write("train.py", code.replace("TEST", "if True:"))
     assert "`loss.item()` waits for the device on every pass of the loop" in door("lint", "--all", "train.py").out
+
+
+def test_of_a_chain_the_comparison_that_is_asked_is_quoted(door):
+    door.write("x.py", "import torch\n\n\ndef forward(a: torch.Tensor, b: torch.Tensor):\n    return a < b < a + 1\n")
+    assert ": tensor-in-condition: `a < b` is computed on the device" in door("lint", "--format", "concise", "x.py").out

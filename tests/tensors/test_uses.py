@@ -69,14 +69,6 @@ CASES = {
             def set_input(self, data):
                 self.real = data["A" if self.forth else "B"].to(self.device)  # waits: to_device
     """,
-    "a distribution that is asked for its entropy": """
-        def step(model, flow, x: torch.Tensor, actions: torch.Tensor):
-            pout, value = model(x)
-            action_distrib = model.head(x)
-            bonus = pout.entropy().mean()
-            before = action_distrib.log_prob(actions)  # waits: distribution_validate
-            return pout.log_prob(actions) + bonus + before + flow.log_prob(actions)  # waits: distribution_validate
-    """,
     "the way of what has no other": """
         def step(record, distrib, log_prob: torch.Tensor):
             try:
@@ -321,37 +313,6 @@ CASES = {
             kwargs = {"dtype": x.dtype, "device": x.device}
             return torch.tensor([1.0, 2.0], **kwargs)  # waits: tensor_literal
     """,
-    "a class of distributions under another name": """
-        class Loss(nn.Module):
-            distribution = torch.distributions.Normal
-
-            def forward(self, x, y):
-                made = self.distribution(loc=x[..., 0], scale=x[..., 1])  # waits: distribution_validate
-                return -made.icdf(y).sum()
-    """,
-    "a class of distributions that `__init__` chooses": """
-        from torch.distributions import Laplace, Normal
-
-        class Autoencoder(nn.Module):
-            def __init__(self, kind, config):
-                super().__init__()
-                if kind == "laplace":
-                    self.posterior, self.config, self.either = Laplace, config, Laplace
-                else:
-                    self.posterior, self.config, self.either = Normal, config, None if kind else dict
-
-            def forward(self, x, given):
-                mean, scale = self.encoder(x)
-                q = self.posterior(mean, scale)  # waits: distribution_validate
-                z = q.rsample()
-                for each in given:
-                    z = z + q.log_prob(given[each])  # waits: distribution_validate
-                return z, self.either(mean, scale)
-
-            def dropped(self, rows: list[torch.Tensor]):
-                chance = torch.distributions.Bernoulli(self.config.rate)
-                return [row for row in rows if chance.sample().item() == 1]
-    """,
     "logits of what is not in sight": """
         import numpy as np
 
@@ -359,102 +320,11 @@ CASES = {
             chosen = policy(batch).logits[np.arange(len(act)), act]  # waits: index_list
             return chosen.mean()
     """,
-    "documented": """
-        def google(event, start, count, other, rows):
-            \"\"\"Something.
-
-            Args:
-                event (torch.Tensor, bool): whether it happened.
-                start: scalar float64 Tensor giving the start.
-                count (int): how many.
-                other: Tensor or float.
-                rows (list of tensors): of no use here.
-            \"\"\"
-            kept = start[event]  # waits: mask_read
-            if start > 0:  # waits: condition
-                return kept
-            if count > 0 or other > 0:
-                return rows[0]
-
-        def numpy_style(x, names):
-            \"\"\"
-            Parameters
-            ----------
-            x : Tensor, shape=(N, D)
-                points
-            names : str
-            \"\"\"
-            while x[0] > x[1]:  # waits: condition
-                x = step(x)
-            if names > "b":
-                return x
-
-        def sphinx(x, y):
-            \"\"\"
-            :param torch.Tensor x: points
-            :param y: a `b x n`-dim Tensor
-            \"\"\"
-            assert x[0] <= 1  # waits: condition
-            return float(y[0])  # waits: float
-    """,
-    "documented for __init__ by its class": """
-        class Grid:
-            \"\"\"A grid.
-
-            Args:
-                points (Tensor): of the grid.
-            \"\"\"
-
-            def __init__(self, points):
-                self.points = points
-
-            def first(self):
-                return float(self.points[0])  # waits: float
-    """,
     "what only arrays can be asked for, of what is no name": """
         def accepts(norm, error, scale):
             ratio = norm(error / scale).abs()
             if ratio <= 1:  # waits: condition
                 return True
-    """,
-    "a distribution that is not in sight": """
-        def loss(policy, flow, x: torch.Tensor, action: torch.Tensor):
-            dist = policy(x)
-            if dist.log_prob(action).sum() > 0:  # waits: distribution_validate # waits: condition
-                return 1
-            return flow.log_prob(x)
-    """,
-    "distributions of its own": """
-        from torch.distributions import Distribution, constraints
-
-        class Scaled(Distribution):
-            arg_constraints = {"scale": constraints.positive}
-
-            def __init__(self, scale, validate_args=None):
-                self.scale = scale
-                super().__init__(scale.shape, validate_args=validate_args)
-
-            def log_prob(self, value):
-                if self._validate_args:
-                    self._validate_sample(value)  # waits: distribution_validate
-                return value / self.scale
-
-        class Inner(Scaled):
-            def __init__(self, scale):
-                super().__init__(scale)
-
-        class Checked(Distribution):
-            arg_constraints = {"scale": constraints.positive}
-
-            def __init__(self, scale):
-                self.scale = scale
-                super().__init__(scale.shape)
-
-        class Unchecked(Distribution):
-            arg_constraints = {}
-
-            def __init__(self, scale):
-                super(Unchecked, self).__init__(scale.shape)
     """,
 }
 
