@@ -26,7 +26,7 @@ from syncscope.model.finding import Adds, Stays
 from syncscope.model.ops import COUNTS, Op
 from syncscope.model.report import GATE, Line, Report
 
-CONDITIONS = (Op.BOOL, Op.CONDITION, Op.DISTRIBUTION_VALIDATE)
+CONDITIONS = (Op.BOOL, Op.CONDITION, Op.DISTRIBUTION_VALIDATE, Op.TRANSFORMER_MASK)
 LIKELY = 0.03  # the part of a step that is worth a change
 SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it

@@ -24,7 +24,12 @@ OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
 # Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
 CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
 READ, FALLBACK = int(Kind.READ), int(Flag.FALLBACK)  # asked for in every event around a wait: an enum is slow to ask
-DISTRIBUTIONS = "torch/distributions/"
+OF_TORCH = (  # what reads like this in a file of torch's own is called: the user's line has no `bool` and no `item`
+    ("torch/distributions/", Op.BOOL, Op.DISTRIBUTION_VALIDATE),
+    ("torch/nn/utils/clip_grad.py", Op.BOOL, Op.CLIP_GRAD_NORM),
+    ("torch/nn/modules/transformer.py", Op.BOOL, Op.TRANSFORMER_MASK),
+    ("torch/amp/grad_scaler.py", Op.ITEM, Op.GRAD_SCALER),
+)
 MEMCPY = re.compile(r"Memcpy|EnqueueWriteBuffer")
 AFTER_COPY = re.compile(r"StreamSynchronize$")
 CALL = 2  # what stands for a wait around which nothing was recorded: the call itself
@@ -223,14 +228,11 @@ class _Around:
         trace = self._trace
         name: str = trace.names[trace.name[unit]]
         if trace.kind[unit] == READ:
-            return Op.DISTRIBUTION_VALIDATE if name == Op.BOOL and self._of_distribution(unit) else name
+            asks = self._trace.known(unit).library
+            return next((op for file, read, op in OF_TORCH if name == read and asks.startswith(file)), name)
         if fallback:
             return name if name.startswith("fallback of ") else f"fallback of {name}"
         return ops.of_operator(name.removeprefix("aten::"))
-
-    def _of_distribution(self, read: int) -> bool:
-        """Whether torch's distributions read, which check what they are given: the user's line has no `bool`."""
-        return self._trace.known(read).library.startswith(DISTRIBUTIONS)
 
     def place(self, unit: int, call: int) -> tuple[Place | None, int, str, Place | None]:
         """Line and column as recorded, and of a library's the user's line that led there; else the innermost user's function

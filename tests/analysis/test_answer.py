@@ -217,6 +217,26 @@ def test_of_a_line_that_calls_a_function_of_torch_only_what_that_launches_to_ask
     assert [line.op for line in report.lines] == ["distribution_validate"], "no `bool` is written there"
 
 
+@pytest.mark.parametrize(
+    ("read", "asks", "op", "saved"),
+    [
+        ("bool", "torch/nn/utils/clip_grad.py:105", "clip_grad_norm", 2),
+        ("item", "torch/amp/grad_scaler.py:345", "grad_scaler", 2),
+        ("bool", "torch/nn/modules/transformer.py:1180", "transformer_mask", 3),
+        ("bool", "torch/optim/lbfgs.py:340", "bool", 3),
+    ],
+)
+def test_what_torch_asks_is_called_by_the_function_that_asks_and_what_it_needs_itself_stays(read, asks, op, saved):
+    """Whether a norm is finite is asked of the one that clips, which is computed all the same. Line 57 launches 1 ms."""
+    events = (
+        replace(event, detail=Detail(library=asks).text()) if event.kind == Kind.READ else event
+        for event in asking(read)
+    )
+    report = summarize(Trace.of(events))
+    assert [line.op for line in report.lines] == [op]
+    assert report.answer.share == pytest.approx(saved / 8, rel=0.03)
+
+
 def test_a_launch_that_goes_with_a_question_gives_back_its_own_time_and_not_that_of_the_wait_until_which_it_was_kept_back():
     """OpenCL's driver may keep kernels back until the host waits: then six of them are submitted by one call, a long one."""
     host, queue, us, events, number = Lane(1, 1), Lane(0, 7, 0), 1_000, [], 0
