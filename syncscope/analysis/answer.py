@@ -108,7 +108,10 @@ def answer(
         why = f"one read stays, and waits as long: it all costs {likely:.0%}, so use the value a step later, and measure it"
     else:
         why = _why(decision, sure, low, high, bound, adds, doubt)
-    return Answer(decision, likely, low, high, bound, measured, loops, why, offered=offered)
+    unsure = decision is Decision.TRY and decide(likely, low, high, bound) is Decision.FIX
+    return Answer(
+        decision, likely, low, high, bound, measured, loops, why, offered=offered, doubt=why if unsure else ""
+    )
 
 
 def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: bool, doubt: float) -> str:
@@ -255,7 +258,7 @@ def instead(found: Answer, least: float, others: float) -> Answer:
     if found.decision is not Decision.FIX or others > BUSY or more <= FAR:
         return found
     why = f"launches in the place of what is read may take {more:.0%} of a step: measure it"
-    return replace(found, decision=Decision.TRY, why=why)
+    return replace(found, decision=Decision.TRY, why=why, doubt=why)
 
 
 def beside_others(found: Answer, others: float) -> Answer:
@@ -285,7 +288,7 @@ def of_one_rank(report: Report) -> Report:
     def of(found: Answer | None) -> Answer | None:
         if found is None or found.decision is not Decision.FIX:
             return found
-        return replace(found, decision=Decision.TRY, why=why)
+        return replace(found, decision=Decision.TRY, why=why, doubt=why)
 
     lines = tuple(replace(line, answer=of(line.answer)) for line in report.lines)
     return replace(report, answer=of(report.answer), of_waits=of(report.of_waits), lines=lines)

@@ -15,7 +15,7 @@ import numpy as np
 
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import NEVER
-from syncscope.analysis.steps import counted_time, warming_part, window
+from syncscope.analysis.steps import counted_time, done_once, warming_part, window
 from syncscope.analysis.steps import steps as marked
 from syncscope.analysis.waits import Launches, launches
 from syncscope.errors import UserError
@@ -79,13 +79,16 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
 def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Coverage:
     """The same, refused where the steps that are counted are those in which the program warmed up, for there are no others."""
     first, last, _ = counted_time(steps) if steps else (0, 0, [])
-    part = warming_part(trace, first, last)
-    if found.refusal or part <= WARM:
+    part, once = warming_part(trace, first, last), done_once(steps)
+    if found.refusal or max(part, once) <= WARM:
         return found
     enough = max(SETTLES, 2 * (1 + max(step.index for step in steps)))
+    why = "kernels were compiled or loaded, or the driver was asked for memory"
     return replace(
         found,
-        refusal=f"for {part:.0%} of the counted steps kernels were compiled or loaded, or the driver was asked for memory",
+        refusal=f"for {part:.0%} of the counted steps {why}"
+        if part > WARM
+        else f"{once:.0%} of the {len(steps)} steps is what a program does once: in it {why}",
         hint=f"let the program make {enough} steps or more (often by an option of its own), so that some follow it",
     )
 

@@ -96,6 +96,17 @@ def warming_part(trace: Trace, first: int, last: int) -> float:
     return float(spent[0]) / (last - first) if last > first else 0.0
 
 
+def done_once(found: Sequence[Step]) -> float:
+    """The part of the counted steps that they took longer than as many settled ones would, for there are too few to leave those
+    that warmed up out; 0 where none warmed up, or all did."""
+    counted = [found[n] for n in alike(found)]
+    settled = [step.end - step.start for step in counted if step.settled]
+    spent = sum(step.end - step.start for step in counted)
+    if len(counted) >= COUNTED or not 0 < len(settled) < len(counted):
+        return 0.0
+    return max(0.0, 1 - len(counted) * median(settled) / spent)
+
+
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 

@@ -12,11 +12,13 @@ from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
+from syncscope.model.finding import Stays
 from syncscope.model.report import GATE, Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
 MUCH = 0.1  # the part of a step that goes with waits and is no waiting, from which on that is said
+STAYS = 0.95  # of what lines cost, from which on it is not worth a word that one of their reads stays
 BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
 NAMED = 6  # lines outside of steps that are named
@@ -81,13 +83,21 @@ def _decision(report: Report, per: str) -> str:
     places = len({line.place or id(line) for line in chosen})
     what = "one line" if places == 1 else f"{places} lines"
     gain, saves = report.plan_saving or 0.0, "saves" if found.decision is Decision.FIX else "may save"
+    shares = sum(line.price.share for line in chosen if line.price)
+    less = ", of whose reads one stays," if gain < STAYS * shares and any(_stays(line) for line in chosen) else ""
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
     every = "the other waits" if unforeseen else "any wait"
     return (
-        f"{word} Fixing {what} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
+        f"{word} Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
         f"Without {every} it is likely {_figure(report, found, 'shorter')}; the host is blocked for {about_ms(blocked)}."
         f"{_rests(report, step)}{told}{_settles(report)}"
     )
+
+
+def _stays(line: Line) -> bool:
+    """Whether the rewrite of a line leaves one of its reads."""
+    fix = line.finding.fix if line.finding else None
+    return fix is not None and fix.stays is not Stays.NONE
 
 
 def _rests(report: Report, step: float) -> str:

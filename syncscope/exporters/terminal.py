@@ -171,16 +171,16 @@ def answer(found: Answer, per: str) -> Text:
 
 
 def narrowed(report: Report) -> str:
-    """What narrows the sentence: that no line is worth it alone, what goes along, what the interval rests on, and what no fix
-    can pass. To come near that more must go than waits, if there is something `beyond`. "" of an answer without a figure, which
-    says all."""
+    """What narrows the sentence: that no line is worth it alone, what is open besides the interval, what goes along, what that
+    rests on, and what no fix can pass. To come near that more must go than waits, if there is something `beyond`. "" of an
+    answer without a figure, which says all."""
     found, more = report.answer, beyond(report)
     if found is None or found.share is None:
         return ""
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
     bound = f"at most {figures.percent(found.bound)} {more}".rstrip() if found.bound is not None else ""
-    return "; ".join(filter(None, (together, along, found.source, bound)))
+    return "; ".join(filter(None, (together, found.doubt, along, found.source, bound)))
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

@@ -24,7 +24,7 @@ class Answer:
     `measured` is the number of recordings, and `loops` that of the loops, from which the interval comes; 0 where it comes from
     the recording alone. `why` is a sentence: what decided, and for `TRY` and `UNKNOWN` what to do about it. `along` says in
     words what goes with the waits beyond what they launched; `offered` is what the linter's rewrites save of the share, and
-    `most` what may go at most with what is `along`.
+    `most` what may go at most with what is `along`. `doubt` is why it is no `FIX` although its interval is that of one.
     """
 
     decision: Decision
@@ -38,6 +38,7 @@ class Answer:
     along: str = ""
     offered: float | None = None
     most: float | None = None
+    doubt: str = ""
 
     @property
     def figure(self) -> str:

@@ -150,9 +150,12 @@ def test_all_is_tried_where_most_of_it_needs_a_rewrite_that_adds_work():
     _, report = said([one_after_the_other(4, 4)] * 12, adding(57), found(58, 40, Stays.NONE))
     assert report.answer.decision is TRY
     assert "gives the device more to do" in report.answer.why
+    shown = " ".join(terminal.export(report).split())
+    assert "gives the device more to do" in shown.partition("recorded")[0], "its interval alone would be that of a fix"
     assert {line.place.line: line.answer.decision for line in report.lines} == {57: TRY, 58: FIX}
     _, report = said([one_after_the_other(0.2, 4)] * 12, adding(57), found(58, 40, Stays.NONE))
     assert report.answer.decision is FIX
+    assert report.answer.doubt == ""
 
 
 def test_a_wait_that_only_moves_to_one_whose_rewrite_adds_work_is_no_fix():

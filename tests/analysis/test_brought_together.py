@@ -57,6 +57,8 @@ def test_a_list_that_is_read_at_once_waits_once_a_step():
     plain, report = said(program, found(57))
     assert 0 < report.answer.offered < report.answer.share
     assert report.answer.offered == pytest.approx(7 / 8 * plain.answer.share, rel=0.15)
+    assert "Fixing one line, of whose reads one stays, " in report.verdict
+    assert "stays" not in plain.verdict
 
 
 @pytest.mark.parametrize(

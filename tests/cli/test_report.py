@@ -353,3 +353,23 @@ def test_a_table_calls_no_device_idle_that_works_on_what_was_enqueued_before(sha
     found = summarize(kineto.read(shared / "traces" / f"{name}.json.gz"))
     idle = _overview.row(found, name).cells[_overview.COLUMNS.index("idle")]
     assert idle.endswith("%") if known else idle == "-"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "told"), [((3000, 10), True), ((10, 10), False), ((3000, 10, 10, 10, 10, 10), False)]
+)
+def test_two_steps_of_which_the_first_does_what_is_done_once_say_how_many_are_wanted(folder, lengths, told):
+    """What a program makes ready takes a step far longer than its compiler does: imports, files, memory."""
+    host, queue, events, now = Lane(1, 1, label="python"), Lane(0, 7, 0), [], 0
+    for n, length in enumerate(lengths):
+        events.append(Event(Kind.STEP, f"ProfilerStep#{n}", host, now, length * MS))
+        late = now + (length - 9) * MS
+        events.append(Event(Kind.CALL, "cudaLaunchKernel", host, late, MS, correlation=2 * n + 1))
+        events.append(Event(Kind.KERNEL, "k", queue, late + MS, 5 * MS, correlation=2 * n + 1))
+        events.append(Event(Kind.CALL, "cudaDeviceSynchronize", host, late + 2 * MS, 4 * MS, correlation=2 * n + 2))
+        now += length * MS
+    events.append(Event(Kind.COMPILE, "clBuildProgram", host, MS // 2, MS // 4))
+    kineto.save(Trace.of(events), folder / "short.json")
+    said = " ".join(outcome("short.json")[1].split())
+    assert ("let the program make 24 steps or more" in said) is told
+    assert ("is what a program does once" in said) is told
