@@ -94,6 +94,7 @@ class Calls:
             text = caller.text()
             wanted = {name for name in self._seldom_in(caller) if self._may_call(name, text, caller)}
             wanted.update(self._asked_in(text, caller))
+            wanted.update(name for _, name in self.spoken.asked(text) if name in self.seldom)
             wanted.update(self._entered_in(text))
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
@@ -149,6 +150,9 @@ class Calls:
                 ):
                     of = of.args[0] if isinstance(of, ast.Call) and of.args else of
                     yield each, self._meant(name, name_of(of), caller, True)
+                case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]) if name in wanted:
+                    asked = self.spoken.asked(f'{name_of(func)}("{name}"'.encode())
+                    yield each, [one for one in self.seldom[name] if one.cls] if asked else []
 
     def _asked_in(self, text: bytes, caller: FunctionText) -> Iterator[str]:
         """The names of methods that a text asks an object for: `getattr(self.matcher, "match_all", None)`."""

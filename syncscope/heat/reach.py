@@ -12,10 +12,12 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.heat import loops
+from syncscope.heat.asked_by_name import asking
 from syncscope.heat.by_name import by_place, changes_batch, place
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
 from syncscope.heat.called import Calls, is_seldom
@@ -219,7 +221,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     around_agents += (each for same in defined.values() for each in same if each.path not in idle)
     driving = [*rollouts(around_agents)]
     todo += driving
-    said = Spoken([*defined, *(name.encode() for name in classes)])
+    said = Spoken([*defined, *(name.encode() for name in classes)], asking(chain(*defined.values())))
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
     by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
@@ -259,14 +261,14 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         unasked = {key: role for key, role in unasked.items() if key.rpartition(":")[2].startswith("_")}
     if not (steps or lent):
         return None
-    asking = importers(every, by_file, speaking)
+    importing = importers(every, by_file, speaking)
     public = _closed(reached, [], {each.word for each in lent}, defined, said)
     asked = [each for each in lent if each.key in measures and each.key not in called and said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
     public = with_calls(public, [*running(public - reached), *asked]) - reached
     by_public = frozenset(calls.found.keys() - called.keys())
     if not steps:
-        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), {}, by_public, {}, True, asking)
+        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), {}, by_public, {}, True, importing)
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
@@ -284,7 +286,7 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
         called,
         by_public,
         roles,
-        importers=asking,
+        importers=importing,
     )
 
 
@@ -306,7 +308,7 @@ def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
     top = loops.at_top(tree)
     if not steps and top is None:
         return frozenset()
-    said = Spoken(defined)
+    said = Spoken(defined, asking(written))
     calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}), steps)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []

@@ -115,7 +115,8 @@ def words(text: bytes) -> set[bytes]:
 class Spoken:
     """What functions speak of, among the words that others are meant by: each function is gone through once."""
 
-    def __init__(self, defined: Iterable[bytes]) -> None:
+    def __init__(self, defined: Iterable[bytes], asking: re.Pattern[bytes] | None = None) -> None:
+        self._asking = asking  # finds functions that call what they are given the name of, and this name
         named = {word.removeprefix(b".") for word in defined}
         self.as_attribute = {b"." + word: word for word in named}  # `ops.sized` speaks of a function, too
         self._known = named | {b"." + word for word in named}
@@ -127,8 +128,14 @@ class Spoken:
         found = self._words.get(key)
         if found is None:
             text = _without_prose(function.text())
-            found = self._words[key] = tuple((words(text) & self._known) - _before_training(function.name, text))
+            said = words(text) | {b"." + name.encode() for _, name in self.asked(text)}
+            found = self._words[key] = tuple((said & self._known) - _before_training(function.name, text))
         return found
+
+    def asked(self, text: bytes) -> list[tuple[str, str]]:
+        """The methods that a text has others call by their names, each behind who calls it: `call_hook("masking")`."""
+        found = self._asking.findall(text) if self._asking is not None else ()
+        return [(by.decode(), name.decode()) for by, name in found]
 
 
 _FIRST_LOOP = re.compile(rb"^[ \t]+(?:for|while)\b", re.MULTILINE)

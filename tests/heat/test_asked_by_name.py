@@ -1,0 +1,50 @@
+"""What a step has others call by its name runs in it: `self.call_hook("masking", x)`."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+HOOKS = """
+import torch
+
+class Fixed:
+    @torch.no_grad()
+    def masking(self, x: torch.Tensor):
+        return x.sum().item()
+
+class Adaptive:
+    @torch.no_grad()
+    def masking(self, x: torch.Tensor):
+        return kept(x)
+
+    @torch.no_grad()
+    def forget(self, x: torch.Tensor):
+        return x.sum().item()
+
+def kept(x: torch.Tensor):
+    return x[x.sum().item():]
+"""
+AT_ONCE = "return getattr(self.hooks[which], name)(*args)"
+LATER = "ask = getattr(self.hooks[which], name, None)\n        return ask(*args)"
+
+
+@pytest.mark.parametrize(
+    ("body", "step", "hot"),
+    [
+        (AT_ONCE, "self.call_hook('masking', 'fixed', x)", {7, 19}),
+        (LATER, "self.call_hook('masking', 'fixed', x)", {7, 19}),
+        ("return getattr(self.hooks[which], name)", "self.call_hook('masking', 'fixed', x)", set()),  # nobody calls it
+        (AT_ONCE, "self.call_hook('other', 'masking', x)", set()),
+        (AT_ONCE, "if step % 100 == 0:\n            self.call_hook('masking', 'fixed', x)", {19}),
+    ],
+)
+def test_what_is_called_by_its_name_runs_in_the_step(body: str, step: str, hot: set[int], tmp_path: Path) -> None:
+    calls = f"    def call_hook(self, name, which, *args):\n        {body}\n"
+    trainer = f"import torch\n\nclass Trainer:\n{calls}\n    def training_step(self, x, step):\n        {step}\n"
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    (tmp_path / "trainer.py").write_text(trainer)
+    found = sites(HOOKS.encode(), str(tmp_path / "hooks.py"), Project())
+    assert {site.place.line for site in found if site.hot} == hot
