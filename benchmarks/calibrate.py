@@ -39,7 +39,7 @@ from loops import Step
 from prediction import BUSY as BURNER
 from prediction import HELD_OUT, LEARNED_FROM, loops_of, timed, uncollected
 
-from syncscope.analysis.answer import LIKELY, beside_others, decide
+from syncscope.analysis.answer import LIKELY, SURELY_MUCH, beside_others, decide
 from syncscope.analysis.answer import MUCH as ON_BUSY
 from syncscope.analysis.experience import (
     BUSY,
@@ -290,7 +290,7 @@ def score(given: argparse.Namespace) -> None:
             f"{machine:18}{settled:10} of {len(much):<4}{fixed:8}{little.count(Decision.LEAVE):12} of {len(little):<4}"
             f"{nothing.count(Decision.FIX):10} of {len(nothing)}"
         )
-    print("", *beside(told, ends), sep="\n")
+    print("", *beside(told, ends), *much_of(told), sep="\n")
 
 
 def beside(told: list[tuple[MeasuredPair, float, float]], ends: dict[int, dict[str, Any]]) -> Iterator[str]:
@@ -307,6 +307,20 @@ def beside(told: list[tuple[MeasuredPair, float, float]], ends: dict[int, dict[s
         words = f", from {from_on:.0%} of a step on" * bool(from_on)
         named = f" ({', '.join(sorted(set(nothing)))})" * bool(nothing)
         yield f"beside others{words}: {len(some)} are fix, {sure} of them surely save 5 %, {len(nothing)} nothing{named}"
+
+
+def much_of(told: list[tuple[MeasuredPair, float, float]]) -> Iterator[str]:
+    """What those saved of which so much is said that it is `fix` whatever takes a read's place."""
+    for machine in sorted({pair.kind.machine for pair, _, _ in told}):
+        some = [
+            pair
+            for pair, low, _ in told
+            if pair.kind.machine == machine and pair.said - pair.less >= ON_BUSY and low >= SURELY_MUCH
+        ]
+        loops, least = len({pair.loop for pair in some}), min(some, key=lambda pair: pair.true, default=None)
+        if least is not None:
+            words = f"{machine}, {ON_BUSY:.0%} and {SURELY_MUCH:.0%} at least"
+            yield f"{words}: {len(some)} recordings of {loops} loops, the least saves {least.true:.0%} ({least.loop})"
 
 
 def by_another_hand() -> set[str]:

@@ -2,7 +2,8 @@
 
 | | |
 | --- | --- |
-| *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it |
+| *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it;   |
+|       | or it computes more rows, and saves likely 20 %, surely 10 % |
 | *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
 | *try* | anything between, and all that would be *fix* where others have the device, or one rank waits for others |
 | *unknown* | no figure: the recording says nothing of it |
@@ -10,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,9 @@ SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
 FAR = 0.4  # of a step: so much less is saved where each number's place is taken by some launches. There 2 of 5 saved nothing
 MUCH = 0.2  # on a busy processor, too, is worth a change: of 138 recordings there all gained whose rewrite adds no work
+SURELY_MUCH = (
+    0.1  # with this, MUCH is worth it also where more rows are computed, or launches take the place of what is read
+)
 EXCHANGED = 0.1  # of a step, with other ranks: what one rank saves may be waited for them instead
 OFTEN = 0.5  # of what passes at once save besides the waits, that which fixes by hand were seen to save, in the median
 
@@ -74,17 +78,18 @@ def decide(
     low: float,
     high: float,
     bound: float,
-    adds: bool = False,
+    adds: Adds = Adds.NOTHING,
     doubt: float = 0.0,
     offered: float | None = None,
 ) -> Decision:
-    """What to do about waits that likely cost a `share` of a step, or what lies between `low` and `high`; `adds` says that a
-    rewrite makes the device do more, by how much nobody knows before, `doubt` how much the recording itself leaves open. The
-    rewrites that are `offered` may save less than all waits cost."""
+    """What to do about waits that likely cost a `share` of a step, or what lies between `low` and `high`; `adds` says what a
+    rewrite has the device do more: rows are counted in as far as they are known, of all else nobody knows how much it is.
+    `doubt` is how much the recording itself leaves open. The rewrites that are `offered` may save less than all waits cost."""
     if bound < LIKELY or (share < LITTLE and high < AT_MOST):
         return Decision.LEAVE
     sure = share if offered is None else min(share, offered)
-    if sure >= LIKELY and min(low, sure - doubt) > SURELY and not adds:
+    likely, surely = {Adds.NOTHING: (LIKELY, SURELY), Adds.ROWS: (MUCH, SURELY_MUCH)}.get(adds, (1.0, 1.0))
+    if sure >= likely and min(low, sure - doubt) > surely:
         return Decision.FIX
     return Decision.TRY
 
@@ -93,7 +98,7 @@ def answer(
     share: float,
     between: tuple[float, float],
     bound: float,
-    adds: bool = False,
+    adds: Adds = Adds.NOTHING,
     loops: int = 0,
     measured: int = 0,
     doubt: float = 0.0,
@@ -114,7 +119,7 @@ def answer(
     )
 
 
-def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: bool, doubt: float) -> str:
+def _why(decision: Decision, share: float, low: float, high: float, bound: float, adds: Adds, doubt: float) -> str:
     match decision:
         case Decision.FIX:
             return f"likely {share:.1%} of a step, and at least {low:.1%} in nine of ten recordings like this"
@@ -124,7 +129,7 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
             if share < 0:
                 return f"likely {-share:.1%} of a step more, and in nine of ten recordings like this less than {high:.1%} saved"
             return f"likely {share:.1%} of a step, and less than {high:.1%} in nine of ten recordings like this"
-        case _ if adds and share >= LIKELY and low > SURELY:
+        case _ if adds is not Adds.NOTHING and share >= LIKELY and low > SURELY:
             return "the rewrite gives the device more to do, and how long that takes is only known once it is measured"
         case _ if share >= LIKELY and low > SURELY:
             return f"this recording leaves {doubt:.0%} of a step open: measuring it settles it"
@@ -153,20 +158,28 @@ def without_figure(report: Report, works: bool) -> Answer:
     return Answer(Decision.UNKNOWN, bound=bound, why=why)
 
 
-def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
-    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected. A
-    device that takes rows by a mask as it is (`ocl`) has to go by positions then."""
+def adding_lines(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> dict[int, Adds]:
+    """What the rewrite of a line (by number) has the device do more, for those that do: as it says itself, else where rows are
+    selected. A device that takes rows by a mask as it is (`ocl`) has to go by positions then. Of rows of which nobody noted how
+    many were kept it is not known how much that is, as of branches."""
     selecting = {r for one in event_graph.selections for r in one.reads}
+    untold = event_graph.counting - selecting
     by_mask = any(name.startswith("mask_gather") for name in event_graph.trace.names)
-    found = []
+    found = dict[int, Adds]()
     for n, (line, rows) in enumerate(zip(lines, members, strict=True)):
         fix = line.finding.fix if line.finding else None
-        more = line.op in COUNTS or not selecting.isdisjoint(rows)
+        more = Adds.ROWS if line.op in COUNTS or not selecting.isdisjoint(rows) else Adds.NOTHING
         if fix is not None:
-            more = fix.adds is not Adds.NOTHING or (fix.takes and by_mask)
-        if more:
-            found.append(n)
-    return frozenset(found)
+            more = Adds.ROWS if fix.adds is Adds.NOTHING and fix.takes and by_mask else fix.adds
+        if more is not Adds.NOTHING:
+            found[n] = Adds.BRANCHES if more is Adds.ROWS and not untold.isdisjoint(rows) else more
+    return found
+
+
+def most_of(adds: Iterable[Adds]) -> Adds:
+    """What several rewrites together add: what is told least well of them."""
+    found = {*adds, Adds.NOTHING}
+    return Adds.BRANCHES if found - {Adds.NOTHING, Adds.ROWS} else Adds.ROWS if Adds.ROWS in found else Adds.NOTHING
 
 
 def clears(line: Line) -> bool:
@@ -212,7 +225,7 @@ def of_all(
     bound: float,
     between: tuple[float, float],
     known: Experience | None,
-    adds: bool,
+    adds: Adds,
     unforeseeable: bool,
     doubt: float,
     left_open: float,
@@ -253,22 +266,25 @@ def seen(saving: float, idle: float, others: float, trusted: Fidelity) -> float:
 
 def instead(found: Answer, least: float, others: float) -> Answer:
     """The answer where launches in the place of what is read may undo it: the range begins at `least`. What `others` had of a
-    processor makes that range wide, too, and is not asked here."""
-    more = (found.offered or 0.0) - least
-    if found.decision is not Decision.FIX or others > BUSY or more <= FAR:
+    processor makes that range wide, too, and is not asked here; nor of what is much."""
+    sure = found.offered or 0.0
+    much = sure >= MUCH and (found.low or 0.0) >= SURELY_MUCH
+    if found.decision is not Decision.FIX or others > BUSY or sure - least <= FAR or much:
         return found
+    more = sure - least
     why = f"launches in the place of what is read may take {more:.0%} of a step: measure it"
     return replace(found, decision=Decision.TRY, why=why, doubt=why)
 
 
-def beside_others(found: Answer, others: float) -> Answer:
-    """The answer where the device is a processor that `others` had for this part of its time: `fix` only of what is much.
+def beside_others(found: Answer, others: float, adds: Adds = Adds.NOTHING) -> Answer:
+    """The answer where the device is a processor that `others` had for this part of its time: `fix` only of what is much, and
+    of no rewrite that `adds` work.
 
     A host that waits leaves its processor to the device. One that does not takes it, and where none is free the step may
     become longer.
     """
     sure = min(found.share or 0.0, found.offered if found.offered is not None else 1.0)
-    if found.decision is not Decision.FIX or others <= BUSY or sure >= MUCH:
+    if found.decision is not Decision.FIX or others <= BUSY or (sure >= MUCH and adds is Adds.NOTHING):
         return found
     why = (
         f"others had the processors, which are the device, for {others:.0%} of its time: a host that waits no longer takes "
@@ -308,7 +324,7 @@ def of_line(
     costs: Prices,
     known: Experience | None,
     number: int,
-    adds: bool,
+    adds: Adds,
     kept: float | None,
     doubt: float,
     left_open: float,
@@ -331,9 +347,9 @@ def of_line(
     return replace(found, why="; ".join([found.why, *_of_what(line, adds, kept)]))
 
 
-def _of_what(line: Line, adds: bool, kept: float | None) -> Iterator[str]:
+def _of_what(line: Line, adds: Adds, kept: float | None) -> Iterator[str]:
     """What the figure is of: the waits alone, or a rewrite that computes so many times as many rows."""
-    if adds and kept:
+    if adds is not Adds.NOTHING and kept:
         yield f"in fixed shapes {1 / kept:.3g} times as many rows are computed, which is counted in as far as it is known"
     if line.finding is not None and line.finding.fix is not None and line.finding.fix.stays is not Stays.NONE:
         yield "of the reads that the rewrite brings together one stays, and is not counted in"

@@ -16,6 +16,7 @@ from syncscope.analysis.answer import (
     doubt_of,
     experience_of,
     instead,
+    most_of,
     of_all,
     of_line,
     seen,
@@ -33,6 +34,7 @@ from syncscope.analysis.steps import alike
 from syncscope.analysis.what_if_ground import Ground
 from syncscope.analysis.what_if_loops import joined, saved_at_once
 from syncscope.model.answer import Answer, Decision
+from syncscope.model.finding import Adds
 from syncscope.model.ops import COPIES, COUNTS, Op
 from syncscope.model.report import Advice, Group, Line, Price, Read, Report
 from syncscope.model.source import Place
@@ -63,7 +65,7 @@ def priced(
     costs = price_lines(rewritten, going, unknown=unknown) if stays or rewritten is not graph else waits
     adding = adding_lines(event_graph, report.lines, members)
     firm = (
-        price_lines(rewritten, going, unknown=unknown | adding) if adding else costs
+        price_lines(rewritten, going, unknown=unknown | adding.keys()) if adding else costs
     )  # of what adds no work, by itself
     usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
     others, idle = crowded(event_graph), sum(line.idle_after for line in report.lines) / (report.step or 1.0)
@@ -85,6 +87,7 @@ def priced(
         for line, rows in zip(report.lines, members, strict=True)
         if line.op in COPIES or line.op == Op.TOLIST
     )
+    adds = most_of(adding[n] for n in costs.plan if n in adding)
     offered, all_waits = costs.saving / step, max(fixed.saving, costs.saving) / step
     alone, ground = Saving(all_waits, offered), Ground(event_graph.trace, event_graph, trusted, loops)
     of_waits, whole = (
@@ -95,13 +98,14 @@ def priced(
                     report.bound.share if report.bound else 1.0,
                     (low / step, high / step),
                     known,
-                    not set(adding).isdisjoint(costs.plan),
+                    adds,
                     bool(unknown),
                     doubt,
                     trusted.open,
                     not unknown and len(costs.left) == len(members),
                 ),
                 others,
+                adds,
             ),
             low / step,
             others,
@@ -120,12 +124,15 @@ def priced(
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     decided = [
-        of_line(line, of_waits, of, known, n, n in adding, event_graph.kept(members[n]), doubt, trusted.open)
+        of_line(
+            line, of_waits, of, known, n, adding.get(n, Adds.NOTHING), event_graph.kept(members[n]), doubt, trusted.open
+        )
         for n, line in enumerate(lines)
         for of in [costs if n in adding else firm]
     ]
     lines = tuple(
-        replace(line, answer=beside_others(found, others)) for line, found in zip(lines, decided, strict=True)
+        replace(line, answer=beside_others(found, others, adding.get(n, Adds.NOTHING)))
+        for n, (line, found) in enumerate(zip(lines, decided, strict=True))
     )
     if len(lines) == 1 and lines[0].answer is not None and lines[0].answer.decision is Decision.LEAVE:
         lines = (_as_all(lines[0], whole),)  # the only wait is all waits

@@ -8,7 +8,7 @@ from drawn import Device
 from simulated import Machine
 from test_brought_together import HAZARDS, found, said
 
-from syncscope.analysis.answer import answer, decide
+from syncscope.analysis.answer import answer, decide, instead
 from syncscope.analysis.summary import summarize
 from syncscope.exporters import markdown, terminal
 from syncscope.model.answer import Answer, Decision
@@ -17,6 +17,7 @@ from syncscope.model.finding import Adds, Stays
 from syncscope.model.source import Place
 from syncscope.model.trace import WAY, Event, Flag, Kind, Lane, Trace
 
+NOTHING = Adds.NOTHING
 FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
 MS = 1_000_000
 
@@ -24,14 +25,17 @@ MS = 1_000_000
 @pytest.mark.parametrize(
     ("share", "low", "high", "bound", "adds", "said"),
     [
-        (0.30, 0.24, 0.36, 0.6, False, FIX),
-        (0.30, 0.24, 0.36, 0.6, True, TRY),  # the rewrite may undo it
-        (0.30, 0.005, 0.36, 0.6, False, TRY),  # it may be nothing
-        (0.03, 0.011, 0.05, 0.6, False, FIX),
-        (0.01, -0.02, 0.12, 0.6, False, TRY),  # it may be much
-        (0.01, -0.02, 0.04, 0.6, False, LEAVE),
-        (0.02, 0.0, 0.04, 0.6, False, TRY),  # between
-        (0.02, 0.0, 0.025, 0.025, False, LEAVE),  # no fix gives more
+        (0.30, 0.24, 0.36, 0.6, NOTHING, FIX),
+        (0.30, 0.24, 0.36, 0.6, Adds.BRANCHES, TRY),  # the rewrite may undo it
+        (0.30, 0.24, 0.36, 0.6, Adds.ROWS, FIX),  # which are counted in, and that much is left
+        (0.30, 0.09, 0.36, 0.6, Adds.ROWS, TRY),
+        (0.19, 0.12, 0.36, 0.6, Adds.ROWS, TRY),
+        (0.30, 0.005, 0.36, 0.6, NOTHING, TRY),  # it may be nothing
+        (0.03, 0.011, 0.05, 0.6, NOTHING, FIX),
+        (0.01, -0.02, 0.12, 0.6, NOTHING, TRY),  # it may be much
+        (0.01, -0.02, 0.04, 0.6, NOTHING, LEAVE),
+        (0.02, 0.0, 0.04, 0.6, NOTHING, TRY),  # between
+        (0.02, 0.0, 0.025, 0.025, NOTHING, LEAVE),  # no fix gives more
     ],
 )
 def test_what_is_decided_of_a_share_its_interval_and_its_bound(share, low, high, bound, adds, said):
@@ -133,10 +137,10 @@ def test_a_line_without_a_rewrite_is_priced_by_its_waits_and_says_so():
     assert report.lines[0].answer.why.endswith("no rewrite of it is known, so the figure is of its waits alone")
 
 
-def adding(line, start=0):
-    """A finding whose rewrite has both branches run."""
+def adding(line, start=0, adds=Adds.BRANCHES):
+    """A finding whose rewrite has the device do more: both branches run, if nothing else is said."""
     plain = found(line, start, Stays.NONE)
-    return replace(plain, fix=replace(plain.fix, adds=Adds.BRANCHES))
+    return replace(plain, fix=replace(plain.fix, adds=adds))
 
 
 def one_after_the_other(*work: float) -> list[tuple[object, ...]]:
@@ -156,6 +160,25 @@ def test_all_is_tried_where_most_of_it_needs_a_rewrite_that_adds_work():
     _, report = said([one_after_the_other(0.2, 4)] * 12, adding(57), found(58, 40, Stays.NONE))
     assert report.answer.decision is FIX
     assert report.answer.doubt == ""
+
+
+@pytest.mark.parametrize(("work", "others", "decision"), [(4, 0.0, FIX), (0.8, 0.0, TRY), (4, 0.3, TRY)])
+def test_rows_are_counted_in_so_that_much_is_worth_a_rewrite_that_computes_more_of_them(work, others, decision):
+    """44 % of a step, or 14 %. Where other programs have the processors that are the device, nobody knows what more takes."""
+    trace = Device().run([one_after_the_other(work, work)] * 12)[0]
+    meta = trace.meta | {"others": others, "devices": [{"name": "pocl", "processor": True}]} if others else trace.meta
+    path = summarize(trace).lines[0].place.path
+    findings = [adding(57, adds=Adds.ROWS), adding(58, 40, adds=Adds.ROWS)]
+    findings = [replace(one, place=Place(path, one.place.line)) for one in findings]
+    report = summarize(replace(trace, meta=meta), findings, HAZARDS)
+    assert report.answer.decision is decision
+
+
+@pytest.mark.parametrize(("share", "low", "decision"), [(0.3, 0.2, FIX), (0.3, 0.09, TRY), (0.19, 0.15, TRY)])
+def test_launches_that_may_take_the_place_of_what_is_read_keep_what_is_little_from_being_fixed(share, low, decision):
+    found = Answer(FIX, share, low, 0.4, 0.5, offered=share)
+    assert instead(found, share - 0.41, 0.0).decision is decision
+    assert instead(found, share - 0.39, 0.0).decision is FIX
 
 
 def test_a_wait_that_only_moves_to_one_whose_rewrite_adds_work_is_no_fix():
