@@ -12,9 +12,10 @@ six steps before and fourteen recorded. A loop
 is timed in turns around each recording, and its truth is of all its turns: the share of a step that its waits really cost, its
 second lowest and second highest.
 
-`learn` adds to `measured_pairs.json` those whose truth is known to within 10 points, and none of a loop in `held_out`. From all
-that is there it writes the table, `syncscope/analysis/experience.json`. `tests/analysis/test_intervals_from_measured_loops.py`
-holds that the one is made of the other, and what it covers.
+`learn` adds to `measured_pairs.json` those whose truth is known to within 10 points, and none of a loop in `held_out`. They
+take the place of what was measured of their loops on such a machine before, which is of what a report said then. From all that
+is there it writes the table, `syncscope/analysis/experience.json`. That the one is made of the other, and what it covers, is
+held by `tests/analysis/test_intervals_from_measured_loops.py`.
 """
 
 from __future__ import annotations
@@ -212,10 +213,16 @@ def as_pairs(measured: list[dict[str, Any]]) -> list[MeasuredPair]:
     ]
 
 
+def machine_of(pair: dict[str, Any]) -> str:
+    """On what kind of machine a kept pair was measured."""
+    return kind_of(pair["ops"], pair["processor"], pair["others"]).machine
+
+
 def learn(given: argparse.Namespace) -> None:
-    """Adds pairs to those that are there, and makes the table of all of them."""
+    """Adds pairs, instead of older ones of their loops on such a machine, and makes the table of all that are there."""
     kept = json.loads(MEASURED.read_text()) if MEASURED.exists() and not given.anew else {"runs": {}, "pairs": []}
     held_out = {name for folder in (HELD_OUT, *HELD_OUT.glob("*/")) for name in names(folder)}
+    added: list[dict[str, Any]] = []
     for file in given.files:
         run = f"{given.date} {given.machine}"
         for one in json.loads(file.read_text()):
@@ -227,7 +234,7 @@ def learn(given: argparse.Namespace) -> None:
             ):  # nobody waits; no replay tells it
                 continue
             kept["runs"][given.run_name] = run
-            kept["pairs"].append(
+            added.append(
                 {
                     "run": given.run_name,
                     "loop": one["loop"],
@@ -241,6 +248,11 @@ def learn(given: argparse.Namespace) -> None:
                     "ops": sorted(said["ops"]),
                 }
             )
+    anew = {(one["loop"], machine_of(one)) for one in added}
+    kept["pairs"] = [one for one in kept["pairs"] if (one["loop"], machine_of(one)) not in anew] + added
+    kept["runs"] = {
+        name: words for name, words in kept["runs"].items() if name in {one["run"] for one in kept["pairs"]}
+    }
     rows = ",\n".join("  " + json.dumps(one) for one in kept["pairs"])
     MEASURED.write_text(f'{{"runs": {json.dumps(kept["runs"], indent=1)},\n"pairs": [\n{rows}\n]}}\n')
     TABLE.write_text(table(kept))
