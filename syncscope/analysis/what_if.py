@@ -40,6 +40,8 @@ FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose i
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
+SEVERAL = 5  # launches of a kernel from which on the first is told from the others
+TIMES = 20  # as long as before them: what the host takes before the first is first use then
 LINES = 3  # lines of which a row of their own is made
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
 HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is what holds it up
@@ -248,9 +250,10 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
     """What the host does before a line, besides launching and loading, goes."""
     gaps, _ = ground.times
     lines, items = ground.lines, (ground.event_graph.host.row >= 0) & ~ground.backward
-    spare = np.where(items, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
+    spare = np.where(items & ground.timed, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
     pair, of = np.unique(lines.before * len(lines.pairs) + lines.item, return_inverse=True)
-    spent = np.bincount(of, np.where(ground.timed, spare, 0.0), len(pair)) / ground.window.steps
+    spare[_at_first_use(ground, of)] = 0.0
+    spent = np.bincount(of, spare, len(pair)) / ground.window.steps
     for number in np.argsort(-spent, kind="stable").tolist()[:LINES]:
         if spent[number] < WORTH * ground.step:
             return
@@ -284,6 +287,20 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             own, before = _users(ground, until), _users(ground, since)
             row = replace(row, between=None if own == before and begin != place else (before, own))
         yield row
+
+
+def _at_first_use(ground: Ground, pair: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The host's items before which something was made ready: the first to launch a kernel there, where the host takes far less
+    time before it in all later passes. `pair` numbers the lines that the host comes from and to."""
+    gaps, work = ground.times[0], ground.event_graph.device_work
+    kernel = np.full(len(gaps), -1, np.intp)
+    kernel[work.enqueued] = ground.trace.name[work.row]
+    kinds = pair * (len(ground.trace.names) + 1) + kernel
+    _, first, of, count = np.unique(kinds, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(of, kind="stable")
+    each = np.split(gaps[order], np.cumsum(count)[:-1])
+    often = [n for n, some in enumerate(each) if len(some) >= SEVERAL and some[0] > TIMES * np.median(some)]
+    return np.asarray(first[often], np.intp)
 
 
 def _users(ground: Ground, line: int) -> Place:

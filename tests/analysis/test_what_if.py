@@ -155,6 +155,24 @@ def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
     assert row.lines == (Place("train.py", 23), Place("train.py", 20))
 
 
+def test_what_is_done_once_is_no_work_between_two_lines_of_each_pass():
+    """A loop without marked steps, which makes something ready at first use: one second of sixty passes."""
+
+    def named(event: Event) -> Event:
+        return dataclasses.replace(event, name="relu") if event.kind == Kind.KERNEL else event
+
+    def of_passes(first: int) -> list[str]:
+        step = [("launch", 0, 100 * US), ("work", 2 * MS), ("launch", 0, 100 * US), ("read", 57, 0)]
+        opening = [("launch", 0, 100 * US), ("work", first), ("launch", 0, 100 * US), ("read", 57, 0)]
+        trace = lined(recorded([opening, *[step] * 59]), lambda n: (20, 23)[n])
+        found = rows(Trace.of(named(event) for event in trace if event.kind != Kind.STEP))
+        return [one.advice for name, one in found.items() if "between lines 20 and 23" in name]
+
+    (usual,), (with_first,) = of_passes(2 * MS), of_passes(1000 * MS)
+    assert usual.startswith("114.0 ms between two launches")
+    assert with_first.startswith("112.1 ms between two launches")
+
+
 def test_a_line_saves_no_more_than_the_host_spends_before_it_however_long_steps_warm_up():
     """Without the host's work the steps that warm up would wait for the device, and the timed ones seem to catch up on that."""
     warm = [("launch", 0, 19 * MS), ("work", 20 * MS), ("launch", 0, 100 * US)]
