@@ -79,7 +79,7 @@ def _read(
         module=around.module(unit, members[0].row),
         bytes=max(int(trace.bytes[unit]), int(max((trace.bytes[t] for t in targets), default=-1))) if targets else -1,
         waited_for=last if blocked else -1,
-        ahead=queue.ahead(start, stop),
+        ahead=queue.ahead(start),
         fallback=bool(flags & Flag.FALLBACK),
         calls=tuple(w.row for w in members),
         function=function,
@@ -175,7 +175,7 @@ class _Queued:
         self._end = self._start + trace.duration[rows][order]
         self._reach = np.maximum.accumulate(self._end)
 
-    def ahead(self, now: int, until: int) -> int:
+    def ahead(self, now: int) -> int:
         """Sum of the work (or rest of work) that was enqueued before `now` and not done then, ns."""
         last = int(np.searchsorted(self._since, now, side="right"))
         first = int(np.searchsorted(self._reach, now, side="right"))  # all before it are done
@@ -231,7 +231,7 @@ class _Around:
             asks = self._trace.known(unit).library
             return next((op for file, read, op in OF_TORCH if name == read and asks.startswith(file)), name)
         if fallback:
-            return name if name.startswith("fallback of ") else f"fallback of {name}"
+            return name if name.startswith(ops.FALLBACK_OF) else ops.FALLBACK_OF + name
         return ops.of_operator(name.removeprefix("aten::"))
 
     def place(self, unit: int, call: int) -> tuple[Place | None, int, str, Place | None]:

@@ -37,9 +37,9 @@ MEASURED = (  # (said, true) parts of a step that went, `benchmarks/what_if_trut
 )
 
 
-def margin(pairs: Sequence[tuple[float, float]] = MEASURED, share: float = SHARE) -> float:
+def margin(pairs: Sequence[tuple[float, float]] = MEASURED) -> float:
     """Parts of a step by which the next what-if may be off beyond `OF_SAVING` of it; 1 where the `pairs` are too few."""
-    rank = math.ceil((len(pairs) + 1) * share)
+    rank = math.ceil((len(pairs) + 1) * SHARE)
     if rank > len(pairs):
         return 1.0
     return max(0.0, sorted(abs(true - said) - OF_SAVING * abs(said) for said, true in pairs)[rank - 1])

@@ -227,7 +227,7 @@ def load(dtype: torch.dtype, pointer: str, index: str, compute: str) -> str:
     return f"({compute}){pointer}[{index}]"
 
 
-def store(dtype: torch.dtype, pointer: str, index: str, value: str, boolean: bool = False) -> str:
+def store(dtype: torch.dtype, pointer: str, index: str, value: str) -> str:
     """C that casts one element and writes it."""
     if dtype in programs.HALVES:
         return f"STORE_{programs.HALVES[dtype]}((float)({value}), {pointer}, {index});"

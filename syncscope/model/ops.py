@@ -160,6 +160,10 @@ UPLOADS: dict[str, Op] = {
 """What torch's operators are whose name says not for what they wait, where all that they copy goes to the device."""
 
 
+FALLBACK_OF = "fallback of "
+"""How the name of an operator begins that ran on the CPU because the device has none, in recordings and where it waits."""
+
+
 def of_operator(name: str) -> str:
     """What users call the wait of torch's operator `name` (without `aten::`); the name itself where it says it already.
 

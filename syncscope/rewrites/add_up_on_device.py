@@ -375,7 +375,7 @@ def _total_of(site: Site, function: Function) -> Total | None:
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
         plain = not {"/", "**"} & {*added.template.split()} and (factor is None or python_number(function, factor))
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
-            return Total(total, draft.fix(title, Safety.SAFE), ())
+            return Total(total, draft.fix(title, Safety.SAFE))
     more = [f"{function.file.quote(counted)} must hold whole numbers"] * (whole and counted is not None)
     more += [f"{function.file.quote(tensor)} must be real"] * (not whole and not sum_of.surely)
     more += ["a GPU divides by a number less exactly than Python, in the last bit"] * ("/" in added.template)
@@ -383,5 +383,5 @@ def _total_of(site: Site, function: Function) -> Total | None:
     if factor is not None and not python_number(function, factor):
         more.append(f"{function.file.text(factor)} must be a number of Python")
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
-    changes = "; ".join([f"{total} is {'a tensor inside the loop' if whole else IN_FLOAT64}", *more])
-    return Total(total, draft.fix(title, tier, changes), tuple(more))
+    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT64 * (not whole)}", *more])
+    return Total(total, draft.fix(title, tier, changes), tuple(more), not whole)

@@ -217,13 +217,14 @@ def _of_call(site: Site, function: Function) -> Fix | None:
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What a call is written as that nobody waits for: a template with its parts, and on which terms. What is `moved` already
-    needs only one argument more."""
+    needs only one argument more; what is of `few` values CUDA takes over at once."""
 
     template: str
     parts: dict[str, Part]
     safety: Safety
     changes: str
-    moved: bool = False
+    moved: bool
+    few: bool
 
 
 def sent_of(draft: Draft, function: Function, call: ast.AST) -> Sent | None:
@@ -268,8 +269,8 @@ def sent_of(draft: Draft, function: Function, call: ast.AST) -> Sent | None:
     if few and not waits_around(function, call):
         doubts = [CHAIN] * (not is_moved) or [NO_LINE_SAYS] * (not says_so(function))
         safety = Safety.SUGGEST if doubts else Safety.UNSAFE
-        return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), is_moved)
-    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {told}", is_moved)
+        return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), is_moved, few=True)
+    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {told}", is_moved, few=False)
 
 
 def is_cached(function: Function) -> bool:

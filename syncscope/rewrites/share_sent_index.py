@@ -103,11 +103,12 @@ def shared(site: Site, held: ast.Name, function: Function) -> Fix | None:
     draft.insert_before(first, f"{name} = {sent.template}", **sent.parts)
     for use in uses:
         draft.replace(use, name)
-    few = TAKEN_OVER in sent.changes  # one copy in place of several is worth it, however it is written
-    changes, devices = TAKEN_OVER if few else sent.changes, [goes_to(function, use) for use in uses]
+    # One copy in place of several is worth it, however it is written.
+    changes = TAKEN_OVER if sent.few else sent.changes
+    devices = [goes_to(function, use) for use in uses]
     if len({each and ast.unparse(each) for each in devices}) > 1 or any(moves(function, use, first) for use in uses):
         changes = f"all that it selects from must live on one device; {changes}"
-    safety = Safety.UNSAFE if few else sent.safety
+    safety = Safety.UNSAFE if sent.few else sent.safety
     return draft.fix(f"send {held.id} once, without waiting, not {len(uses)} times", safety, changes)
 
 

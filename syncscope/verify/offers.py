@@ -31,6 +31,7 @@ class Offer:
     candidate: Candidate
     fix: TriedFix
     passages: frozenset[int] = frozenset()  # in which its version differs
+    refused: bool = False  # because it is unsafe, or one that it needs
 
     @property
     def members(self) -> frozenset[int]:
@@ -63,11 +64,10 @@ class Offers:
 
     def why_none(self) -> str:
         """Why there is nothing to try."""
-        fixes = [offer.fix for offer in self.found]
-        first = next((fix for fix in fixes if fix.why == self._unsafe), fixes[0] if fixes else None)
-        if first is None:
+        if not self.found:
             return "the linter has no fix for what runs in a step"
-        more = f" (and {len(fixes) - 1} more)" * (len(fixes) > 1)
+        first = next((offer for offer in self.found if offer.refused), self.found[0]).fix
+        more = f" (and {len(self.found) - 1} more)" * (len(self.found) > 1)
         return f"{first.path}:{first.line}, {first.finding.rule}: {first.why}{more}"
 
     def files(self, offer: Offer | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
@@ -133,6 +133,7 @@ class Offers:
         """Why a fix that could be made is not tried in the run."""
         members = [offer.plan.candidates[number] for number in offer.members]
         if self._unsafe and any(one.fix.safety is not Safety.SAFE for one in members):
+            offer.refused = True
             return self._unsafe
         if self._compiles and not _steps(ast.parse(raw), offer.candidate.line, names):
             return NO_VERSIONS

@@ -239,11 +239,11 @@ class Search:
         times = [turn[chosen] for turn in turns.turns if chosen in turn]
         return median(times) if times else None
 
-    def until_narrow(self, versions: Sequence[Set], part: float = 1.0, precision: float | None = None) -> None:
-        """Turns of those versions that are not yet known well, until all are or this part of the budget is spent."""
+    def until_narrow(self, versions: Sequence[Set]) -> None:
+        """Turns of those versions that are not yet known well, until all are or the budget is spent."""
         for _ in range(self.most_turns):
-            open_ = [v for v in versions if v not in self.runs.failed and not self.is_known(v, precision)]
-            if not open_ or self.budget.spent() > part:
+            open_ = [v for v in versions if v not in self.runs.failed and not self.is_known(v)]
+            if not open_ or self.budget.spent() > 1:
                 return
             self.turn(open_)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.together import together
 from syncscope.model.finding import Fix, Safety
 
-IN_FLOAT64 = "a tensor inside the loop, in float64, which MPS has not"
+IN_FLOAT64 = ", in float64, which MPS has not"
 
 
 class Total(NamedTuple):
@@ -16,7 +16,8 @@ class Total(NamedTuple):
 
     name: str
     fix: Fix
-    more: tuple[str, ...]  # what else must hold
+    more: tuple[str, ...] = ()  # what else must hold
+    in_float64: bool = False  # what is added up stays a tensor of it inside the loop
 
 
 def all_of(totals: list[Total]) -> Fix:
@@ -25,8 +26,7 @@ def all_of(totals: list[Total]) -> Fix:
     if fix.safety is Safety.SAFE:
         return fix
     *names, last = dict.fromkeys(each.name for each in totals)
-    floats = any(IN_FLOAT64 in each.fix.changes for each in totals)
-    where = f"tensors inside the loop{', in float64, which MPS has not' if floats else ''}"
+    where = f"tensors inside the loop{IN_FLOAT64 * any(each.in_float64 for each in totals)}"
     more = dict.fromkeys(condition for each in totals for condition in each.more)
     changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
     return replace(fix, changes=changes)

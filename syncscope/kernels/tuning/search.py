@@ -271,9 +271,9 @@ def ways() -> Iterator[tuple[str, float]]:
 _CHANNELS = (256, 192, 128, 96, 64, 32)
 
 
-def _both_ways(which: str, channels: int, batch: int = 64, side: int = 28) -> tuple[Callable[[], object], ...]:
+def _both_ways(which: str, channels: int) -> tuple[Callable[[], object], ...]:
     """A pass made directly, and Winograd's way."""
-    shape = (batch, channels, side, side)
+    shape = (64, channels, 28, 28)
     g = Geometry(shape, (channels, channels, 3, 3), shape, (1, 1), (1, 1), (1, 1), 1)
     image, made, weight = (torch.rand(x).to(storage.device()) for x in (g.image, g.made, g.weight))
     if which == "conv_forward":

@@ -74,17 +74,15 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def keep(found: Iterable[tuple[str, Any, dict[str, float]]], path: Path | None = None) -> Path:
     """Adds schedules, with what was measured, to the user's table or another; a class has one line, the last found."""
-    return _keep(({"problem": name, "schedule": asdict(s), **measured} for name, s, measured in found), path)
+    return _keep(({"problem": name, "schedule": asdict(s), **measured} for name, s, measured in found), path or own())
 
 
-def keep_numbers(found: dict[str, float], path: Path | None = None) -> Path:
-    """Adds numbers to the user's table or another."""
-    return _keep(({"number": name, "value": value} for name, value in found.items()), path)
+def keep_numbers(found: dict[str, float]) -> Path:
+    """Adds numbers to the user's table."""
+    return _keep(({"number": name, "value": value} for name, value in found.items()), own())
 
 
-def _keep(found: Iterable[dict[str, Any]], path: Path | None) -> Path:
-    path = path or own()
-
+def _keep(found: Iterable[dict[str, Any]], path: Path) -> Path:
     def name(row: dict[str, Any]) -> str:
         return str(row.get("problem", row.get("number")))
 

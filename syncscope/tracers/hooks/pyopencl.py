@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from syncscope.model.ops import Op
+from syncscope.model.ops import FALLBACK_OF, Op
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
@@ -33,8 +33,8 @@ def _kernels(queue: Any) -> None:
         reads.explained()
         if reads.local.inside:
             return
-        fallback = operator.startswith("fallback of ")
-        name = operator.removeprefix("fallback of ").partition("::")[2] or operator
+        fallback = operator.startswith(FALLBACK_OF)
+        name = _plain(operator)
         op = Op.OCL_FALLBACK if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
         frame = sys._getframe(1)
         seen = reads.here(frame)
@@ -46,13 +46,17 @@ def _kernels(queue: Any) -> None:
     patches.later(queue.readers.remove, wait)
 
 
+def _plain(operator: str) -> str:
+    """Its name as `torch` has it, whoever computes it."""
+    return operator.removeprefix(FALLBACK_OF).partition("::")[2] or operator
+
+
 def explain(operator: str, start: int, end: int, how: int) -> None:
     """After an operator that waited in the driver without a read: the destructor of an event that pyopencl keeps host memory
     alive with, say."""
     if reads.unexplained():
         frame = sys._getframe(1)
-        name = operator.removeprefix("fallback of ").partition("::")[2] or operator
-        reads.tell(name, frame, reads.here(frame), start, end, -1, operator if how == ON_CPU else "")
+        reads.tell(_plain(operator), frame, reads.here(frame), start, end, -1, operator if how == ON_CPU else "")
 
 
 _PYOPENCL = {

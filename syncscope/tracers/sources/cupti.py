@@ -97,8 +97,7 @@ class Cupti(Source):
         except BaseException as failed:
             file.remove()
             if isinstance(failed, (library.RefusedError, AttributeError)):
-                if REFUSED not in self.notes:
-                    self.notes.append(REFUSED)
+                self._note(REFUSED)
                 return  # torch.profiler may have more luck
             raise
         self._file, self._running = file, True
@@ -147,9 +146,12 @@ class Cupti(Source):
         try:
             sys.modules["torch"]._C._cuda_synchronize()
         except RuntimeError as error:
-            note = f"the device had failed when the recording ended: {str(error).partition(chr(10))[0]}"
-            if note not in self.notes:
-                self.notes.append(note)
+            self._note(f"the device had failed when the recording ended: {str(error).partition(chr(10))[0]}")
+
+    def _note(self, words: str) -> None:
+        """Says it, once."""
+        if words not in self.notes:
+            self.notes.append(words)
 
     def give_way(self, _: Any) -> None:
         """The program starts a profiler of its own, and CUPTI tells one at a time."""
