@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator
 
 from syncscope.turns.asking import asked, call
 from syncscope.turns.leading import RETURN
+from syncscope.turns.statements import OwnStatements
 from syncscope.turns.weaving import unless_compiled
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -106,8 +107,8 @@ class _Led(ast.NodeTransformer):
         return node
 
 
-class _Leaving(ast.NodeTransformer):
-    """What would leave a loop says so before."""
+class _Leaving(OwnStatements, ast.NodeTransformer):
+    """What would leave a loop says so before; what returns in a function in it leaves that one."""
 
     def __init__(self, site: int) -> None:
         self._site, self._depth = site, 0
@@ -133,18 +134,6 @@ class _Leaving(ast.NodeTransformer):
         node.body = [one for statement in node.body for one in _listed(self.visit(statement))]
         self._depth -= 1
         node.orelse = [one for statement in node.orelse for one in _listed(self.visit(statement))]
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """What returns there leaves that function."""
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        """The same."""
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        """The same."""
         return node
 
 

@@ -16,7 +16,18 @@ from types import CodeType
 
 from syncscope.turns.asking import Bodies, Body, alike, by_version, call, plain
 from syncscope.turns.filled import Filled, filled
-from syncscope.turns.statements import BLOCKS, FUNCTIONS, Stretch, aligned, changed, copied, equal, own_nodes, same
+from syncscope.turns.statements import (
+    BLOCKS,
+    FUNCTIONS,
+    OwnStatements,
+    Stretch,
+    aligned,
+    changed,
+    copied,
+    equal,
+    own_nodes,
+    same,
+)
 from syncscope.turns.widening import widen
 
 Passage = tuple[str, int, frozenset[int]]  # name, line, versions
@@ -295,8 +306,9 @@ def _filled(body: Body, others: Bodies) -> Filled:
     return filled([*own_nodes(body)], {number: [*own_nodes(other)] for number, other in others.items()})
 
 
-class _Undeclared(ast.NodeTransformer):
-    """Takes `global` and `nonlocal` out of a passage: they stand before it, for all versions."""
+class _Undeclared(OwnStatements, ast.NodeTransformer):
+    """Takes `global` and `nonlocal` out of a passage: they stand before it, for all versions. What a function in it declares is
+    its own."""
 
     def visit_Global(self, node: ast.Global) -> ast.stmt:
         """Nothing in its place."""
@@ -305,18 +317,6 @@ class _Undeclared(ast.NodeTransformer):
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.stmt:
         """The same."""
         return ast.copy_location(ast.Pass(), node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """What a function in it declares is its own."""
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        """The same."""
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        """The same."""
-        return node
 
 
 def _must_mean_the_same(path: str, woven: ast.Module, versions: Sequence[ast.Module]) -> None:
