@@ -19,13 +19,7 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, LEAST, Config, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
-from syncscope.linter.gains import with_gains
-from syncscope.linter.identity import identified
-from syncscope.linter.joined import joined
-from syncscope.linter.meant import sparing
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.offered import freed, mended_or_idle
-from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset, selectable
 from syncscope.linter.source import (
     C_SUFFIXES,
@@ -36,7 +30,7 @@ from syncscope.linter.source import (
 )
 from syncscope.linter.spared import spared
 from syncscope.linter.tracked import Tracked
-from syncscope.linter.worth import beside_others, goes_along, replaced
+from syncscope.linter.with_fixes import with_fixes
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.heat import BY_FILE, BY_FUNCTION, Reason
@@ -125,7 +119,7 @@ def check_source(source: SourceFile, config: Config, apart: bool = False) -> Che
     ASKED.clear()
     own_rules.FAILED.clear()
     told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
-    said, here, view = told.findings, told.sites, told.view
+    said, view = told.findings, told.view
     comments: list[suppressions.Comment] = []
     if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
         from syncscope.linter import opencl
@@ -144,26 +138,7 @@ def check_source(source: SourceFile, config: Config, apart: bool = False) -> Che
     result = shown(source.path, on, config)
     findings, also = list(result.findings), list[Finding]()
     if view is not None:
-        findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
-        let_stand = [here[id(f)] for f in silent if id(f) in here]
-        allowed_sites = Overlaps((site.span, site) for site in let_stand)
-        findings = [
-            sparing(f, here.get(id(g)), allowed_sites, view) for f, g in zip(findings, result.findings, strict=True)
-        ]
-        states = {id(here[id(f)]): f for f in said if id(f) in here}
-        of_sites = [here.get(id(f)) for f in result.findings]
-        states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
-        findings = beside_others(findings, of_sites, states, view)
-        allowed = {id(each) for each in let_stand}  # a wait that somebody lets stand holds up no fix
-        heard = {at: f for at, f in states.items() if at not in allowed}
-        findings = [
-            freed(source, f, here.get(id(g)), heard, view, config)
-            for f, g in zip(findings, result.findings, strict=True)
-        ]
-        findings = with_gains(joined(findings, of_sites, view, apart), of_sites, view)
-        findings = [f if s is None else identified(f, s, view) for f, s in zip(findings, of_sites, strict=True)]
-        gone = replaced(states)
-        findings = [f for f, s in zip(findings, of_sites, strict=True) if s is None or not goes_along(s, states, gone)]
+        findings = with_fixes(source, findings, said, silent, told.sites, view, config, apart)
         findings = spared(source, findings, comments, (*selectable(config.rules), *BUILT_IN))
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]

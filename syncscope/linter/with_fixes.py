@@ -1,0 +1,55 @@
+"""What is shown of a file, with what mends it: fixes beside what stands around them, joined, with what they gain.
+
+Each step needs what the one before it has said of all findings: a wait that another fix clears has none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from syncscope.linter.config import Config
+from syncscope.linter.gains import with_gains
+from syncscope.linter.identity import identified
+from syncscope.linter.joined import joined
+from syncscope.linter.meant import sparing
+from syncscope.linter.offered import freed, mended_or_idle
+from syncscope.linter.overlaps import Overlaps
+from syncscope.linter.source import SourceFile
+from syncscope.linter.worth import beside_others, goes_along, replaced
+from syncscope.model.fact import Site
+from syncscope.model.finding import Finding
+from syncscope.rules import View
+
+
+def with_fixes(
+    source: SourceFile,
+    shown: Sequence[Finding],
+    said: Sequence[Finding],
+    silent: Collection[Finding],
+    site_of: Mapping[int, Site],
+    view: View,
+    config: Config,
+    apart: bool,
+) -> list[Finding]:
+    """Those that are `shown`, of all that is `said` of a file, of which comments make some `silent`; lines `apart` for whoever
+    tries each fix by itself. `site_of` has the site of a finding by the finding's `id`.
+    """
+    sites = [site_of.get(id(f)) for f in shown]
+    let_stand = [site_of[id(f)] for f in silent if id(f) in site_of]
+
+    found = [mended_or_idle(source, f, site, view, config) for f, site in zip(shown, sites, strict=True)]
+    allowed = Overlaps((site.span, site) for site in let_stand)
+    found = [sparing(f, site, allowed, view) for f, site in zip(found, sites, strict=True)]
+
+    states = {id(site_of[id(f)]): f for f in said if id(f) in site_of}
+    states |= {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
+    found = beside_others(found, sites, states, view)
+
+    unheard = {id(site) for site in let_stand}  # a wait that somebody lets stand holds up no fix
+    heard = {at: f for at, f in states.items() if at not in unheard}
+    found = [freed(source, f, site, heard, view, config) for f, site in zip(found, sites, strict=True)]
+
+    found = with_gains(joined(found, sites, view, apart), sites, view)
+    found = [f if site is None else identified(f, site, view) for f, site in zip(found, sites, strict=True)]
+    gone = replaced(states)
+    return [f for f, s in zip(found, sites, strict=True) if s is None or not goes_along(s, states, gone)]
