@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.backlog import first_step_began
 from syncscope.analysis.changes import Added, After, Changes, How
-from syncscope.analysis.entries import Hold
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.folding import Enqueued, folded
 from syncscope.analysis.full_queue import full_queue, untold
 from syncscope.analysis.graph import NEVER, Graph
-from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
+from syncscope.analysis.holding import Holding, Saved
+from syncscope.analysis.hosts import OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.lateness import Late, Returns, late, silent
 from syncscope.analysis.leaving import Leaving
+from syncscope.analysis.on_time import on_time
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import SelectedRows, selections
@@ -41,8 +42,6 @@ from syncscope.analysis.taken_out import TakenOut
 from syncscope.analysis.waits import Launches, Wait, launches, waits
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Trace
-
-CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
 def event_graph_of(trace: Trace, pinned: float | None = None, by_work: bool = False) -> EventGraph:
@@ -67,9 +66,9 @@ class EventGraph:
         launched: Launches,
         waits: Sequence[Wait],
         reads: tuple[Read, ...],
-        steps: tuple[Step, ...] = (),
-        pinned: float | None = None,
-        by_work: bool = False,
+        steps: tuple[Step, ...],
+        pinned: float | None,
+        by_work: bool,
     ) -> None:
         self.launched, self.reads, self.marked = launched, reads, steps
         self.held = [w for w in waits if not w.closing]
@@ -178,7 +177,6 @@ class EventGraph:
         if kept and key in self._graphs:
             return self._graphs[key]
         host, work, targets = self._host, self._work, self.returns.targets
-        read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         returns = self.returns.prompt if late == "never" else self.returns.recorded
         source, lag = seen(work) if ordered else (work.source, work.lag)
         needed = np.zeros(len(work.start), bool)
@@ -187,51 +185,27 @@ class EventGraph:
         collective = np.full(len(work.start), -1, np.intp)
         if collectives:
             collective[:] = [collectives.get(row, -1) for row in work.row.tolist()]
-        holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = self.host_times(recorder)
         gaps = gaps if changes.gaps is None else changes.gaps
         cost = cost if changes.cost is None else changes.cost
         duration = work.duration if changes.duration is None else changes.duration
-        latency, gap = work.latency, work.gap
-        if late != "work":
-            moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
-            if late == "launch":
-                latency = np.where(moved, work.start - host.began[work.item], latency)
-            else:
-                latency = np.where(moved, np.minimum(latency, work.usual), latency)
-                moved = work.cause == Cause.NOTHING
-            gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
+        latency, gap, source = on_time(work, host, late, source)
         out = self.taken_out
-        going = out.fetching if stays else self.replaceable
-        if gone:
-            going = out.whole - self.uploads
+        going = out.whole - self.uploads if gone else out.fetching if stays else self.replaceable
         launching = np.where(host.holds, 0.0, cost + np.minimum(gaps, OPERATOR))
         leaving = Leaving(self.trace, self.reads, host, work, out, going, how, launching)
         leaving.clear(how, stays)
         leaving.select(chosen, added, stays)
-        spared = leaving.spared(recorder, stays, self._plain)
         if changes.chained is not None:
             latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
-        slower = out.slower() if slow else np.zeros(len(host.row))
-        colder = out.colder(gaps, cost)
-        anew = {} if stays else {n: longer for n, longer in out.anew(most=gone).items() if n not in leaving.taking}
-        quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
-
-        def hold(item: int, since: float, position: int, more: int) -> Hold:
-            row = int(host.row[item])
-            if row < 0:
-                return Hold(since, (), 0.0, 0.0, -1, -1 - row, more)
-            back, number = returns[row], read_of.get(row, -1)
-            if number >= 0:
-                holds[number].append(position)
-            freely = min(back - quickest + CALL[0], CALL[1], float(host.end[item] - host.began[item]))
-            freely = spared.get(row, freely)
-            if number >= 0 and row == self.reads[number].calls[-1]:
-                freely -= max(float(slower[item]), colder.get(number, 0.0)) + anew.get(number, 0.0)
-            returning = back - recorder.share * min(max(back, 0.0), DRIVEN)
-            return Hold(since, targets[row], returning, freely, number, -1, more)
-
-        holding = (host.row < 0) | host.holds
+        saved = Saved(
+            slower=out.slower() if slow else np.zeros(len(host.row)),
+            colder=out.colder(gaps, cost),
+            anew={} if stays else {n: ns for n, ns in out.anew(most=gone).items() if n not in leaving.taking},
+            spared=leaving.spared(recorder, stays, self._plain),
+        )
+        holding = Holding(host, self.reads, targets, returns, recorder.share, saved)
+        holds = (host.row < 0) | host.holds
         launches = Enqueued(
             work.item,
             latency,
@@ -246,13 +220,13 @@ class EventGraph:
             leaving.spare,
             needed,
         )
-        cost = np.where(work.launch[:-1] & ~holding, cost, 0.0)
-        stream = folded(launches, gaps, cost, np.flatnonzero(holding), self.full.depth, hold)
+        cost = np.where(work.launch[:-1] & ~holds, cost, 0.0)
+        stream = folded(launches, gaps, cost, np.flatnonzero(holds), self.full.depth, holding.hold)
         graph = Graph(
             stream=stream,
             queues=work.queues,
             reads=self.reads,
-            holds=tuple(tuple(h) for h in holds),
+            holds=tuple(tuple(h) for h in holding.of_reads),
             steps=self.steps,
             end=float(max(host.end.max(initial=0.0), work.end.max(initial=0.0))),
             ends=self.ends,
