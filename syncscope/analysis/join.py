@@ -16,7 +16,7 @@ class Join:
     (`proj/train.py`), and the machine may be another one.
     """
 
-    def __init__(self, findings: Iterable[Finding], hazards: Sequence[Hazard] = ()) -> None:
+    def __init__(self, findings: Iterable[Finding], hazards: Sequence[Hazard]) -> None:
         self._findings = tuple(findings)
         self._seen_as = {hazard.name: hazard.seen_as for hazard in hazards}
         self._by_file: dict[str, list[Finding]] = {}

@@ -44,8 +44,8 @@ class TakenOut:
         reads: Sequence[Read],
         host: Host,
         work: DeviceWork,
-        steps: Sequence[Step] = (),
-        pinned: float | None = None,
+        steps: Sequence[Step],
+        pinned: float | None,
     ) -> None:
         self._trace, self._reads, self._host, self._work = trace, reads, host, work
         self._steps = {step.index: step for step in steps}
@@ -86,7 +86,7 @@ class TakenOut:
         spent = {n: float(ended[self._reads[n].row] - ended[self._reads[n].calls[-1]]) for n in last}
         return np.array(sorted(last.values()), np.intp), {n: max(0.0, time) for n, time in spent.items()}
 
-    def cleared(self, clearing: Collection[int] | None = None) -> NDArray[np.intp]:
+    def cleared(self, clearing: Collection[int] | None) -> NDArray[np.intp]:
         """For each piece of work which of the reads that are `clearing` its line launched it for: right before it; -1 else.
 
         A function of torch's own may ask, as `Categorical(logits=net(x))` does whether its logits are numbers. Of what the line

@@ -114,7 +114,7 @@ def _rests(report: Report, step: float) -> str:
     )
 
 
-def _figure(report: Report, found: Answer, word: str = "") -> str:
+def _figure(report: Report, found: Answer, word: str) -> str:
     """The likely saving of the waits, with the `word` that it is of; and where more may go with them, of that."""
     if not found.along or report.of_waits is None:
         return found.told(word)

@@ -54,7 +54,7 @@ Truths = NDArray[np.bool_]
 
 
 def what_ifs(
-    report: Report, event_graph: EventGraph, trusted: Fidelity, loops: Mapping[Place, int] = {}
+    report: Report, event_graph: EventGraph, trusted: Fidelity, loops: Mapping[Place, int]
 ) -> tuple[WhatIf, ...]:
     """What helps how much, the most first, the waits as they were priced among it, and a faster device last.
 

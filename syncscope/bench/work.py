@@ -97,9 +97,7 @@ def enqueueing(call: Callable[[], Any], synchronize: Callable[[], None]) -> floa
     return 1e3 * (time.perf_counter() - start - drained.waited)
 
 
-def ceilings(
-    device: str, synchronize: Callable[[], None], dtype: torch.dtype = torch.float32, tf32: bool = False
-) -> tuple[float, float]:
+def ceilings(device: str, synchronize: Callable[[], None], dtype: torch.dtype, tf32: bool) -> tuple[float, float]:
     """Operations and bytes per second that a product of matrices in this dtype and a copy reach on this device. With `tf32` a
     product may be made in TF32, as PyTorch's convolutions are."""
     side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 30)

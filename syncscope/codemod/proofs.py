@@ -159,7 +159,7 @@ def _bound_beside(function: Function, use: ast.Name) -> ast.Name | None:
 
 
 def elementwise(
-    site: Site, function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None = None, fits: bool = False
+    site: Site, function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None, fits: bool
 ) -> bool:
     """Whether a value is made element by element of selections by this mask and of numbers.
 

@@ -225,7 +225,7 @@ def named_uses(function: Function, expr: ast.expr) -> tuple[list[ast.expr], ast.
     return [*reads], assign
 
 
-def writes(function: Function, use: ast.Name, binding: bool = True, until: ast.Call | None = None) -> bool:
+def writes(function: Function, use: ast.Name, binding: bool, until: ast.Call | None = None) -> bool:
     """Whether this use of a name may write what it holds, or bind it where `binding` counts too; `until` this call runs."""
     if not isinstance(use.ctx, ast.Load):
         return binding or isinstance(function.parent(use), ast.AugAssign)

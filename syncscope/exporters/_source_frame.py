@@ -65,7 +65,7 @@ def frame(
     return "\n".join(shown)
 
 
-def notes(finding: Finding, provenance: bool, mended: list[str] | None = None) -> list[str]:
+def notes(finding: Finding, provenance: bool, mended: list[str] | None) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
     if finding.heat.words or finding.why:

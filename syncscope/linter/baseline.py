@@ -161,9 +161,7 @@ def not_looked_at(path: str, linted: Collection[str], named: Iterable[str]) -> B
     return BaselineFile(VERSION, kept, {name: told.functions[name] for name in kept if name in told.functions})
 
 
-def prune(
-    path: str, gone: Counter[KnownFinding], moved: Iterable[tuple[KnownFinding, KnownFinding, Found]] = ()
-) -> None:
+def prune(path: str, gone: Counter[KnownFinding], moved: Iterable[tuple[KnownFinding, KnownFinding, Found]]) -> None:
     """Write it again without these, and those that stand elsewhere now as what they are there.
 
     Raises:

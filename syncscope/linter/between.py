@@ -52,7 +52,7 @@ NAMED, WIDE = 3, 60  # lines that are named, and columns of one that are shown
 
 
 def with_what_runs(
-    found: Iterable[WhatIf], sources: Mapping[str, bytes], findings: Iterable[Finding] = ()
+    found: Iterable[WhatIf], sources: Mapping[str, bytes], findings: Iterable[Finding]
 ) -> tuple[WhatIf, ...]:
     """The rows, those on what the host does between two lines of a file with the lines that run there.
 

@@ -58,7 +58,7 @@ def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
     return replace(alone, place=Place(source.path, line), end_line=line, span=span)
 
 
-def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Collection[str] = ()) -> Finding:
+def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Collection[str]) -> Finding:
     """A suppression that silences nothing; `known` are the rules and families that it could name."""
     (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
     said, fix = _unused(source, comment, known)

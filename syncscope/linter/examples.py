@@ -93,7 +93,7 @@ def findings(code: str, config: Config, suffix: str = ".py") -> list[Finding]:
     return list(check(NAME + suffix, code.encode(), config).findings)
 
 
-def findings_in(source: SourceFile, config: Config, suffix: str = ".py") -> list[Finding]:
+def findings_in(source: SourceFile, config: Config, suffix: str) -> list[Finding]:
     """What the rule says of a source."""
     return findings(source.code.decode(), config, suffix)
 

@@ -21,8 +21,8 @@ def next_step(
     offered: Counter[Safety],
     *,
     dry: bool,
-    since: str = "",
-    more: bool = False,
+    since: str,
+    more: bool,
 ) -> str:
     """What to do now, in one command for what was linted, and as it was; `dry`: each fix was just shown, `more`: none was, and
     `--all` shows some."""

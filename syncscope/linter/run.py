@@ -77,7 +77,7 @@ class Files:
         """Whether the command line asks for less than the configuration does: then what is not found may be there."""
         return any(self.said.get(name) for name in ("select", "ignore", "min_confidence"))
 
-    def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
+    def jobs(self, safeties: Iterable[Safety]) -> list[Job]:
         """What there is to do.
 
         Raises:

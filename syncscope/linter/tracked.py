@@ -29,7 +29,7 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
 class Tracked(Project):
     """A project that remembers which file's answers relied on which other files."""
 
-    def __init__(self, roots: tuple[Path, ...] = ()) -> None:
+    def __init__(self, roots: tuple[Path, ...]) -> None:
         super().__init__(roots)
         self.asked: dict[str, set[str]] = {}
         self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches, and of who imports what

@@ -55,7 +55,7 @@ def known_sources() -> dict[str, type[Source]]:
 class ProcessRecording:
     """Everything that is recorded, from the first window's start to the last one's end."""
 
-    def __init__(self, folder: Path | None, operators: bool = False, memory: bool = False) -> None:
+    def __init__(self, folder: Path | None, operators: bool, memory: bool) -> None:
         self.users = 0
         self.pending = 0  # windows whose trace may still be asked for
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
@@ -180,11 +180,11 @@ class Window:
 
     def __init__(
         self,
-        first_step: int = 0,
-        folder: Path | None = None,
-        record_shapes: bool = False,
-        operators: bool = False,
-        memory: bool = False,
+        first_step: int,
+        folder: Path | None,
+        record_shapes: bool,
+        operators: bool,
+        memory: bool,
     ) -> None:
         global _current
         with changes:

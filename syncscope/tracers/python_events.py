@@ -85,7 +85,7 @@ class PythonEvents:
         with self._lock:
             return self._number(text)
 
-    def operator(self, name: str, start: int, end: int, how: int, thread: int, detail: int = 0) -> None:
+    def operator(self, name: str, start: int, end: int, how: int, thread: int, detail: int) -> None:
         """An operator of our own device has run on this thread; `how` is queue.py's, `detail` a number that `fact` gave."""
         self._ops.append((OP, name, start, end, how, thread, detail))
         if len(self._ops) > BATCH:

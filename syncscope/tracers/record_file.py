@@ -53,7 +53,7 @@ class Contents(NamedTuple):
 class RecordFile:
     """A file that is being written. What the disk refuses stays in memory, what comes then is counted; nothing is raised."""
 
-    def __init__(self, source: str, folder: Path | None = None, **facts: Any) -> None:
+    def __init__(self, source: str, folder: Path | None, **facts: Any) -> None:
         """Its header says which source writes it, and `facts`.
 
         Raises:

@@ -113,7 +113,7 @@ class StepTimes:
         }
 
 
-def moment(at: int, queued: bool = False) -> Moment:
+def moment(at: int, queued: bool) -> Moment:
     """This moment, which is `at` by the host's clock; with `queued` also where the queue of `ocl` is."""
     return Moment(at, _event() or (_ocl_event() if queued and _programs() is not None else None), _built())
 

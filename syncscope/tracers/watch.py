@@ -44,7 +44,7 @@ class Watch:
     `judges` is whether any tensor of the process can make it wait: one of a device, or in a `dry` run of the CPU.
     """
 
-    def __init__(self, judges: bool = True, dry: bool = False) -> None:
+    def __init__(self, judges: bool, dry: bool) -> None:
         self._judges, self._dry = judges, dry
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()

@@ -78,7 +78,7 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule, kind: Kind, lie: tuple[str, str] = ("m", "n")) -> Block:
+def by_warps(s: Schedule, kind: Kind, lie: tuple[str, str]) -> Block:
     """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k. Where tiles are copied
     they are of numbers, as these `lie` in the operands, along k or the own axis; two are made a word where they are read."""
     halves = kind == "halves"
@@ -220,7 +220,7 @@ def _by_matrices(s: Schedule, lie: tuple[str, str], kind: Kind) -> Block:
     ), column, not floats)  # fmt: skip
 
 
-def _banked(columns: int, row: str = "(row)") -> str:
+def _banked(columns: int, row: str) -> str:
     """Where a column of a row of so many halves stands, in C: 16 bytes stay together, and 128 are all banks once."""
     together = max(64 // columns, 1)  # rows that are all banks once
     return f"((column) ^ (({row} / {together}) % {min(columns // 8, 8)} * 8))"

@@ -135,7 +135,7 @@ def _on_gpu(
     dtype: torch.dtype,
     aligned: tuple[bool, ...],
     tf32: bool,
-    made: torch.dtype | None = None,
+    made: torch.dtype | None,
 ) -> Plan:
     kind = tensor_cores.kind(dtype, tf32)
     c = replace(c, name=c.name + tensor_cores.SUFFIXES[kind]) if s.cores else c
@@ -152,7 +152,7 @@ def _on_gpu(
     return Plan(main, adding=adding, parts=s.split)
 
 
-def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype, made: torch.dtype | None = None) -> Plan:
+def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype, made: torch.dtype | None) -> Plan:
     def packing(label: str, width: int) -> Step:
         access, axis = (c.a, "m") if label == "a" else (c.b, "n")
         text, numbers = cpu.pack(c, label, width)

@@ -162,7 +162,7 @@ def cost(c: Contraction, s: Schedule, units: int, dtype: torch.dtype, tf32: bool
     return total
 
 
-def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype, tf32: bool = False) -> str:
+def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype, tf32: bool) -> str:
     """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of the root
     of two. A schedule that suits one class may be far worse than the default in the next."""
     sides = []

@@ -30,7 +30,7 @@ LAUNCHING = ("cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset")
 DIFFERENT = 0.01  # a clock that runs so much faster or slower has another unit
 
 
-def add_records(builder: Builder, found: NDArray[Any], origin: int, process: int, lost: int = 0) -> dict[str, Any]:
+def add_records(builder: Builder, found: NDArray[Any], origin: int, process: int, lost: int) -> dict[str, Any]:
     """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock, and until when it is
     whole where the first record was `lost` at that moment."""
     records, names = RecordRows(_in_ns(found)), record_file.texts(found)
