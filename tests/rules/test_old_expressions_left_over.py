@@ -8,7 +8,7 @@ pytest.importorskip("libcst")
 
 from rules.driver import HEAD, fixed
 
-from syncscope.codemod.layout import folded
+from syncscope.codemod.folding import folded
 from syncscope.model.finding import Safety
 
 
