@@ -26,7 +26,6 @@ from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
     choose_with_where,
-    compute_all_columns,
     fill_own_column,
     ignore_in_cross_entropy,
     reduce_with_mask,
@@ -281,10 +280,9 @@ SOME = "must have at least one dimension"  # of none, nonzero gives one index al
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
     Op.MASK_READ: (
-        ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where, fill_own_column, compute_all_columns,
-        sum_first_of_sorted,
+        ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where, fill_own_column, sum_first_of_sorted,
     ),
-    Op.MASK_WRITE: (choose_with_where, fill_own_column, compute_all_columns),
+    Op.MASK_WRITE: (choose_with_where, fill_own_column),
 }  # fmt: skip
 
 

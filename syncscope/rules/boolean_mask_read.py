@@ -50,7 +50,6 @@ REWRITES = (
     "reduce_with_mask",
     "choose_with_where",
     "fill_own_column",
-    "compute_all_columns",
     "sum_first_of_sorted",
     "index_once",
     "reduce_if_mask_fits",

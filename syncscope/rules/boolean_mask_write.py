@@ -34,7 +34,6 @@ REWRITES = (
     "choose_with_where",
     "fill_with_device_number",
     "fill_own_column",
-    "compute_all_columns",
     "index_once",
 )
 EXAMPLES = (

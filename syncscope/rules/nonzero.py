@@ -45,7 +45,6 @@ REWRITES = (
     "count_on_device",
     "first_by_argmax",
     "take_fixed_number",
-    "compute_all_columns",
     "ignore_in_cross_entropy",
     "use_mask_not_positions",
 )
