@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._rows import fitting, note
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.report import Report
 
-MARGIN = "    "
 ROWS, ROWS_IN_SHORT = 10, 5
 ROOM = 34  # columns for the place and its code; figures that leave less are not shown
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
@@ -34,10 +33,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     found = report.by_line
     if found is None or not any(one.place and one.launches for one in found.lines):
         return
-    columns = [column for column in COLUMNS if column[2] == 0]
-    for rank in (2, 3, 4):
-        more = [column for column in COLUMNS if column[2] <= rank]
-        columns = more if sum(size for _, size, _ in more) <= width - ROOM else columns
+    columns = fitting(COLUMNS, width - ROOM)
     room = width - sum(size for _, size, _ in columns)
     unit, scale = ("us", 1e3) if found.step < 1e6 else ("ms", 1e6)
     title = f"Where {'a step' if report.steps else 'the recording'} goes, by line, {unit}"
@@ -57,10 +53,8 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield _padded(text, room, [one], found, columns, scale)
         if one.since and one.between >= MUCH * found.step:
             runs = f": {one.runs}" if one.runs else ""
-            note = Text(
-                f"{figures.time(one.between)} of the host's before it, most since {one.since.shortly}{runs}", "dim"
-            )
-            yield from (Text.assemble(MARGIN, part) for part in note.wrap(Console(), width - len(MARGIN)))
+            said = f"{figures.time(one.between)} of the host's before it, most since {one.since.shortly}{runs}"
+            yield from note(said, width)
     if rest:
         yield _padded(Text(f"{len(rest)} more line{'s' * (len(rest) > 1)}", "dim"), room, rest, found, columns, scale)
     if bare := [one for one in found.lines if not one.place and (one.host or one.of_step)]:
@@ -69,17 +63,14 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         yield _padded(Text(name, "dim"), room, bare, found, columns, scale)
     apart = {name for name, _, _ in COLUMNS} - {name for name, _, _ in columns}
     if whole or ("backward" in apart and any(one.backward for one in found.lines)):
-        yield from (Text.assemble(MARGIN, part) for part in legend(apart, report).wrap(Console(), width - len(MARGIN)))
+        yield from note(legend(apart, report), width)
 
 
-def legend(apart: Container[str], report: Report) -> Text:
+def legend(apart: Container[str], report: Report) -> str:
     """What the last column is a part of, and which times it has that no column shows."""
     back = "what backward() launches for it" + ", which is not shown" * ("backward" in apart)
     of = "of step" if report.steps else "of it"
-    return Text(
-        f"{of}: the device's time in what the line launches, in {back}, and idle for it. The host's runs beside it",
-        "dim",
-    )
+    return f"{of}: the device's time in what the line launches, in {back}, and idle for it. The host's runs beside it"
 
 
 def _padded(

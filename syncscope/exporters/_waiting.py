@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from rich.console import Console
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._rows import fitting, note
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.answer import Decision
 from syncscope.model.report import Advice, Line, Report
@@ -117,14 +117,14 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
         if line.caller:
             yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
-        yield from (Text.assemble(margin, part) for part in about(line).wrap(Console(), width - len(margin)))
+        yield from note(about(line), width, margin)
         if 0 < line.in_steps < report.steady:
             yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
         if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
             said = Text(
                 f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
             )
-            yield from (Text.assemble(margin, part) for part in said.wrap(Console(), width - len(margin)))
+            yield from note(said, width, margin)
     for group in (one for one in report.groups if one.kind == "caller"):
         lines = sum(str(line.caller) == group.name for line in report.lines)
         if lines > 1:
@@ -142,7 +142,7 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
             yield text.append("".join(cells.get(figure, "").rjust(size) for figure, size, _ in columns))
     if Figure.BETWEEN in drawn_figures and any(may_cost(line) for line in report.lines[:number]):
         yield Text()
-        yield from (Text.assemble(margin, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(margin)))
+        yield from note(COSTS, width, margin)
     if rest := report.lines[number:]:
         yield Text()
         yield Text(f"{margin}{more(rest, None if is_dry(report) else step, whole)}", "dim")
@@ -168,15 +168,6 @@ def between(line: Line) -> str:
 def may_cost(line: Line) -> bool:
     """Whether that interval begins below 0."""
     return between(line).startswith("-") and between(line) != "-"
-
-
-def fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns that fit, the least important left out first."""
-    kept = list(columns)
-    for rank in (4, 3, 2, 1):
-        if sum(size for _, size, _ in kept) > width:
-            kept = [column for column in kept if column[2] != rank]
-    return kept
 
 
 def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool]], room: int) -> Text:

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._rows import MARGIN, note
 from syncscope.exporters._waiting import COSTS
 from syncscope.model.answer import between
 from syncscope.model.report import Report
 from syncscope.model.uses import StepUses
 from syncscope.model.what_if import first_of
 
-MARGIN = "    "
 ROWS_IN_SHORT = 3
 WIDE = 80  # columns from which there is room for intervals
 APART = (
@@ -110,19 +110,18 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         said = Text(one.advice + (f"  ({one.rule})" if one.rule else ""), "dim")
         if one.lines and whole:
             said.append("; ".join(["", ", ".join(place.shortly for place in one.lines[:3])]))
-        yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
+        yield from note(said, width)
     if (others := len(report.what_if) - number) > 0:
         yield Text(f"{MARGIN}and {others} more", "dim")
     if any(not one.bought for one in report.what_if):
-        yield from (Text.assemble(MARGIN, part) for part in Text(APART, "dim").wrap(Console(), width - len(MARGIN)))
+        yield from note(APART, width)
     if report.uses is not None and any(one.saving > idle(report.uses) for one in report.what_if if not one.bought):
-        yield from (Text.assemble(MARGIN, part) for part in Text(EXCEEDS, "dim").wrap(Console(), width - len(MARGIN)))
+        yield from note(EXCEEDS, width)
     told = [one for one in report.what_if[:number] if figures.foretold(report, one)]
     if width >= WIDE and any(figures.fixed(one.low / scale).startswith("-") for one in told):
-        yield from (Text.assemble(MARGIN, part) for part in Text(COSTS, "dim").wrap(Console(), width - len(MARGIN)))
+        yield from note(COSTS, width)
     if whole and report.bound is not None and (beyond := report.bound.beyond(report.busiest)):
-        said = Text(f"at most: of waits, {beyond}", "dim")
-        yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))
+        yield from note(f"at most: of waits, {beyond}", width)
     if whole and (loops := max(one.loops for one in report.what_if)):
         words = f"between: so it was for four in five of {loops} loops, all on one GPU, that were changed for real; {OTHERS}"
-        yield from (Text.assemble(MARGIN, part) for part in Text(words, "dim").wrap(Console(), width - len(MARGIN)))
+        yield from note(words, width)
