@@ -70,7 +70,7 @@ def _decision(report: Report, per: str) -> str:
         whole = {
             Decision.LEAVE: f"No wait is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
         }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
-        return f"{word} {whole} {_figure(report, found, 'shorter')}. No savings of lines: {refused} {_next(report)}"
+        return f"{word} {whole} {_figure(report, found)}. No savings of lines: {refused} {_next(report)}"
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
     if found.decision is Decision.LEAVE:
@@ -78,7 +78,7 @@ def _decision(report: Report, per: str) -> str:
     chosen = [report.lines[i] for i in report.plan]
     if not chosen:
         rest = "the other waits" if unforeseen else "any wait"
-        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found, 'shorter')}."
+        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found)}."
         return f"{word}{told} {shorter}{_settles(report)}"
     places = len({line.place or id(line) for line in chosen})
     what = "one line" if places == 1 else f"{places} lines"
@@ -89,7 +89,7 @@ def _decision(report: Report, per: str) -> str:
     every = "the other waits" if unforeseen else "any wait"
     return (
         f"{word} Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
-        f"Without {every} it is likely {_figure(report, found, 'shorter')}; the host is blocked for {about_ms(blocked)}."
+        f"Without {every} it is likely {_figure(report, found)}; the host is blocked for {about_ms(blocked)}."
         f"{_rests(report, step)}{told}{_settles(report)}"
     )
 
@@ -114,11 +114,11 @@ def _rests(report: Report, step: float) -> str:
     )
 
 
-def _figure(report: Report, found: Answer, word: str) -> str:
-    """The likely saving of the waits, with the `word` that it is of; and where more may go with them, of that."""
+def _figure(report: Report, found: Answer) -> str:
+    """By how much a step is likely shorter without the waits; and where more may go with them, of that."""
     if not found.along or report.of_waits is None:
-        return found.told(word)
-    return f"{report.of_waits.told(word)}, and with {found.along} {found.figure}"
+        return found.told("shorter")
+    return f"{report.of_waits.told('shorter')}, and with {found.along} {found.figure}"
 
 
 def _left(report: Report, found: Answer, step: float, blocked: float, per: str) -> str:

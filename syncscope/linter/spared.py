@@ -25,7 +25,7 @@ def spared(
 
     def is_spared(fix: Fix) -> bool:
         at = (line for edit in fix.edits for line in _lines(source, edit.span))
-        return not lines.isdisjoint(at) or _loses(source, fix, written)
+        return not lines.isdisjoint(at) or _loses(fix, written)
 
     return [replace(f, fix=None, advice=f.fix) if f.fix is not None and is_spared(f.fix) else f for f in findings]
 
@@ -41,7 +41,7 @@ def _lines(source: SourceFile, span: Span) -> range:
     return range(first, source.position(span.end)[0] + 1 if span.end > span.start else first)
 
 
-def _loses(source: SourceFile, fix: Fix, written: list[tuple[int, str]]) -> bool:
+def _loses(fix: Fix, written: list[tuple[int, str]]) -> bool:
     """Whether a comment stands in what a fix replaces, and in nothing that it writes."""
     text = "\n".join(edit.text for edit in fix.edits)
     for edit in fix.edits:

@@ -336,7 +336,7 @@ def _total_of(site: Site, function: Function) -> Total | None:
     loop, added = function.loop(site.node), addition(function, read)
     if tensor is None or loop is None or added is None:
         return None
-    if function.once("goes round devices", loop, lambda: goes_round_devices(function, loop)):
+    if function.once("goes round devices", loop, lambda: goes_round_devices(loop)):
         return None
     total, factor = added.total.id, added.factor
     given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))

@@ -267,7 +267,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     x, t = selection(site, function, loss.input), selection(site, function, loss.target)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
-    if not function.pure(x.mask) or changed(function, _later(function, x, t), loss.call, x.mask, x.base, t.base):
+    if not function.pure(x.mask) or changed(function, _later(x, t), loss.call, x.mask, x.base, t.base):
         return None
     ignored = compared(function, t)
     shared = (
@@ -323,7 +323,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     return draft.fix(title, Safety.UNSAFE, IGNORING)
 
 
-def _later(function: Function, *selections: Selection) -> ast.AST:
+def _later(*selections: Selection) -> ast.AST:
     """The node from which on what was selected must not change: the first definition, else the selection itself."""
     gone = [g for s in selections for g in s.gone if isinstance(g, ast.expr)]
     return min(gone, key=lambda g: (g.lineno, g.col_offset)) if gone else selections[0].base

@@ -102,7 +102,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     shaped = site.fact.dtype is Dtype.UNKNOWN or site.fact.ndim != 0
     if not uses or not all(meets_tensor(function, use) for use in uses):
         return None
-    if shaped and not learned(function, tensor):
+    if shaped and not learned(tensor):
         return None
     if definition is not None and undone_between(function, tensor, definition, uses[-1]):
         return None
@@ -120,7 +120,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix("keep it on the device", Safety.UNSAFE, changes)
 
 
-def learned(function: Function, tensor: ast.expr) -> bool:
+def learned(tensor: ast.expr) -> bool:
     """Whether this is a parameter or a buffer of a module, or made of one alone: `self.log_alpha.exp()`."""
     while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and not tensor.args:
         tensor = tensor.func.value

@@ -219,12 +219,12 @@ class Search:
         if self.best is not None:
             self.note(self.best)
 
-    def is_known(self, chosen: Set, precision: float | None = None, since: int = 0) -> bool:
+    def is_known(self, chosen: Set, since: int = 0) -> bool:
         """Whether further turns of a version are not worth their time, by those since then."""
-        return self._tells(self.ratio(chosen, since=since), precision)
+        return self._tells(self.ratio(chosen, since=since))
 
-    def _tells(self, ratio: Ratio | None, precision: float | None = None) -> bool:
-        if timing.narrow(ratio, self.runs.settings.precision if precision is None else precision):
+    def _tells(self, ratio: Ratio | None) -> bool:
+        if timing.narrow(ratio, self.runs.settings.precision):
             return True
         return self.runs.in_one and timing.decides(ratio) and (self.found.is_gain(ratio) or not (ratio and ratio.gains))
 

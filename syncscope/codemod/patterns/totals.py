@@ -148,7 +148,7 @@ def read_in_passes(function: Function, loop: ast.AST) -> list[ast.AST]:
     return found + [n for n in ast.walk(loop) if isinstance(n, ast.If) and {(id(n), True), (id(n), False)} <= arms]
 
 
-def goes_round_devices(function: Function, loop: ast.AST) -> bool:
+def goes_round_devices(loop: ast.AST) -> bool:
     """Whether each pass of a loop may be on another device: `for shard, device in ...`, `.cuda(rank)`."""
     names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
