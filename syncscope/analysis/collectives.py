@@ -10,14 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.backlog import enqueued_before
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.lines_between import LinesBetween
 from syncscope.analysis.members import SaidByOperators, group_of
 from syncscope.analysis.start_causes import COLLECTIVE
-from syncscope.analysis.waits import Launches
+from syncscope.analysis.waits import Launches, enqueued_before
 from syncscope.model.detail import Detail
 from syncscope.model.trace import Kind, Trace
 

@@ -57,7 +57,7 @@ class Wait:
     targets: tuple[int, ...] = ()
     guessed: bool = False
     staged: bool = False  # for the driver, not for the device: it had copied all into its own buffer when it returned
-    closing: bool = False  # the recorder's own: for everything, before the first launch or after all else
+    closing: bool = False  # the recorder's own: for everything, before there is anything to wait for or after all else
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,28 @@ def launches(trace: Trace) -> Launches:
         found = (numbers[at] == wanted) & (wanted >= 0)
         call[found] = known[at[found]]
     return Launches(rows, call)
+
+
+def enqueued_before(trace: Trace, launched: Launches) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which work was enqueued before the recording: in its queue all whose launch was recorded comes later, and the host
+    launched already while it ran, or waited until all of it was over.
+
+    Where the host launched later and did not wait, the device was not behind it, and launches may have been lost. Of a queue of
+    which no launch was recorded nobody can tell.
+    """
+    known = launched.call >= 0
+    if known.all() or not known.any():
+        return np.zeros(len(known), bool)
+    lane, start = trace.lane[launched.row], trace.start[launched.row]
+    never = np.iinfo(np.int64).max
+    first = np.full(len(trace.lanes), never)
+    np.minimum.at(first, lane[known], start[known])
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = ~known & (start < first[lane]) & (first[lane] < never)
+    over, launch = trace.end[launched.row[found]].max(initial=0), trace.start[launched.call[known]].min()
+    calls = trace.rows(Kind.CALL)
+    drains = np.array([bool(EVERYTHING.search(name)) for name in trace.names], bool)[trace.name[calls]]
+    waited = (trace.start[calls] < over) & (trace.end[calls] >= over - SLACK) & (trace.start[calls] < launch) & drains
+    return found & bool(launch < over or waited.any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +177,7 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
     queues.allow({row: kinds[int(trace.name[row])] for row in candidates.tolist()}, own)
     last_launch = int(trace.start[launched.call[launched.call >= 0]].max(initial=-1))
     first_launch = int(trace.start[launched.call[launched.call >= 0]].min(initial=2**62))
+    first_use = int(trace.start[trace.rows(Kind.READ, Kind.OP, Kind.STEP)].min(initial=2**62))
     found = []
     for row in candidates.tolist():
         how = kinds[int(trace.name[row])]
@@ -162,7 +185,8 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
         if int(trace.lane[row]) not in threads:
             continue
         if how == "everything" and int(trace.start[row]) < first_launch:
-            found.append(Wait(row, closing=True))
+            drained = tuple(queues.whole_device(row)) if int(trace.start[row]) > first_use else ()
+            found.append(Wait(row, drained, closing=not drained))
             continue
         finish = trace.names[trace.name[row]].startswith("clFinish")
         if int(trace.start[row]) > max(last_launch, last_use) and (how == "everything" or finish):
@@ -263,13 +287,17 @@ class _Queues:
         self._trace = trace
         self.slack = SLACK
         self._end = trace.start + trace.duration
-        self._queues: list[tuple[Lane, list[int], list[int]]] = []
+        self._queues: list[tuple[Lane, list[int], list[int], list[int]]] = []
         since = np.where(launched.call >= 0, trace.start[launched.call], trace.start[launched.row])
+        earlier = enqueued_before(trace, launched)
+        since[earlier] = -1  # before all that was recorded
         lanes = trace.lane[launched.row]
         for lane in numbers_used(lanes):
             of = np.flatnonzero(lanes == lane)
             of = of[np.lexsort((trace.start[launched.row[of]], since[of]))]
-            self._queues.append((trace.lanes[lane], since[of].tolist(), launched.row[of].tolist()))
+            rows = launched.row[of]
+            ends = np.maximum.accumulate(self._end[rows[: int(earlier[of].sum())]])
+            self._queues.append((trace.lanes[lane], since[of].tolist(), rows.tolist(), ends.tolist()))
 
     @property
     def several(self) -> bool:
@@ -282,7 +310,7 @@ class _Queues:
         for row, how in calls.items():
             work = own.get(row)
             name = self._trace.names[self._trace.name[work]] if work is not None else ""
-            if how == "everything" and len({lane.device for lane, _, _ in self._queues}) == 1:
+            if how == "everything" and len({lane.device for lane, *_ in self._queues}) == 1:
                 work = next(iter(self.before(row)), None)
             elif not (TO_HOST.search(name) if how == "copy" else TO_PAGEABLE.search(name)):
                 continue
@@ -293,11 +321,13 @@ class _Queues:
     def before(self, row: int, stream: object = None, until: int | None = None, device: int = -1) -> list[int]:
         """The last work of every queue (or of one) that was enqueued before a call (or a moment), the last to end first."""
         start = int(self._trace.start[row]) if until is None else until
-        last = []
-        for lane, since, rows in self._queues:
+        returned, last = int(self._end[row]) + self.slack, []
+        for lane, since, rows, earlier in self._queues:
             if (stream is not None and stream != -1 and lane.thread != stream) or device not in (-1, lane.device):
                 continue
             at = bisect_right(since, start)
+            if at <= len(earlier) and until is None:  # an event may have been recorded behind any of them
+                at = bisect_right(earlier, returned)
             if at:
                 last.append(rows[at - 1])
         return sorted(last, key=lambda r: -int(self._end[r]))

@@ -9,6 +9,7 @@ from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.job import job
 from syncscope.analysis.rank import rank_of
 from syncscope.analysis.summary import summarize
+from syncscope.kineto import read
 
 AHEAD = """
     steps  1==|2==|3==|
@@ -63,3 +64,41 @@ def test_who_was_late_before_the_recording_is_not_asked():
     trace = replace(trace, names=tuple(names.get(name, name) for name in trace.names))
     (met,) = rank_of(trace, 0).collectives
     assert met.key.startswith("2/")
+
+
+DRAINED = """
+    steps  1======================|
+    host   .<sync   >a.b..c<item >
+    gpu    XXXXYYYYY..AA.BB.CCCCC.
+"""
+BEFORE_STEPS = """
+    steps             1===========|
+    host   .<sync   >.a.b..c<item >
+    gpu    XXXXYYYYY...AA.BB.CCCCC.
+"""
+
+
+def test_a_wait_for_what_was_enqueued_before_is_the_programs_where_it_stands_in_a_step():
+    report = summarize(timeline(DRAINED))
+    (sync,) = (line for line in report.lines if line.op == "cudaDeviceSynchronize")
+    assert sync.blocked == pytest.approx(8 * COLUMN)
+    assert sync.idle_after == pytest.approx(2.2 * COLUMN)
+    assert any("busy with what was enqueued before the recording" in note for note in report.notes)
+    assert "first use" not in str(report.uses)
+
+
+def test_a_wait_before_all_steps_is_the_recorders_own():
+    report = summarize(timeline(BEFORE_STEPS))
+    assert [line.op for line in report.lines] == ["item"]
+
+
+def test_nothing_is_waited_for_where_nothing_was_enqueued_before():
+    report = summarize(timeline(DRAINED.replace("XXXXYYYYY", ".........")))
+    assert [line.op for line in report.lines] == ["item"]
+
+
+def test_a_synchronize_of_a_harness_before_the_first_launch_is_told(shared):
+    report = summarize(read(shared / "traces" / "h100_qwen1.5_infer_stacks.json.gz"))
+    (sync,) = (line for line in report.lines if line.op == "cudaDeviceSynchronize")
+    assert sync.blocked == pytest.approx(14.09e6, rel=1e-3)
+    assert report.fidelity == pytest.approx(0, abs=0.01)
