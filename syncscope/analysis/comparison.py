@@ -104,22 +104,26 @@ class Comparison:
     def noise(self) -> float | None:
         """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, by a machine that got faster
         or slower within a run (`drift`), and by a host that is not as fast, which steps feel up to `FELT` times as much as the
-        calls by which it is known."""
-        if self._noise is None or self.after.step is None:
+        calls by which it is known. The larger of what it may be on either side."""
+        if (margins := self._margins) is None or self.after.step is None:
             return None
-        return self._noise * self.after.step
+        return max(margins) * self.after.step
 
     @property
-    def _noise(self) -> float | None:
-        """The same as a part of a step, alike whichever of both is the first."""
+    def _margins(self) -> tuple[float, float] | None:
+        """By how much of a step the change of the program may be less than what was measured, and more; alike whichever of both
+        is the first."""
         if (spreads := self._spreads) is None:
             return None
-        return math.hypot(*spreads, self._of_machine)
+        less, more = self._of_machine
+        return math.hypot(*spreads, less), math.hypot(*spreads, more)
 
     @property
-    def _of_machine(self) -> float:
-        """The same by the machine alone, which more steps do not tell."""
-        return math.hypot(self.drift, FELT * math.log(self.pace))
+    def _of_machine(self) -> tuple[float, float]:
+        """The same by the machine alone, which more steps do not tell. A slower host makes a step longer, and a faster one
+        shorter, never the other way round: of a step that a faster host makes the change may only be more."""
+        felt = FELT * math.log(self.pace)
+        return math.hypot(self.drift, max(felt, 0.0)), math.hypot(self.drift, min(felt, 0.0))
 
     @property
     def _spreads(self) -> tuple[float, float] | None:
@@ -136,15 +140,23 @@ class Comparison:
     @property
     def change(self) -> tuple[float, float, float] | None:
         """By what part of the first step the second is longer: at least, likely, and at most; None where nobody knows."""
-        if self._noise is None or not self.after.step or not self.before.step:
+        if self._margins is None or not self.after.step or not self.before.step:
             return None
-        apart = math.log(self.after.step / self.before.step)
-        return math.expm1(apart - self._noise), math.expm1(apart), math.expm1(apart + self._noise)
+        (less, more), apart = self._margins, math.log(self.after.step / self.before.step)
+        return math.expm1(apart - less), math.expm1(apart), math.expm1(apart + more)
 
     @property
     def within_noise(self) -> bool | None:
         """Whether the two steps may be the same; None where nobody knows."""
-        return None if self._noise is None else self._apart <= self._noise
+        if self._margins is None:
+            return None
+        less, more = self._margins
+        return self._apart <= less if self._longer else self._apart <= more
+
+    @property
+    def _longer(self) -> bool:
+        """Whether the second step is the longer one."""
+        return (self.after.step or 0.0) > (self.before.step or 0.0)
 
     @property
     def every_step(self) -> str:
@@ -158,13 +170,14 @@ class Comparison:
     @property
     def each_step(self) -> tuple[float, float] | None:
         """By what part each counted step of the second is longer than each of the first, at least and at most, where they are
-        too few for an interval of their mean. None of so few that chance alone puts all of one above all of the other more
-        often than once in twenty: of three and three once in twenty."""
+        too few for an interval of their mean, or these too far apart. None of so few that chance alone puts all of one above
+        all of the other more often than once in twenty: of three and three once in twenty."""
         one, other = self.lengths
-        if self.spread is not None or min([*one, *other], default=0) <= 0 or self.orders < CHANCE:
+        if min([*one, *other], default=0) <= 0 or self.orders < CHANCE:
             return None
         least, most = math.log(min(other) / max(one)), math.log(max(other) / min(one))
-        return math.expm1(least - self._of_machine), math.expm1(most + self._of_machine)
+        less, more = self._of_machine
+        return math.expm1(least - less), math.expm1(most + more)
 
     @property
     def orders(self) -> int:
@@ -182,7 +195,7 @@ class Comparison:
             logs = np.log(np.maximum(lengths, 1))
             found += (spread / student(len(lengths) - 1)) ** 2 * len(lengths) if spread else float(logs.var(ddof=1))
         for count in range(max(2, FEWEST - UNCOUNTED), MOST_STEPS):
-            if math.hypot(student(count - 1) * math.sqrt(found / count), self._of_machine) <= within:
+            if math.hypot(student(count - 1) * math.sqrt(found / count), max(self._of_machine)) <= within:
                 return count + UNCOUNTED
         return None
 
@@ -194,10 +207,10 @@ class Comparison:
 
     @property
     def widest(self) -> str:
-        """What makes `noise` as wide as it is, in words: the most of what goes into it."""
+        """What the difference may be made by other than a change, in words: the most of what goes into `noise`."""
         spreads = self._spreads or (0.0, 0.0)
-        felt = abs(FELT * math.log(self.pace))
-        if felt >= max(*spreads, self.drift):
+        felt = FELT * math.log(self.pace)
+        if (felt if self._longer else -felt) >= max(*spreads, self.drift):
             return f"the host's calls took {self.pace:.2f} times as long in the second, so the machine was not as fast in both"
         if self.drift > max(spreads):
             return "the machine got faster or slower within a run"

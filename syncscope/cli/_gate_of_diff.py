@@ -24,7 +24,7 @@ def limits(found: Comparison, most_slower: float | None, most_new: float | None)
     """Each limit that was given, with the lines that break it.
 
     `most_slower` is a part of the first step, which the lower end of what the second one is longer by must not exceed, nor the
-    upper end by more than `ROOM`, from where nobody can judge, unless every step is shorter;
+    upper end by more than `ROOM`, from where nobody can judge, unless every step is shorter, or longer by more than the limit;
     `most_new` how many syncs of a step may have come, over all lines that have more. What the device's fallbacks read is no
     sync of the user's.
     """
@@ -47,6 +47,9 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
         yield from _what_is_longer(found)
     elif high > most + ROOM and not _surely_shorter(found):
+        if likely > most and found.each_step is not None and found.each_step[0] > most:
+            yield from _each_longer(found, most)
+            return
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
             f"{said}{every}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, "
@@ -65,16 +68,26 @@ def _of_few(found: Comparison, most: float) -> Iterator[str]:
             _more_steps(found, most),
         )
     low, high = found.each_step
-    said = f"each of {other} steps is {_longer(low)} to {_longer(high)} than each of {one} before"
     if low > most:
-        yield f"{said}, more than the {100 * most:.2g} % allowed, and by chance that is so once in {found.orders} times:"
-        yield from _what_is_longer(found)
+        yield from _each_longer(found, most)
     elif high > most + ROOM:
         raise UserError(
-            f"{said}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of a step, and "
-            "within it",
+            f"{_each(found, low, high)}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of "
+            "a step, and within it",
             _more_steps(found, most),
         )
+
+
+def _each(found: Comparison, low: float, high: float) -> str:
+    one, other = map(len, found.lengths)
+    return f"each of {other} steps is {_longer(low)} to {_longer(high)} than each of {one} before"
+
+
+def _each_longer(found: Comparison, most: float) -> Iterator[str]:
+    """Where every step is longer by more than the limit, and that is hardly chance."""
+    chance = f"by chance that is so once in {found.orders:,} times"
+    yield f"{_each(found, *(found.each_step or (0.0, 0.0)))}, more than the {100 * most:.2g} % allowed, and {chance}:"
+    yield from _what_is_longer(found)
 
 
 def _longer(part: float) -> str:

@@ -136,11 +136,11 @@ def test_a_promise_came_true_or_not_or_nobody_can_tell(predicted, said, measured
 
 def test_steps_that_only_another_machine_explains_are_not_comparable():
     found = compare(record(loop([], 24)), record(loop([], 24)))
-    longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step), pace=0.93)
+    longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step), pace=1.07)
     assert longer.within_noise
     assert longer.incomparable == "the machine was not as fast in both"
     assert "The two steps cannot be compared: the machine was not as fast in both." in sentence(longer)
-    assert "the host was faster in it, yet its step is longer" in sentence(longer)
+    assert "the host was slower in it." in sentence(longer)
     crowded = replace(found.after.trace, meta={**found.after.trace.meta, "others": 0.88})
     beside = replace(longer, after=replace(longer.after, trace=crowded))
     assert "other programs had the processors, which are the device, for 0% of its time in the first and 88%" in (
@@ -148,6 +148,20 @@ def test_steps_that_only_another_machine_explains_are_not_comparable():
     )
     assert not replace(longer, spread=(0.0, longer.after.step)).incomparable, "its own spread explains it"
     assert not replace(longer, pace=1.0).incomparable, "nothing explains it: it is a change"
+
+
+def test_a_faster_host_explains_no_longer_step_nor_a_slower_one_a_shorter():
+    found = compare(record(loop([], 24)), record(loop([], 24)))
+    for part, pace_ in ((1.1, 0.93), (0.9, 1.07)):
+        other = replace(found.after, step=part * found.before.step)
+        told = replace(found, spread=(0.0, 0.0), after=other, pace=pace_)
+        assert not told.within_noise
+        assert not told.incomparable
+        less, likely, more = told.change
+        near, far = (less, more) if part > 1 else (more, less)
+        assert near == pytest.approx(likely), "the difference is none of the host's"
+        assert abs(far) > abs(likely) + 0.05, "it may be more than was measured"
+        assert "that is not for the host's speed" in sentence(told)
 
 
 def test_two_recordings_are_told_apart_alike_whichever_is_the_first():

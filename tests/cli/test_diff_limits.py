@@ -57,15 +57,16 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     assert gated(tmp_path, unmarked, slow) == (2, ""), "no limit, and the sentence stands in the output"
 
 
-def test_steps_that_are_all_shorter_are_within_any_limit_however_far_they_vary(shared, tmp_path):
+def test_steps_that_are_all_shorter_or_longer_are_judged_however_far_they_vary(shared, tmp_path):
     """The same training on a V100, without and with workers of the loader: 174 to 181 ms, and 124 to 164."""
     one, other = (
         kineto.read(shared / "traces" / f"v100_resnet50_train_workers{n}_6steps.pt.trace.json.gz") for n in (0, 4)
     )
     assert gated(tmp_path, one, other, "--max-slowdown", "0%") == (0, "")
     code, said = gated(tmp_path, other, one, "--max-slowdown", "0%")
-    assert code == 2, "all are longer, and the host was faster: that is not sure"
-    assert "every counted step is longer" in said
+    assert code == 1, "all are longer, and a faster host made none of them so"
+    assert "each of 4 steps is 6.4 % longer" in said
+    assert "by chance that is so once in 70 times" in said
 
 
 def test_steps_that_are_all_shorter_on_a_faster_host_may_hide_that_they_grew(tmp_path):
@@ -165,7 +166,7 @@ def test_steps_that_vary_a_little_pass_a_gate(tmp_path):
 
 
 def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_another(tmp_path):
-    """Calls of the driver take 0.4 times as long, and each step is longer all the same."""
+    """Calls of the driver take 2.5 times as long, and each step is longer."""
     lengths = [9_200_000, 9_200_000, 9_400_000, 9_300_000, 12_200_000, 9_000_000]
     steps = [[("launch", 0, 1_000), ("launch", 0, length), ("read", 57, 0)] for length in lengths]
     longer = [[("launch", 0, 1_000), ("launch", 0, 13_000_000), ("read", 57, 0)] for _ in range(6)]
@@ -174,7 +175,7 @@ def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_an
         Trace.of(
             replace(e, duration=length) if e.kind == Kind.CALL and not e.flags & Flag.BLOCKING else e for e in trace
         )
-        for trace, length in ((before, 10_000), (after, 4_000))
+        for trace, length in ((before, 4_000), (after, 10_000))
     )
     _, said = compared(tmp_path, before, after)
     assert "within noise" not in said
@@ -182,8 +183,8 @@ def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_an
     assert re.search(r"Every counted step of the second is longer, 13\.\d to 13\.\d ms beside 9\.\d to 12\.\d", said), (
         said
     )
-    assert "yet its step is longer: that is not for the host's speed" in said
-    assert "by how much is not sure yet, for the host's calls took 0.40 times" in said, "that it is longer, is"
+    assert "the host was slower in it." in said
+    assert "that is not sure yet, for the host's calls took 2.50 times" in said
     code, told = gated(tmp_path, before, after, "--max-slowdown", "5%")
     assert code == 2
     assert "every counted step is longer" in told
@@ -191,8 +192,8 @@ def test_steps_that_are_all_longer_are_not_called_noise_where_the_machine_was_an
 
 
 def test_where_each_step_is_shorter_it_is_said_what_became_shorter_though_its_size_is_not_sure(tmp_path):
-    """The host is slower, and does less between its waits all the same."""
-    waits, calls = [("launch", 0, 1_000), ("launch", 0, 9_000_000), ("read", 57, 0)], (4_000, 10_000)
+    """The host is faster, and does less between its waits, too."""
+    waits, calls = [("launch", 0, 1_000), ("launch", 0, 9_000_000), ("read", 57, 0)], (10_000, 4_000)
     loads = Device().run([[*waits, ("work", 9_000_000 + n % 3 * 900_000)] for n in range(8)])[0]
     none = Device().run([[*waits, ("work", 2_000_000 + n % 3 * 900_000)] for n in range(8)])[0]
     before, after = (
