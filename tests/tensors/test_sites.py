@@ -1,13 +1,12 @@
 """Where the host waits, and how hot the place is."""
 
 import textwrap
-from pathlib import Path
 
 import pytest
 
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.ops import Op
-from syncscope.tensors.interpret import Project, sites
+from syncscope.tensors.interpret import sites
 
 HEAD = """
 import logging, math, time
@@ -243,74 +242,6 @@ def test_a_clock_that_is_restarted_in_each_round() -> None:
     assert [s.op for s in found(loop.format("print(left)"))] == ["timing"]
 
 
-MASKS = """
-import torch
-
-def keep(target):
-    return target.detach() != -1
-
-class Head(torch.nn.Module):
-    def forward(self, x):
-        return x.softmax(1).argmax(1)
-"""
-TRAIN = """
-import torch
-from seg import keep
-from .masks import Head
-head = Head()
-def loss(logits: torch.Tensor, target):
-    chosen = keep(target)
-    return logits[chosen].mean(), logits[head(logits)]
-"""
-
-
-def test_facts_cross_imports_of_the_same_project(tmp_path: Path) -> None:
-    package = tmp_path / "seg"
-    package.mkdir()
-    (package / "__init__.py").write_text("from .masks import keep\n")
-    (package / "masks.py").write_text(MASKS)
-    train = package / "train.py"
-    train.write_text(TRAIN)
-    project = Project()
-    (site,) = [s for s in sites(train.read_bytes(), str(train), project) if s.confidence >= 2]
-    assert (site.op, site.fact.dtype) == ("mask_read", Dtype.BOOL)
-    assert {Path(p).name for p in project.read} == {"__init__.py", "masks.py"}
-    assert not [
-        s for s in sites(train.read_bytes(), str(train)) if s.confidence >= 2
-    ]  # without the project nothing is known
-
-
-def test_what_is_said_of_a_file_does_not_depend_on_the_files_before(tmp_path: Path) -> None:
-    one = "import torch\nfrom .b import g\ndef f(x, n):\n    return g(x, n - 1) if n else x.detach()\n"
-    other = "import torch\nfrom .a import f\ndef g(x, n):\n    y = f(x, n)\n    return y if y.item() else y.detach()\n"
-    for name, text in (("__init__.py", ""), ("a.py", one), ("b.py", other)):
-        (tmp_path / name).write_text(text)
-
-    def said(name: str, project: Project) -> list[object]:
-        path = tmp_path / name
-        return [(s.op, s.span, s.confidence) for s in sites(path.read_bytes(), str(path), project)]
-
-    alone = {name: said(name, Project()) for name in ("a.py", "b.py")}
-    for order in (("a.py", "b.py", "a.py"), ("b.py", "a.py", "b.py")):
-        project = Project()
-        for name in order:
-            assert said(name, project) == alone[name]
-
-
-def test_facts_can_be_asked_for_when_modules_have_become_too_many(tmp_path: Path) -> None:
-    (tmp_path / "__init__.py").touch()
-    (tmp_path / "heads.py").write_text("import torch\nclass Head:\n    def chosen(self, x):\n        return x > 0\n")
-    train = tmp_path / "train.py"
-    train.write_text(
-        "import torch\nfrom .heads import Head\n"
-        "def loss(logits: torch.Tensor, head: Head):\n    return logits[head.chosen(logits)]\n"
-    )
-    for limit in (0, 1_000_000):
-        (site,) = sites(train.read_bytes(), str(train), Project(limit=limit))
-        assert site.operand is not None
-        assert (site.fact.dtype, site.fact_of(site.operand).dtype) == (Dtype.BOOL, Dtype.BOOL), limit
-
-
 def test_a_tensor_on_the_host_is_no_site() -> None:
     assert all(
         site.fact.device is not Device.HOST
@@ -377,19 +308,6 @@ def test_a_size_that_is_called_a_tensor_and_a_method_that_is_called_like_a_tenso
     assert not ops("z = device.log_softmax(x)")
     assert ops("x.view(y.sum(), 2)") == {"size"}
     assert ops("torch.log_softmax(x, count)") == {"scalar_slot"}
-
-
-def test_names_that_a_star_brings(tmp_path: Path) -> None:
-    (tmp_path / "models.py").write_text(
-        "import torch\nfrom blocks import *\n\ndef total(x: torch.Tensor):\n    return x.sum()\n"
-    )
-    (tmp_path / "blocks.py").write_text(
-        "import torch\n\nclass Net(torch.nn.Linear):\n    pass\n\ndef size(x):\n    return 3\n"
-    )
-    source = b"import torch\nfrom models import *\n\ndef f(x):\n    if total(x) > size(x):\n        return Net(3, 4).cuda()\n"
-    path = tmp_path / "train.py"
-    path.write_bytes(source)
-    assert [s.op for s in sites(source, str(path), Project())] == ["condition", "to_device"]
 
 
 def test_what_a_dictionary_of_tensors_holds_is_less_sure_than_a_tensor() -> None:
