@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.asked import may_be_several
 from syncscope.codemod.patterns.index_parts import looked_for, maybe_mask, of_host, one_element, parts
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.fact import Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
@@ -245,6 +245,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None  # a call may put another tensor there, and is made before it is looked at
         if safety is Safety.SAFE and not fits(site, function, value):
             safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
+        if flags := [part for part in parts(target) if may_be_flag(site.fact_of(part), part)]:
+            whole = f"{function.file.text(flags[0])} must be a whole number, not True or False"
+            safety, changes = Safety.UNSAFE, "; ".join(filter(None, (whole, changes)))
         draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
         if any(not told(function, other) for other in beside(function, assign, target)):
             safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
@@ -296,6 +299,7 @@ def filling_code(function: Function, target: ast.Subscript) -> tuple[str, ast.ex
             and found[: len(rows_before)] == rows_before
             and all(function.fact(row).kind is Value.SCALAR for row in rows_before)
             and all(named(row) or isinstance(row, ast.Constant) for row in rows_before)
+            and not any(may_be_flag(function.fact(row), row) for row in rows_before)
         ):
             place = ", ".join(map(function.file.text, rows_before))
             code = f"{{x}}[{place}].index_fill_({found.index(index) - len(rows_before)}, {{i}}, {{value}})"
@@ -377,6 +381,13 @@ def literal(function: Function, value: ast.expr) -> ast.expr | None:
     """The number of `torch.tensor(1.0)`, written out and without a dtype."""
     made = seen(function, function.value(value), "torch.tensor({number})", "torch.as_tensor({number})")
     return made["number"] if made is not None and written_out(function, made["number"]) else None
+
+
+def may_be_flag(fact: Fact, part: ast.expr) -> bool:
+    """Whether a number of an index may be True or False, which selects all or nothing: a copy, in which nothing is kept."""
+    return (
+        fact.kind is Value.SCALAR and fact.dtype is not Dtype.INT and not isinstance(part, (ast.Constant, ast.UnaryOp))
+    )
 
 
 def fits(site: Site, function: Function, value: ast.expr) -> bool:

@@ -243,7 +243,7 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         if ref is Tag.SIZE:
             return INTEGER
         if ref is Tag.NUMBERS:
-            return NUMBER
+            return _OF[fact.dtype]
         return UNKNOWN
     if kind is TENSOR:
         each = like(fact, shape=FIXED if fact.shape is DYNAMIC else None, ndim=fact.ndim - 1 if fact.ndim else None)

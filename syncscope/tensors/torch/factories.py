@@ -20,7 +20,6 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     NONE,
-    NUMBERS,
     OTHER,
     SCALAR,
     SEQUENCE,
@@ -133,7 +132,7 @@ def _of_values(call: Call) -> Fact:
             call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
     ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
     row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
-    if row or first is NUMBERS:
+    if row or first.ref is Tag.NUMBERS:
         ndim = 1
     if first.kind is SEQUENCE and ndim is None and isinstance(call.first_node, ast.List):
         ndim = _depth(call.first_node)

@@ -180,7 +180,7 @@ def _tolist(call: Call) -> Fact:
     _surely_read(call)
     call.emit(Op.TOLIST, call.at, call.receiver)
     call.frame.work = False
-    return NUMBERS
+    return NUMBERS.but(dtype=call.receiver.dtype)
 
 
 def _numpy(call: Call) -> Fact:
