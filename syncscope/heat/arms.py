@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import conventions, devices
-from syncscope.project.syntax import dotted, name_of
+from syncscope.project import cold_names, conventions, devices
+from syncscope.project.syntax import dotted, name_of, walk
 
 _DELAY = re.compile(
     r"(^|_)(policy|actor)(_update)?_(delay|freq(uency)?|interval)$|(^|_)update_(policy|actor)_freq(uency)?$"
@@ -150,6 +150,25 @@ def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Hea
         if isinstance(part, ast.Compare) and isinstance(op, ast.Is) and bound is None and _asks_seldom(left):
             return Reason.WHEN_GIVEN(ast.unparse(left))
     return None
+
+
+def chosen_to_evaluate(call: ast.AST, arm: list[ast.stmt], *others: list[ast.stmt]) -> bool:
+    """Whether an arm gives back this call, of what evaluates, and another one of what trains: `forward_train(x)`, `loss(x)`."""
+    name = name_of(call)
+    if not cold_names.EVALUATION.search(name) or _trains(name):
+        return False
+    if not any(each is call for given in _given_back(arm) for each in walk(given)):
+        return False
+    given = (each for other in others for back in _given_back(other) for each in walk(back))
+    return any(isinstance(each, ast.Call) and _trains(name_of(each.func)) for each in given)
+
+
+def _given_back(arm: list[ast.stmt]) -> list[ast.Return]:
+    return [each for statement in arm for each in walk(statement) if isinstance(each, ast.Return)]
+
+
+def _trains(name: str) -> bool:
+    return conventions.is_loss(name) or "train" in name.split("_")
 
 
 def of_nothing(node: ast.If) -> Heat | None:

@@ -28,6 +28,8 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         for before in body[:index]:
             if isinstance(before, ast.If) and _leaves(before.body) and not before.orelse:
                 heat = _colder(heat, arms.of_rest(before.test, counted))
+                if arms.chosen_to_evaluate(call, [statement], before.body):
+                    heat = _colder(heat, Reason.NOT_TRAINED(ast.unparse(before.test)))
         inner = _part(statement, call)
         if isinstance(statement, ast.If):
             said = None
@@ -41,6 +43,9 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                 )
             elif inner is statement.orelse and statement.orelse:
                 said = arms.of_unmet(statement.test) or arms.of_arm(statement.orelse)
+            if said is None and arms.chosen_to_evaluate(call, inner or [], *_other_arms(statement, inner)):
+                reason = Reason.WHEN if inner is statement.body else Reason.NOT_TRAINED
+                said = reason(ast.unparse(statement.test))
             heat = _colder(heat, said)
         elif isinstance(statement, loops.LOOPS):
             said = loops.of_loop(statement, function.name, source)
@@ -108,6 +113,10 @@ def _part(statement: ast.stmt, node: ast.AST) -> list[ast.stmt] | None:
         if _holding(handler.body, node) is not None:
             return handler.body  # type: ignore[no-any-return]  # of `ast`
     return None
+
+
+def _other_arms(statement: ast.If, arm: list[ast.stmt] | None) -> list[list[ast.stmt]]:
+    return [each for each in (statement.body, statement.orelse) if each is not arm]
 
 
 def _leaves(body: list[ast.stmt]) -> bool:

@@ -129,7 +129,7 @@ class Spoken:
         if found is None:
             text = _without_prose(function.text())
             said = words(text) | {b"." + name.encode() for _, name in self.asked(text)}
-            found = self._words[key] = tuple((said & self._known) - _before_training(function.name, text))
+            found = self._words[key] = tuple((said & self._known) - _beside_training(function.name, text))
         return found
 
     def asked(self, text: bytes) -> list[tuple[str, str]]:
@@ -138,17 +138,35 @@ class Spoken:
         return [(by.decode(), name.decode()) for by, name in found]
 
 
-_FIRST_LOOP = re.compile(rb"^[ \t]+(?:for|while)\b", re.MULTILINE)
+_LOOP = re.compile(rb"^([ \t]+)(?:async[ \t]+)?(?:for|while)\b", re.MULTILINE)
 _ALONE = re.compile(rb"^[ \t]+self(\.\w+)\(", re.MULTILINE)  # a statement by itself: nobody asks what it gives
+_ASKED = re.compile(rb"^[ \t]+([\w., \t]+?) = self(\.\w+)\(", re.MULTILINE)
 
 
-def _before_training(name: str, text: bytes) -> set[bytes]:
-    """The methods that a function which holds a training loop calls for what they do before it alone: no step runs them."""
-    loop = _FIRST_LOOP.search(text) if name in conventions.LOOPS or b".backward(" in text else None
+def _beside_training(name: str, text: bytes) -> set[bytes]:
+    """The methods that a function which holds a training loop calls for what they do before it alone, and that one which is
+    called so calls for what they give there, for no loop to go through or to call: no step runs them.
+    """
+    loop = _LOOP.search(text) if name in conventions.LOOPS or b".backward(" in text else None
     if loop is None:
         return set()
-    called = set(_ALONE.findall(text, 0, loop.start()))
+    before, behind = text[: loop.start()], text[loop.start() :]
+    called = set(_ALONE.findall(before))
+    if name in conventions.LOOPS and b".backward(" in behind:
+        called |= {each for names, each in _ASKED.findall(before) if not _is_gone_through(names, behind)}
     return {each for each in called if len(re.findall(rb"%b\b" % re.escape(each), text)) == 1}
+
+
+def _is_gone_through(names: bytes, text: bytes) -> bool:
+    """Whether a loop goes through what has one of these names, or it is called, or asked for its next."""
+    words = b"|".join(re.escape(each.strip()) for each in names.split(b",") if each.strip())
+    return (
+        re.search(
+            rb"(?<![\w.])(?:%b)\(|\bfor\b[^\n]*\bin\b[^\n]*(?<![\w.])(?:%b)\b|next\((?:%b)\b" % (words, words, words),
+            text,
+        )
+        is not None
+    )
 
 
 def spoken(text: bytes) -> list[bytes]:

@@ -187,7 +187,7 @@ class Trainer:
         print(x.sum().item())  # hot
 
     def sized(self, x: torch.Tensor):
-        return x.sum().item()  # hot
+        return x.sum().item()  # cold
 """
 
 
