@@ -51,6 +51,7 @@ class Text:
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
         sends: Callable[[], bool] = bool,
+        own_graphs: Callable[[], bool] = bool,
         needs: Callable[[], Requirements] = Requirements,
     ) -> None:
         self.code = code
@@ -59,6 +60,7 @@ class Text:
         self.own_moves = own_moves
         self.pins = pins
         self.sends = sends
+        self.own_graphs = own_graphs
         self.needs = needs
         self._made: dict[str, Any] = {}  # what several sites ask of all of the file
 

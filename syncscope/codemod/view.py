@@ -27,10 +27,11 @@ class View(Text):
         own_moves: Callable[[], bool] = bool,
         pins: Callable[[], bool] = bool,
         sends: Callable[[], bool] = bool,
+        own_graphs: Callable[[], bool] = bool,
         needs: Callable[[], Requirements] = Requirements,
         facts_of: Callable[[ast.AST], Facts] = nothing_known,
     ) -> None:
-        super().__init__(code, tree, width, own_moves, pins, sends, needs)
+        super().__init__(code, tree, width, own_moves, pins, sends, own_graphs, needs)
         self._facts_of = facts_of
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}

@@ -19,7 +19,7 @@ from syncscope.project import beside_training, conventions, environments
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import ancestry, outside
-from syncscope.project.syntax import NO_GRAD, name_of
+from syncscope.project.syntax import NO_GRAD, dotted, name_of, walk
 
 _FARTHEST = 3  # callers of callers that are asked
 
@@ -337,7 +337,24 @@ def _placed(case: Judged) -> Heat | None:
     return by_place(*case.place, case.name) if case.said.hot and not case.drawn_from else None
 
 
-JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (_decorated, _known, _frozen, _within, _by_code, _placed)
+def _begins_episode(case: Judged) -> Heat | None:
+    """Cold where an environment begins anew, which none of its steps asks for."""
+    cls = case.function.cls
+    if case.name != "reset" or cls is None or not environments.is_one(cls.name, cls.methods):
+        return None
+    asked = {dotted(each) for each in walk(cls.methods["step"].node) if isinstance(each, ast.Attribute)}
+    return None if "self.reset" in asked else Reason.EPISODE(case.name)
+
+
+JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (
+    _decorated,
+    _known,
+    _frozen,
+    _begins_episode,
+    _within,
+    _by_code,
+    _placed,
+)
 """Of a function by itself, in the order in which they are asked. What a step calls outranks them where they are soft."""
 
 

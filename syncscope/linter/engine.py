@@ -189,6 +189,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             own_moves=cache(lambda: has_own_move(tree) or tracked.of_project("<moves>", path)),
             pins=cache(lambda: tracked.of_project("<pins>", path)),
             sends=cache(lambda: tracked.of_project("<sends>", path)),
+            own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
             needs=cache(lambda: tracked.of_project("<needs>", path)),
             facts_of=facts_of(tracked),
         )

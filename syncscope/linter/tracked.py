@@ -13,7 +13,7 @@ from syncscope.model.heat import Role
 from syncscope.project.folders import located
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import moves_its_own
-from syncscope.project.pinned import pins_memory, sends_without_waiting
+from syncscope.project.pinned import counts_its_own_graphs, pins_memory, sends_without_waiting
 from syncscope.project.requirements import requirements
 from syncscope.tensors.interpret import Project
 
@@ -22,6 +22,7 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
     "<moves>": moves_its_own,
     "<pins>": pins_memory,
     "<sends>": sends_without_waiting,
+    "<graphs>": counts_its_own_graphs,
     "<needs>": requirements,
 }
 

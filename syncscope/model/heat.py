@@ -102,6 +102,7 @@ class Reason(Enum):
     NO_STEP = NOT, "in `{0}`, which calls no step: once"
     LOG = NOT, "in `{0}`: for the log"
     DATA_SET = NOT, "in `{0}`, which goes through a data set: once"
+    EPISODE = NOT, "in `{0}` of an environment: once an episode"
     KEEPS = NOT, "`{0}` keeps what it makes: it runs once"
     KEEPS_EACH = NOT, "`{0}` keeps what it makes for each `{1}`: it seldom runs"
     CALLED_COLD = NOT, "`{0}` is called {of}"

@@ -26,7 +26,6 @@ SET_UP = _one_of(
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?
     plot\w* show _?show_\w+ visuali[sz]e\w* explain\w* add_(image|video|histogram|figure|audio|scalar)s? _?create_(logs|figures)
-    _?fit_(?!\w*(step|batch|epoch|loop|iter|cycle|one|partial|impl))\w+
     log log_(records|metrics|epoch\w*|images?|results?) (get_|measure_|compute_)?latency _?assert_\w+
     """,
     rf"draw{_OF_STEPS}\w*",

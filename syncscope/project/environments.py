@@ -1,6 +1,7 @@
 """How people call environments, and agents that learn in them."""
 
 import re
+from collections.abc import Collection
 
 _ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 
@@ -8,6 +9,11 @@ _ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 def asks_environment(code: bytes) -> bool:
     """Whether code asks an environment for its next state; most speak of none, which is seen in a tenth of the time."""
     return b"env" in code and _ENVIRONMENT.search(code) is not None
+
+
+def is_one(name: str, methods: Collection[str]) -> bool:
+    """Whether a class is an environment, by its name or since it can be shown."""
+    return {"step", "reset"} <= {*methods} and (re.search("Env(?!elope)", name) is not None or "render" in methods)
 
 
 _LEARNS = re.compile(r"^_?(update|learn|train|optimi[sz]e)(_(model|policy|parameters|agents?|networks?|weights))?$")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.asked import asks_for_any
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
 from syncscope.codemod.patterns.reads import by_float, by_int, converted, detached, number_read, reads_of
 from syncscope.codemod.writes import disturbed, lent_before, written_in
@@ -255,6 +256,9 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         draft.replace(converted(function, read), f"int({name})" if by_int(function, read) else name)
     many = len(names) + len(kept)
     if many == 1:
+        arm = function.parent(statement)
+        if isinstance(arm, ast.If) and asks_for_any(arm.test):
+            return None
         return [*every, *more], draft.fix(
             f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then"
         )

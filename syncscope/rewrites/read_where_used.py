@@ -7,6 +7,7 @@ import re
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.asked import asks_for_any
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.writes import changed, quiet
 from syncscope.model.example import Example
@@ -81,7 +82,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     block = function.block(statement)
     later = block[block.index(statement) + 1 :]
     place = next((s for s in later if any(n in reads for n in ast.walk(s))), None)
-    if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module):
+    if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module) or asks_for_any(place.test):
         return None
     body = {id(n) for s in place.body for n in ast.walk(s)}
     if (

@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.made_on_host import COPYING, DESCRIBED, SHAPING
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
+from syncscope.project import conventions
 from syncscope.project.syntax import each_of, name_of, parents, walk
 
 TOGETHER = True
@@ -110,7 +111,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes += ", `model.half()` turns it, too"
     if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
         changes += "; no class above may set it"
-    return draft.fix("make it a buffer", Safety.UNSAFE, changes)
+    return draft.fix("make it a buffer", *moved_with(owner, changes))
+
+
+def moved_with(owner: ast.ClassDef, changes: str) -> tuple[Safety, str]:
+    """How safe a buffer is, and what it changes: most losses are moved nowhere and part of no module, and send it as before."""
+    if not conventions.is_loss(owner.name):
+        return Safety.UNSAFE, changes
+    return Safety.SUGGEST, f"{owner.name} must be moved to the device itself, or be part of what is; {changes}"
 
 
 def beginning(function: Function, begun: ast.FunctionDef) -> Function:

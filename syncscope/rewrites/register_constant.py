@@ -14,7 +14,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import parents, walk
-from syncscope.rewrites.register_buffer import beginning, family, is_read, named_in, set_up, sets
+from syncscope.rewrites.register_buffer import beginning, family, is_read, moved_with, named_in, set_up, sets
 
 EXAMPLES = (
     Example(
@@ -125,7 +125,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     changes = (
         f"self.{name} is a tensor, also for code elsewhere that reads it; `model.half()` turns it, DDP broadcasts it"
     )
-    return draft.fix("keep it as a buffer", Safety.UNSAFE, changes)
+    return draft.fix("keep it as a buffer", *moved_with(owner, changes))
 
 
 def made_of(function: Function, node: ast.AST) -> Rebuilt | None:

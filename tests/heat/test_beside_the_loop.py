@@ -1,4 +1,4 @@
-"""What a step gives back only where it evaluates, and what `fit` prepares before its loop, runs in no step."""
+"""What evaluates beside what trains, what `fit` prepares before its loop, and how an episode begins, is no step."""
 
 from pathlib import Path
 
@@ -79,13 +79,38 @@ class Detector:
 
     def weighed(self, x: torch.Tensor):
         return x / x.sum().item()  # hot
+"""
+RESETS = """
+import torch
 
-    def fit_threshold(self, x: torch.Tensor):
+class Drive:
+    def reset(self, x: torch.Tensor):
         return x.sum().item()  # cold
+
+    def step(self, x: torch.Tensor):
+        self.sim.reset(x)
+        return x.sum().item()  # hot
+
+    def render(self):
+        pass
+
+class AutoEnv:
+    def reset(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def step(self, x):
+        return self.reset(x)
+
+class Carry:
+    def reset(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def step(self, x):
+        return x
 """
 
 
-@pytest.mark.parametrize("code", [EVALUATES, FITS])
+@pytest.mark.parametrize("code", [EVALUATES, FITS, RESETS])
 def test_what_stands_beside_the_steps_is_cold(tmp_path: Path, code: str) -> None:
     path = tmp_path / "parts" / "model.py"
     path.parent.mkdir()

@@ -253,7 +253,7 @@ def _raise_if_odd(x: torch.Tensor):
     if not x.isfinite().all().item():  # cold
         raise ValueError
 
-def adapt_part(x: torch.Tensor, first_pass=True, first=True):
+def fit_part(x: torch.Tensor, first_pass=True, first=True):
     if first_pass:
         n = x.max().item()  # cold
     if first:

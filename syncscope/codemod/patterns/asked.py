@@ -110,3 +110,13 @@ def _uses(function: Function, value: ast.Name | ast.Attribute) -> Iterator[ast.e
     """Every place where this function reads the same name or attribute."""
     kinds = function.reads(value.id) if isinstance(value, ast.Name) else function.every(ast.Attribute)
     return (use for use in kinds if function.same(use, value))
+
+
+def asks_for_any(test: ast.expr) -> bool:
+    """Whether a test asks whether there is anything, `n > 0`, which most often holds: then it is read all the same."""
+    match test:
+        case ast.Compare(ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            return not any(isinstance(each, ast.Mod) for each in ast.walk(test))
+        case ast.Compare(ops=[ast.GtE()], comparators=[ast.Constant(value=1)]):
+            return True
+    return False
