@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
+from syncscope.codemod.patterns.joined import plain
 from syncscope.codemod.patterns.reads import number_read
 from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import changed, exposed
@@ -89,7 +90,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(listed, (ast.List, ast.ListComp)):
         if not of_numbers(function, listed) or not function.alone(made):
             return None
-        name = function.fresh(f"{ast.unparse(asked['t']).rstrip('_')}_list")
+        name = function.fresh(f"{plain(ast.unparse(asked['t']).rstrip('_'))}_list")
         draft.insert_before(made, f"{name} = {{l}}", l=listed)
         draft.replace(listed, name)
     elif (

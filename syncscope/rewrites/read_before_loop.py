@@ -11,6 +11,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import CONDITIONAL, SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import may_be_none
+from syncscope.codemod.patterns.joined import plain
 from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
 from syncscope.codemod.patterns.reads import as_listed, converted, in_size
@@ -130,7 +131,7 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
         return None
     depth, fact = len(each_of(taken.slice)), function.fact(tensor)
     draft = Draft(function)
-    name = function.fresh(f"{tensor.id.rstrip('_')}_list")
+    name = function.fresh(f"{plain(tensor.id.rstrip('_'))}_list")
     draft.insert_before(statement, f"{name} = {{t}}.tolist()", t=tensor)
     for node, (each, _) in reads.items():
         _, whole = as_listed(function, node) or (each, each)

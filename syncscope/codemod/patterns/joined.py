@@ -233,12 +233,13 @@ def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
     """What a number is called: by the name of its tensor, or what makes it, with what it is made of where it is not alone."""
     match tensor, function.op(tensor):
         case ast.Name(id=name), _:
-            return name if alone else f"{name}_value"
+            return plain(name) if alone else f"{plain(name)}_value"
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=at), _:
             last = ast.unparse(at.elts[-1] if isinstance(at, ast.Tuple) else at)
+            name = plain(name)
             return f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', last).strip('_')}" if len(last) <= 16 else name
         case ast.Attribute(attr=name), _:
-            return name
+            return plain(name)
         case ast.BinOp(left=left, right=right), None:
             return _word(function, left if function.fact(left).is_tensor else right, alone)
         case ast.UnaryOp(operand=operand), None:
@@ -250,6 +251,11 @@ def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
                 return op.name if alone else f"{op.name}_value"
             return f"{op.base.id}_{op.name}"
     return ""
+
+
+def plain(name: str) -> str:
+    """What a tensor is called, without the word for one: of `sizes_tensor` numbers are read, which are none."""
+    return name.removesuffix("_tensor") or name
 
 
 def put_before(draft: Draft, statement: ast.stmt, names: Sequence[str], reading: Joined) -> None:
