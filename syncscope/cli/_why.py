@@ -21,10 +21,10 @@ WHOLE = {"select": ("ALL",), "min_confidence": "low", "all": True, "baseline": "
 Known = Mapping[tuple[str, int, int], "Finding"]
 
 
-def place_in(paths: tuple[str, ...]) -> tuple[str, int] | None:
-    """The file and the line that are asked for; None where none is, or a file is called so."""
-    found = AT_LINE.fullmatch(paths[0]) if len(paths) == 1 and not os.path.exists(paths[0]) else None
-    return None if found is None else (found["path"], int(found["line"]))
+def places_in(paths: tuple[str, ...]) -> list[tuple[str, int]]:
+    """The files and the lines that are asked for, of what is named; a file may be called so, and is no line."""
+    found = [AT_LINE.fullmatch(path) for path in paths if not os.path.exists(path)]
+    return [(each["path"], int(each["line"])) for each in found if each is not None]
 
 
 def why(path: str, line: int, files: Files, said: dict[str, Any]) -> Linted:

@@ -145,15 +145,19 @@ def command(**said: Any) -> int:
     Exit code: 0 clean, 1 findings, 2 usage, nothing to lint in what was named, or something that could not be read.
     """
     conflicts(said)
-    if said["explain_finding"] and (at := _why.place_in(said["paths"])) is not None:
-        if not os.path.isfile(at[0]):
-            raise UserError(f"there is no {at[0]!r}", "name a file and a line of it, as train.py:42")
-        return complain(_why.why(*at, wanted(said | {"paths": at[:1]}), said))
+    if said["explain_finding"] and (places := _why.places_in(said["paths"])):
+        return max(_of_line(path, line, said) for path, line in places)
     if said["watch"]:
         from syncscope.cli._watch import watch
 
         return watch(said["paths"] or (".",), lambda: lint(said))
     return lint(said)
+
+
+def _of_line(path: str, line: int, said: dict[str, Any]) -> int:
+    if not os.path.isfile(path):
+        raise UserError(f"there is no {path!r}", "name a file and a line of it, as train.py:42")
+    return complain(_why.why(path, line, wanted(said | {"paths": (path,)}), said))
 
 
 def lint(said: dict[str, Any]) -> int:

@@ -92,3 +92,10 @@ def test_a_file_that_is_not_there_is_said(door):
     ran = door("lint", "--explain-finding", "nowhere.py:3")
     assert ran.code == 2
     assert "there is no 'nowhere.py'" in ran.err
+
+
+def test_lines_are_asked_for_beside_what_is_linted(door):
+    door.write("train.py", CODE)
+    alone = door("lint", "--explain-finding", "train.py:6").out
+    assert door("lint", ".", "--explain-finding", "train.py:6").out == alone
+    assert door("lint", "--explain-finding", "train.py:6", "train.py:1").out.startswith(alone)

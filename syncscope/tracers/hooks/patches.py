@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from syncscope.errors import UserError
 from syncscope.tracers.hooks import imports
+from syncscope.tracers.saying import say
 
 INHERITED = object()  # in place of an attribute that its owner did not have itself
 Installer = Callable[[Any], None]  # is given the library as soon as it is whole
@@ -78,7 +80,14 @@ class Patches:
                     continue
                 if (name, put) not in self._done:
                     self._done.add((name, put))
-                    put(module)
+                    self._put(name, put, module)
+
+    def _put(self, name: str, put: Installer, module: Any) -> None:
+        try:
+            put(module)
+        except Exception as why:  # a stand-in for the library, or one of another age: the program does not end for that
+            told = f"what waits inside of {name} is not heard, for it is not as we know it: {type(why).__name__}: {why}"
+            say(UserError(told))
 
     def replace(self, owner: Any, name: str, new: Any) -> None:
         """Sets an attribute until the patches are taken back."""
