@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.collectives import Collective
+from syncscope.analysis.late_begins import whole_steps
 from syncscope.analysis.members import in_short
 from syncscope.analysis.rank import Rank
 
@@ -44,10 +45,12 @@ Alike = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """When the collectives of a queue end; `does` says of which kinds these are, and how many of each, which stand in order."""
+    """When the collectives of a queue end; `does` says of which kinds these are, and how many of each, which stand in order.
+    `steps` are those that its rank has whole."""
 
     does: tuple[tuple[Alike, int], ...]
     times: NDArray[np.float64]
+    steps: frozenset[str] = frozenset()
 
     def later(self, by: float) -> _Ends:
         """The same on another clock."""
@@ -57,6 +60,14 @@ class _Ends:
         """The ends of each kind."""
         bounds = np.cumsum([0, *(count for _, count in self.does)])
         return {kind: self.times[a:b] for (kind, _), (a, b) in zip(self.does, pairwise(bounds), strict=True)}
+
+    def of(self, steps: frozenset[str]) -> _Ends:
+        """Those in these steps."""
+        if steps == self.steps:
+            return self
+        inside = {kind: times for kind, times in self.kinds().items() if kind[0].partition("/")[0] in steps}
+        does = tuple((kind, len(times)) for kind, times in inside.items())
+        return _Ends(does, np.concatenate([np.zeros(0), *inside.values()]), steps)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +91,7 @@ class _Grouped:
         own; whether its clock is `sure`."""
         shares = sorted(((_share(group.ends, ends, near), n) for n, group in enumerate(self.groups)), reverse=True)
         fits = [(share, self.groups[n]) for share, n in shares if share >= MOST]
-        fits = [(share, group) for share, group in fits if share >= least or group.ends.does != ends.does]
+        fits = [(share, group) for share, group in fits if share >= least or _lost(group.ends, ends)]
         if len(fits) > 1 and fits[0][0] < fits[1][0] + CLEARLY:
             self.doubtful.append((r, queue))
         elif fits and all(r != other for other, _ in fits[0][1].queues):
@@ -95,7 +106,12 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
     grouped = _regular(ranks)
     every = {rank.number for rank in ranks}
     whole = _whole(ranks)
-    label = {(r, queue): f"of rank {ranks[r].number}" for r, queue in grouped.doubtful}
+    label = {
+        (r, one.queue): f"of rank {rank.number}"
+        for r, rank in enumerate(ranks)
+        for one in rank.collectives
+        if not one.told
+    }
     found: dict[tuple[int, ...], None] = {}
     for group in grouped.groups:
         members = tuple(sorted(ranks[r].number for r, _ in group.queues))
@@ -104,8 +120,6 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
         if len(members) > 1 and not other:
             found[members] = None
             label |= dict.fromkeys(group.queues, "" if every == set(members) else in_short(members))
-        else:
-            label |= {(r, queue): f"of rank {ranks[r].number}" for r, queue in group.queues}
     return [_labelled(rank, r, label) for r, rank in enumerate(ranks)], list(_said(ranks, list(found), label))
 
 
@@ -148,7 +162,7 @@ def _labelled(rank: Rank, r: int, label: dict[tuple[int, int], str]) -> Rank:
 def _regular(ranks: Sequence[Rank]) -> _Grouped:
     """The groups of queues, of those that do the same with as many ranks each."""
     first = ranks[0].origin  # taken off: a double cannot hold nanoseconds since 1970
-    queues = [_queues(rank, rank.origin - first) for rank in ranks]
+    queues = [_queues(rank, rank.origin - first, steps) for rank, steps in zip(ranks, whole_steps(ranks), strict=True)]
     whole = _whole(ranks)
     tried = []
     for least, near in product((NEARLY_ALL, MOST), TOGETHER):
@@ -186,16 +200,17 @@ def _grouped(queues: Sequence[dict[int, _Ends]], near: int, least: float) -> _Gr
     return found
 
 
-def _queues(rank: Rank, origin: int) -> dict[int, _Ends]:
-    """When the collectives of a rank end that name no group, by queue."""
+def _queues(rank: Rank, origin: int, steps: frozenset[str]) -> dict[int, _Ends]:
+    """When the collectives of a rank end that name no group, by queue; of these steps."""
     found: defaultdict[int, defaultdict[Alike, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in rank.collectives:
-        if not one.told:
+        if not one.told and one.key.partition("/")[0] in steps:
             found[one.queue][_alike(one)].append(origin + one.end)
     return {
         queue: _Ends(
             tuple((kind, len(times)) for kind, times in sorted(kinds.items())),
             np.concatenate([np.sort(np.array(times)) for _, times in sorted(kinds.items())]),
+            steps,
         )
         for queue, kinds in sorted(found.items())
     }
@@ -212,9 +227,9 @@ def _offset(groups: Sequence[_Group], own: dict[int, _Ends], near: int) -> tuple
     at most `STRONG`: that of which these are most, the least of several."""
     fits = [
         [
-            (_apart(group.ends, ends), MOST * _most(group.ends, ends))
+            (_apart(*both), MOST * _most(*both))
             for group in groups
-            if _comparable(group.ends, ends)
+            if _comparable(*(both := _in_common(group.ends, ends)))
         ]
         for ends in own.values()
     ]
@@ -236,7 +251,20 @@ def _agreed(times: NDArray[np.float64], least: float, near: int) -> Iterator[flo
 
 def _share(one: _Ends, other: _Ends, near: int) -> float:
     """The part of the collectives of two queues that end within so many ns."""
+    one, other = _in_common(one, other)
     return _within(_apart(one, other), 0.0, near) / _most(one, other) if _comparable(one, other) else 0.0
+
+
+def _in_common(one: _Ends, other: _Ends) -> tuple[_Ends, _Ends]:
+    """Both in the steps that both ranks have whole."""
+    steps = one.steps & other.steps
+    return one.of(steps), other.of(steps)
+
+
+def _lost(one: _Ends, other: _Ends) -> bool:
+    """Whether one of them lacks what the other has, in the steps that both have."""
+    one, other = _in_common(one, other)
+    return one.does != other.does
 
 
 def _most(one: _Ends, other: _Ends) -> int:
@@ -245,7 +273,7 @@ def _most(one: _Ends, other: _Ends) -> int:
 
 def _comparable(one: _Ends, other: _Ends) -> bool:
     """Whether two queues have nearly as many collectives: else most of them cannot end together."""
-    return min(len(one.times), len(other.times)) >= MOST * _most(one, other)
+    return _most(one, other) > 0 and min(len(one.times), len(other.times)) >= MOST * _most(one, other)
 
 
 def _within(times: NDArray[np.float64], at: float, near: int) -> int:

@@ -84,7 +84,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
     others = ranks[0].world - 1 if len(ranks) == 1 else 0  # of which nothing is here
     cut = next((rank for rank in ranks if len(rank.graph.steps) == 1 < len(joint.steps)), None)
-    trusted = value.error <= GATE and not doubtful and others <= 0 and cut is None
+    trusted = value.error <= GATE and not doubtful and others <= 0 and cut is None and not joint.uncoupled
     count = len(members)
     found: list[Price | None] = [None] * count
     saving: float | None = None
@@ -129,7 +129,9 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan=tuple(position[i] for i in plan),
         verdict=of_one_rank(ranks[0], others)
         if others > 0
-        else job_verdict(value.step, saving, between, why_none(value.error, doubtful, cut), rows, joint, even)
+        else job_verdict(
+            value.step, saving, between, why_none(value.error, doubtful, cut, joint.uncoupled), rows, joint, even
+        )
         + _unforeseen(lines),
         notes=joint.notes,
         saving_range=between,

@@ -74,8 +74,13 @@ def _even(slow: RankLine, ranks: int, meets: int, steps: int, step: float) -> st
     )
 
 
-def why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None) -> str:
+def why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None, uncoupled: Sequence[Rank]) -> str:
     """Why nobody can tell what the job saves, where that is so."""
+    if uncoupled:
+        named = ", ".join(str(rank.number) for rank in uncoupled[:NAMED])
+        more = f" and {len(uncoupled) - NAMED} more" if len(uncoupled) > NAMED else ""
+        which = "ranks" if len(uncoupled) > 1 else "rank"
+        return f"no collective of {which} {named}{more} was found on another rank, so for whom it waits nobody can tell"
     if cut is not None:
         return f"of rank {cut.number} only one step was recorded, and what its waits delay lies behind it"
     if doubtful:

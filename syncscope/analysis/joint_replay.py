@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.groups import with_groups
+from syncscope.analysis.late_begins import in_steps
 from syncscope.analysis.lines_between import BEFORE
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
@@ -123,7 +124,7 @@ class JointReplay:
     """Ranks with their collectives matched and their clocks aligned."""
 
     def __init__(self, ranks: Sequence[Rank]) -> None:
-        ranks, found = with_groups(ranks)
+        ranks, found = with_groups(in_steps(ranks))
         self.ranks = ranks
         self.steps = tuple(sorted({step.index for rank in ranks for step in rank.graph.steps}))  # of any rank
         self.notes: tuple[str, ...] = ()
@@ -170,6 +171,13 @@ class JointReplay:
 
     def _ranks(self, key: str) -> set[int]:
         return {r for r, _ in self._who[key]}
+
+    @property
+    def uncoupled(self) -> list[Rank]:
+        """The ranks of which no collective is one of another rank's, where there are collectives: nobody knows who waits for
+        them, nor for whom they wait."""
+        met = {r for who in self._who.values() if len(who) > 1 for r, _ in who}
+        return [rank for r, rank in enumerate(self.ranks) if self._who and len(self.ranks) > 1 and r not in met]
 
     def untold(self) -> float:
         """How long the kernels lasted in which nobody can tell who waited, in the steps that all ranks have, ns in all."""

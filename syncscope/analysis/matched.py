@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscope.analysis.rank import Rank
+from syncscope.analysis.rank import Rank, common_steps
 
 UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
 NEAR = 1_000_000  # ns between the ends of one collective: clocks drift, and a rank is done a little before another
@@ -78,10 +78,15 @@ def matched(ranks: Sequence[Rank]) -> Matched:
         for kind, of_kind in found.items()
         for ordinal, end in enumerate(sorted(of_kind, key=lambda end: end.at))
     }
+    common = {str(step) for step in common_steps(ranks)}
+    known = {_group(key) for key, members in who.items() if len(members) > 1 and _step(key) in common}
     counts = defaultdict[str, list[int]](list)
     for key, members in who.items():
-        if len(members) > 1:
-            counts[_group(key)].append(len(members))
+        group = _group(key)
+        if len(members) > 1 and (
+            _step(key) in common or group not in known
+        ):  # by the steps that all have, if it is in them
+            counts[group].append(len(members))
     usual = {group: statistics.median_low(many) for group, many in counts.items()}
     return Matched(
         offsets,
@@ -89,6 +94,10 @@ def matched(ranks: Sequence[Rank]) -> Matched:
         alone=frozenset(key for key, members in who.items() if len(members) == 1 < len(ranks)),
         partial=frozenset(key for key, members in who.items() if 1 < len(members) < usual[_group(key)]),
     )
+
+
+def _step(key: str) -> str:
+    return key.partition("/")[0]
 
 
 def _group(key: str) -> str:

@@ -114,13 +114,15 @@ def grid_of(
     sizes=(None, None),
     chance_of=200_000,
     apart=4_000,
+    since=None,
 ):
     """Ranks in a grid, as tensor and data parallel training has them: in every step each row (`width` ranks that follow one
     another) meets `count` times, each time after 0.3 ms of a kernel, then each column once.
 
     `late_by[r]` is by how much longer rank r computes each time. Kernels of both are called alike; with `named` they say their
     group. `queues` and `sizes` are of the rows' collectives and of the columns'. By chance kernels take up to `chance_of` ns
-    more, and collectives end up to `apart` ns one after another on their ranks.
+    more, and collectives end up to `apart` ns one after another on their ranks. `since` are, by rank, the steps in whose middle
+    their recordings begin.
     """
     chance = random.Random(seed)
     world, names = len(late_by), ("rows", "columns")
@@ -164,6 +166,9 @@ def grid_of(
             events[r].append(Event(Kind.CALL, "cudaDeviceSynchronize", Lane(1, 1), host[r], over - host[r]))
             events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], over + 5_000 - begun[r]))
             host[r] = over + 10_000
+    for r, step in (since or {}).items():
+        (begun_in,) = (e for e in events[r] if e.name == f"ProfilerStep#{step}")
+        events[r] = [e for e in events[r] if e.start >= begun_in.start + begun_in.duration // 2]
     return [
         rank_of(
             Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0), world_size=world), number=r, name=f"rank {r}"
