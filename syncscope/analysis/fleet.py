@@ -70,19 +70,22 @@ from reads group by all order by blocked desc
 """
 
 
-def one(read: Callable[[str], Trace], path: str, folder: str | None = None) -> Rank | str:
+def one(read: Callable[[str], Trace], path: str, folder: str | Path | None = None) -> Rank | str:
     """The part of one rank: read its trace and cut it down; with `folder`, store it there and return only its name."""
     trace = read(path)
     refuse(trace, path)
     rank = rank_of(trace, name=os.path.basename(path))
     if folder is None:
         return rank
-    store(rank, Path(folder))
+    store(rank, folder)
     return rank.name
 
 
 def mapped(
-    read: Callable[[str], Trace], paths: Iterable[str], executor: Executor | None = None, folder: str | None = None
+    read: Callable[[str], Trace],
+    paths: Iterable[str],
+    executor: Executor | None = None,
+    folder: str | Path | None = None,
 ) -> Iterator[Rank | str | UserError]:
     """What `one` gives for each path, in their order, by an executor (a pool of processes, unless there are few).
 
@@ -108,8 +111,9 @@ def mapped(
                 yield error
 
 
-def store(rank: Rank, folder: Path) -> None:
+def store(rank: Rank, folder: str | Path) -> None:
     """Write a rank's tables: one Parquet file in each of `collectives/`, `reads/` and `graph/`."""
+    folder = Path(folder)
     arrow, parquet = _arrow()
     collectives = [{"rank": rank.number, "origin": rank.origin} | asdict(c) for c in rank.collectives]
     for row in collectives:
@@ -137,13 +141,13 @@ def store(rank: Rank, folder: Path) -> None:
             parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), file, compression="zstd")
 
 
-def load(folder: Path) -> list[Rank]:
+def load(folder: str | Path) -> list[Rank]:
     """The ranks stored below a folder.
 
     Raises:
         UserError: there are none.
     """
-    _, parquet = _arrow()
+    (_, parquet), folder = _arrow(), Path(folder)
     files = sorted((folder / "graph").glob("rank-*.parquet"))
     if not files:
         raise UserError(f"{folder} holds no tables of ranks", "make them with `syncscope ranks TRACES --tables FOLDER`")
@@ -190,13 +194,16 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
     )
 
 
-def stragglers(folder: Path) -> list[dict[str, Any]]:
+def stragglers(folder: str | Path) -> list[dict[str, Any]]:
     """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables.
 
     The n-th collective of a step, group and kind is taken for the same on all ranks; where these do not end together it is left
     out. Of those that name no group it is found (`groups`), as the joint replay does, which also matches them (`matched`).
+
+    What the others waited is more here than in `job`: there a delay that one rank passes on to others counts once and is the
+    first one's, and a wait only as far as the device that waits computes nothing else.
     """
-    pattern = str(folder / "collectives" / "*.parquet")
+    pattern = str(Path(folder) / "collectives" / "*.parquet")
     with _connected(collectives=pattern) as connection:
         untold = connection.execute(UNTOLD).fetchone()
     with _connected(collectives=_with_groups(folder) if untold[0] else pattern) as connection:
@@ -206,7 +213,7 @@ def stragglers(folder: Path) -> list[dict[str, Any]]:
         return _rows(connection.execute(STRAGGLERS, {"near": NEAR}))
 
 
-def _with_groups(folder: Path) -> Any:
+def _with_groups(folder: str | Path) -> Any:
     """The collectives of all ranks as a table, with the groups that were found in their keys."""
     ranks, _ = with_groups(load(folder))
     kept = ("rank", "origin", "key", "start", "end")
@@ -218,9 +225,9 @@ def _with_groups(folder: Path) -> Any:
     return _arrow()[0].table(dict(zip(kept, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
+def lines(folder: str | Path) -> list[dict[str, Any]]:
     """The lines that read, over all ranks, by the time they blocked, ns: by DuckDB over the tables."""
-    with _connected(reads=str(folder / "reads" / "*.parquet")) as connection:
+    with _connected(reads=str(Path(folder) / "reads" / "*.parquet")) as connection:
         return _rows(connection.execute(LINES))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.evenness import HARDLY, are_even
-from syncscope.analysis.job_verdict import job_verdict, of_one_rank, why_none
+from syncscope.analysis.job_verdict import job_verdict, of_one_rank, steps_met, why_none
 from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine, owed_by
 from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.owed import LateBy
@@ -24,6 +24,7 @@ from syncscope.errors import UserError
 from syncscope.model.report import GATE, Price
 from syncscope.model.source import Place
 
+SLIGHTLY = 0.02  # by how much the steps of ranks may be longer than the job's without a word
 ALONE = 64  # up to so many ranks each is also replayed with the reads of all others left in
 
 
@@ -84,7 +85,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
     others = ranks[0].world - 1 if len(ranks) == 1 else 0  # of which nothing is here
     cut = next((rank for rank in ranks if len(rank.graph.steps) == 1 < len(joint.steps)), None)
-    trusted = value.error <= GATE and not doubtful and others <= 0 and cut is None and not joint.uncoupled
+    uncoupled = [joint.ranks[r] for r in joint.matched.uncoupled]
+    trusted = value.error <= GATE and not doubtful and others <= 0 and cut is None and not uncoupled
     count = len(members)
     found: list[Price | None] = [None] * count
     saving: float | None = None
@@ -116,7 +118,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
     rows = joint.rows(meets, single_rank, value.on_time(meets) if value.error <= GATE else {})
     counted = common_steps(joint.ranks)
-    even = are_even(rows, joint.ranks, counted, len(joint.steps), value.step) if meets else None
+    even = are_even(rows, joint.ranks, counted, steps_met(meets), value.step) if meets else None
     if even and joint.untold() > HARDLY * value.step * max(1, len(counted)) * (len(ranks) - 1):
         even = None  # who waits in these, nobody knows
     return JobReport(
@@ -130,16 +132,26 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         verdict=of_one_rank(ranks[0], others)
         if others > 0
         else job_verdict(
-            value.step, saving, between, why_none(value.error, doubtful, cut, joint.uncoupled), rows, joint, even
+            value.step, saving, between, why_none(value.error, doubtful, cut, uncoupled), rows, joint, even
         )
         + _unforeseen(lines),
-        notes=joint.notes,
+        notes=(*joint.notes, *_longer_steps(rows, value)),
         saving_range=between,
         unmatched=len(joint.matched.alone) + len(joint.matched.partial),
         untold=joint.untold(),
         marked=bool(joint.steps),
         even=even,
     )
+
+
+def _longer_steps(rows: Sequence[RankLine], value: _JobValue) -> list[str]:
+    """That the steps of ranks are longer than the job's, and why, where that is so."""
+    longest = max((row.times.step for row in rows if row.times is not None), default=0.0)
+    said = (
+        "the job's step begins where the last rank comes to it, and that of each rank where this one does: the others' are "
+        "longer by what they did, or waited, until then"
+    )
+    return [said] if value.since > 0 and longest > (1 + SLIGHTLY) * value.step else []
 
 
 def in_order(ranks: Sequence[Rank]) -> list[Rank]:
@@ -171,6 +183,7 @@ class _JobValue:
         nothing = [np.zeros((1, reads.shape[1]), bool) for reads in self._reads]
         end, ends = joint.replay(nothing)
         self.step = float(self._window.length(end, ends)[0])
+        self.since = self._window.since  # ns of the job's clock, where the first step is counted from
         self.error = abs(float(end[0]) - joint.measured) / joint.measured if joint.measured else 0.0
 
     def __call__(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ def job_verdict(
     even: bool | None,
 ) -> str:
     """What the job saves without its syncs, and who makes the others wait: that which matters more first."""
-    slow, meets, steps = max(rows, key=lambda row: row.imposed), joint.meets(), len(joint.steps)
+    slow, meets, steps = max(rows, key=lambda row: row.imposed), joint.meets(), steps_met(joint.meets())
     told = ""
     if even and slow.cause is not LateBy.START:
         told = f" {_even(slow, len(rows), len(meets), steps, step)}"
@@ -61,6 +61,11 @@ def job_verdict(
     return f"{_of_syncs(step, saving, between, why_not, rows)}{told}"
 
 
+def steps_met(meets: Sequence[Meet]) -> int:
+    """In how many steps ranks meet: so many the figures of the whole recording are of."""
+    return len({meet.step for meet in meets if meet.step >= 0})
+
+
 def _even(slow: RankLine, ranks: int, meets: int, steps: int, step: float) -> str:
     """That no rank holds up the others; "" where they do not meet."""
     if not slow.imposed:
@@ -76,11 +81,6 @@ def _even(slow: RankLine, ranks: int, meets: int, steps: int, step: float) -> st
 
 def why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None, uncoupled: Sequence[Rank]) -> str:
     """Why nobody can tell what the job saves, where that is so."""
-    if uncoupled:
-        named = ", ".join(str(rank.number) for rank in uncoupled[:NAMED])
-        more = f" and {len(uncoupled) - NAMED} more" if len(uncoupled) > NAMED else ""
-        which = "ranks" if len(uncoupled) > 1 else "rank"
-        return f"no collective of {which} {named}{more} was found on another rank, so for whom it waits nobody can tell"
     if cut is not None:
         return f"of rank {cut.number} only one step was recorded, and what its waits delay lies behind it"
     if doubtful:
@@ -88,6 +88,13 @@ def why_none(error: float, doubtful: Sequence[Rank], cut: Rank | None, uncoupled
         others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
         whole = "a step" if worst.graph.steps else "the recording"
         return f"{worst.error:.0%} of {whole} of rank {worst.number}{others} is for no recorded reason"
+    if uncoupled:
+        named = ", ".join(str(rank.number) for rank in uncoupled[:NAMED])
+        more = f" and {len(uncoupled) - NAMED} more" if len(uncoupled) > NAMED else ""
+        which = "ranks" if len(uncoupled) > 1 else "rank"
+        return (
+            f"no collective of {which} {named}{more} was found on another rank, so who waits for whom nobody can tell"
+        )
     return f"the joint replay ends {error:.1%} away from the recording"
 
 

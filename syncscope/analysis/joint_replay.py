@@ -172,13 +172,6 @@ class JointReplay:
     def _ranks(self, key: str) -> set[int]:
         return {r for r, _ in self._who[key]}
 
-    @property
-    def uncoupled(self) -> list[Rank]:
-        """The ranks of which no collective is one of another rank's, where there are collectives: nobody knows who waits for
-        them, nor for whom they wait."""
-        met = {r for who in self._who.values() if len(who) > 1 for r, _ in who}
-        return [rank for r, rank in enumerate(self.ranks) if self._who and len(self.ranks) > 1 and r not in met]
-
     def untold(self) -> float:
         """How long the kernels lasted in which nobody can tell who waited, in the steps that all ranks have, ns in all."""
         common = common_steps(self.ranks)

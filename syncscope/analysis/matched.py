@@ -62,6 +62,13 @@ class Matched:
     alone: frozenset[str]
     partial: frozenset[str]
 
+    @property
+    def uncoupled(self) -> list[int]:
+        """The positions of the ranks of which no collective is one of another rank's, where there are collectives: nobody knows
+        who waits for them, nor for whom they wait."""
+        met = {r for who in self.who.values() if len(who) > 1 for r, _ in who}
+        return [r for r in range(len(self.offsets)) if self.who and len(self.offsets) > 1 and r not in met]
+
 
 def matched(ranks: Sequence[Rank]) -> Matched:
     """Match the collectives of these ranks."""

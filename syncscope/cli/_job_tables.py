@@ -48,7 +48,9 @@ def foot(found: JobReport) -> str:
     """What the figures are of."""
     if not found.marked:
         return "ms of the whole recording; lines: on the mean rank, and what the whole job gains"
-    steps = len({meet.step for meet in found.meets if meet.step >= 0})
+    from syncscope.analysis.job_verdict import steps_met
+
+    steps = steps_met(found.meets)
     recorded = f"the whole recording, {steps} steps" if steps > 1 else "the whole recording"
     return (
         "ms per step, but how often a rank comes last, what others wait for it then, its operators, and each "

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 COLUMNS = (Words("job"), "ranks", "step ms", "saves", "others wait", "for rank", Words("mostly by"), Words("most at"))
 SAID = (
     "saves: what a step of the job is shorter if no rank syncs; others wait: the part of a step that the other ranks wait "
-    "for the one that they wait most for; -: not known, as `syncscope ranks` of that job says"
+    "for the one that they wait most for, a late start of its recording aside; -: not known, as `syncscope ranks` of that job "
+    "says"
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from drawn_ranks import MS, grid_of, ranks_of
 
 from syncscope.analysis.job import job
+from syncscope.cli._job_tables import foot
 
 STEPS = 8
 CLOCKS = (0, 40 * MS, -40 * MS, 20 * MS)
@@ -30,3 +31,10 @@ def test_nothing_is_told_of_what_syncs_cost_where_a_rank_meets_no_other():
     assert found.saving is None
     assert [rank.saved_alone for rank in found.ranks] == [None] * 3
     assert "No savings: no collective of rank 2 was found on another rank" in found.verdict
+
+
+def test_of_as_many_steps_as_ranks_meet_in_the_words_and_the_figures_are():
+    found = job(grid_of(0, 0, 0, 100_000, width=4, steps=STEPS, clock=CLOCKS, since={2: 2}))
+    met = len({meet.step for meet in found.meets})
+    assert f"in sum over {met} steps" in found.verdict
+    assert f"of the whole recording, {met} steps" in foot(found)

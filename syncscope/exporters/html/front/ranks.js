@@ -28,11 +28,14 @@ export function ranks(model, id = "ranks", title = "Ranks") {
     {name: "comes last", text: rank => rank.late ? `${rank.late} time${rank.late === 1 ? "" : "s"}` : ""}, {name: "others wait", text: rank => rank.late ? msTime(rank.imposed / 1e6) : ""}, {name: "mostly by", left: true, text: rank => rank.cause}, ...(job.ranks.some(rank => rank.lines.length) ? [{name: "most at", left: true, text: rank => rank.lines.length ? make("code", {class: "clip"}, rank.lines[0].name.split(/[(<]/)[0]) : ""}] : []), {name: "saved if only it never syncs", title: "what the job gains a step", text: rank => rank.saved_alone === null ? "-" : msTime(rank.saved_alone / 1e6)}],
     [...job.ranks].sort((a, b) => b.imposed - a.imposed).slice(0, MOST), "What each rank waited"));
   const worst = [...job.meets].sort((a, b) => b.skew - a.skew).slice(0, 12);
-  if (worst.length) box.append(make("h3", {class: "spaced"}, "Where most was waited"), table([{name: "step", text: meet => named(meet.key)[0]}, {name: "collective", left: true, text: meet => make("code", {class: "clip"}, named(meet.key)[1]), tell: meet => meet.key}, {name: "last after first", text: meet => msTime(meet.skew / 1e6)}, {name: "last is", text: meet => `rank ${meet.late}`}, {name: "by", left: true, text: meet => meet.cause}, {name: "transfer", text: meet => msTime(meet.transfer / 1e6)}], worst, "Collectives in which most was waited"));
+  if (worst.length) box.append(make("h3", {class: "spaced"}, "Where most was waited"), table([{name: "step", text: meet => named(meet.key)[0]}, {name: "collective", left: true, text: meet => make("code", {class: "clip"}, named(meet.key)[1]), tell: meet => meet.key}, {name: "last after first", text: meet => msTime(meet.skew / 1e6)}, {name: "last is", text: meet => together(meet) ? "-" : `rank ${meet.late}`}, {name: "by", left: true, text: meet => together(meet) ? "-" : meet.cause}, {name: "transfer", text: meet => msTime(meet.transfer / 1e6)}], worst, "Collectives in which most was waited"));
   if (job.lines.length) box.append(make("h3", {class: "spaced"}, "What a line costs the job"), table([{name: "line", left: true, text: line => line.place ? `${line.place.path}:${line.place.line}` : line.module || "no line known"}, {name: "op", left: true, text: line => line.op}, {name: "ranks", text: line => String(line.ranks)}, {name: "syncs", text: line => line.count.toPrecision(3)}, {name: "blocked", title: "on the mean rank, a step", text: line => msTime(line.blocked / 1e6)},
     ...["alone", "last", "share"].map(key => ({name: key, title: "what the job gains a step", text: line => line.price ? msTime(line.price[key] / 1e6) : "-"}))], job.lines.slice(0, 50), "Lines of the job"));
   return box;
 }
+
+/** Whether all ranks came to a collective at one moment, as far as clocks can tell: their microseconds. */
+const together = meet => meet.skew < 1000;
 
 /** Step and short name of a collective; its key is step/group/kernel/ordinal. What tells two of them apart stands first. */
 function named(key) {
