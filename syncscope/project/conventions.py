@@ -139,6 +139,24 @@ def is_loss(name: str) -> bool:
     return ("loss" in name or _LIKELIHOOD.search(name) is not None) and not _OF_A_LOSS.search(name)
 
 
+GIVES_BATCHES = frozenset("sample sample_batch get_batch next_batch random_batch".split())
+_HOLDS_BATCHES = re.compile(r"(buffer|replay|memory|dataset|loader)$")
+
+
+def holds_batches(name: str) -> bool:
+    """Whether people call so what gives batches when it is asked: a buffer of what was played, a data set."""
+    return bool(_HOLDS_BATCHES.search(name.lower()))
+
+
+_LOSSES = re.compile(r"^(\w+_)?loss(es|(es)?_?(dict|values|terms|items|outputs))$")
+
+
+@lru_cache(maxsize=10_000)
+def are_losses(name: str) -> bool:
+    """Whether people call a dict of losses so, as a model gives them: `losses`, `loss_dict`."""
+    return bool(_LOSSES.search(name))
+
+
 _POSITIONS = re.compile(
     r"(^|_)(idxs?|ind|inds|index|indexes|indices|ids?|perm|permutation|positions|rows|cols|nodes|subset)$"
 )

@@ -96,6 +96,17 @@ def statements(root: ast.AST) -> list[ast.AST]:
     return todo
 
 
+@lru_cache(maxsize=8)  # asked for each test in a class behind which something waits
+def assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
+    """What the statements of a function, a class or a module assign, by the dotted names that they assign it to."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in statements(scope):
+        if isinstance(each, ast.Assign):
+            for name in set(map(dotted, each.targets)):
+                found.setdefault(name, []).append(each.value)
+    return found
+
+
 def expressions(statement: ast.AST) -> list[ast.AST]:
     """The nodes in a statement, a handler or a case that are in no other one below it."""
     found: list[ast.AST] = []

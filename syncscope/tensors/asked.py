@@ -12,7 +12,7 @@ from syncscope.model.heat import Heat, Reason
 from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, Module
 from syncscope.project.names import ancestry, lookup
-from syncscope.project.syntax import dotted, statements, walk
+from syncscope.project.syntax import assigned, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
 
@@ -119,7 +119,7 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
             given = _default(function.node, name) if function is not None else None
             return _says_off(frame.module, given, name) if given is not None else _number(frame, test) is False
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
-            keeps = next((each for each in ancestry(cls) if f"self.{name}" in _kept(each.node)), None)
+            keeps = next((each for each in ancestry(cls) if f"self.{name}" in assigned(each.node)), None)
             return keeps is not None and _is_kept_off(keeps, name)
     return False
 
@@ -127,7 +127,7 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
 def _is_kept_off(cls: Class, name: str) -> bool:
     """Whether a class sets a flag once, and to what is off, where nobody says otherwise to its `__init__`."""
     built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
-    kept = _kept(cls.node)[f"self.{name}"]
+    kept = assigned(cls.node)[f"self.{name}"]
     if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
         return False
     given = _unless_given(kept[0])
@@ -164,17 +164,6 @@ def _number_at_top(module: Module, name: str) -> int | None:
     given = _given(module.tree).get(name, ())
     value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
-
-
-@lru_cache(maxsize=8)  # asked for each test in a class behind which something waits
-def _kept(cls: ast.ClassDef) -> dict[str, list[ast.expr]]:
-    """What the statements of a class assign, by the dotted names that they assign it to."""
-    found: dict[str, list[ast.expr]] = {}
-    for each in statements(cls):
-        if isinstance(each, ast.Assign):
-            for name in set(map(dotted, each.targets)):
-                found.setdefault(name, []).append(each.value)
-    return found
 
 
 def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:

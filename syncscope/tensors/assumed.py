@@ -9,7 +9,7 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions, devices
 from syncscope.project.syntax import dotted, last_word, name_of
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import FLOAT, HOST, NO_TENSOR, PICKED, TENSOR, tensor
+from syncscope.tensors.facts import BATCH, FLOAT, HOST, NO_TENSOR, PICKED, SOMEWHERE, TENSOR, items, sequence, tensor
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
@@ -99,6 +99,28 @@ def _sent(call: Call) -> Fact:
     return tensor_method(call)
 
 
+def one_of_losses(node: ast.expr) -> Fact:
+    """One of what people call losses, of which nothing else is known."""
+    if node.__class__ is not ast.Name or not conventions.are_losses(node.id):
+        return UNKNOWN
+    return tensor(confidence=2, why=f"`{ast.unparse(node)}` is what people call losses", ndim=0)
+
+
+OF_DICTS = frozenset(("items", "values", "get", "pop"))
+
+
+def by_its_owner(word: str, node: ast.expr) -> Fact:
+    """What a method gives by what its object is called: `losses.items()`, `self.replay_buffer.sample(n)`."""
+    if word in OF_DICTS:
+        each = one_of_losses(node)
+        if each is UNKNOWN or word in ("get", "pop"):
+            return each
+        return items(sequence(UNKNOWN, each) if word == "items" else each)
+    if word in conventions.GIVES_BATCHES and conventions.holds_batches(name := name_of(node)):
+        return Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{name}`")
+    return UNKNOWN
+
+
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word, args, at = call.word, call.args, call.at
@@ -115,10 +137,10 @@ def assumed_method(call: Call) -> Fact:
     if word == "item" and (args or call.keywords):
         return UNKNOWN  # a tensor's takes nothing: an entry of a list view, of a dict
     if word in SHARED:
-        confidence = 2 if word in OF_ARRAYS_ALONE and call.frame.alone else 1
+        confidence = 2 if word == "item" or (word in OF_ARRAYS_ALONE and call.frame.alone) else 1
         if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             confidence = 2  # no module or container can be calculated with
-        if word in ("item", "cpu") and (conventions.is_loss(last_word(_detached(at))) or _is_step(at)):
+        if word == "cpu" and (conventions.is_loss(last_word(_detached(at))) or _is_step(at)):
             confidence = 2
         if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
             call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")

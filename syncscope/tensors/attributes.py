@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance, set_up_by
 from syncscope.tensors.joins import join
-from syncscope.tensors.left_behind import is_left_behind, moves_along
+from syncscope.tensors.left_behind import is_left_behind, movers, moves_along
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -78,7 +78,12 @@ def _sent_since(fact: Fact, cls: Class, name: str, owner: Fact, frame: Frame | N
     """Whether what an object was made with on the host is asked for elsewhere, and its class sends it to a device."""
     if fact.kind is not TENSOR or fact.device is not HOST or owner.kind is MODULE or name not in cls.made_on_host:
         return False
-    return (frame is None or frame.cls is None or cls not in ancestry(frame.cls)) and moves_along(cls, name)
+    if frame is None or frame.cls is None or cls not in ancestry(frame.cls):
+        return moves_along(cls, name)
+    function = frame.function
+    return function is not None and any(
+        movers(each.node).get(name, set()) - {function.name} for each in ancestry(frame.cls)
+    )
 
 
 def elements(owner: Fact, frame: Frame) -> Fact:

@@ -15,7 +15,7 @@ from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import find_method, member
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import libraries
-from syncscope.tensors.assumed import OF_ARRAYS_ALONE, TELLING, assumed_method, tells_by_name
+from syncscope.tensors.assumed import OF_ARRAYS_ALONE, OF_DICTS, TELLING, assumed_method, by_its_owner, tells_by_name
 from syncscope.tensors.attributes import attribute, give_fields, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -82,7 +82,9 @@ def call(frame: Frame, node: ast.Call) -> Fact:
         if receiver.kind is NOTHING_KNOWN and word not in TELLING:  # most methods of a file
             held = frame.env.get(dotted(func))
             if held is None or held.kind is NOTHING_KNOWN:
-                return UNKNOWN
+                return by_its_owner(word, func.value)
+        if receiver.kind is TENSOR and receiver.confidence == 1 and word in OF_DICTS:  # no tensor has these
+            return by_its_owner(word, func.value)
         return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
     target = frame.table[func.__class__](frame, func)
     args, keywords = _arguments(frame, node)

@@ -65,6 +65,18 @@ def _moved(node: ast.ClassDef, source: bytes) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=64)
+def movers(node: ast.ClassDef) -> dict[str, set[str]]:
+    """By the attributes of a class the methods, its set-up aside, that keep them where they move them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for method in _methods(node, False):
+        for each in statements(method):
+            if isinstance(each, ast.Assign) and _is_sent(each.value):
+                for name in (name for at in each.targets for name in _own(at)):
+                    found[name].add(method.name)
+    return found
+
+
 def _of_self(target: ast.expr) -> list[str]:
     """The attributes of itself that a target is, or is in: `self.w`, `self.w.data`, `self.w[i]`."""
     return [each.attr for each in walk(target) if isinstance(each, ast.Attribute) and name_of(each.value) == "self"]

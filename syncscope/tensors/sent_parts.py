@@ -15,8 +15,10 @@ from syncscope.project import devices
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.syntax import dotted, name_of, walk
 from syncscope.tensors.call import Call
+from syncscope.tensors.instances import is_module
 
 _SEVERAL = 2  # parts that are sent one by one, each in words of its own
+_SENDERS = frozenset(("to", "cuda", "to_device"))
 _VIEWS = frozenset(("items", "values", "keys"))
 
 
@@ -38,6 +40,12 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
         return frozenset()
     if _makes_its_like(function, calls):
         return frozenset(id(each) for each in sending if dotted(each.func).startswith("self."))
+    if function.cls is not None and function.name in _SENDERS and not is_module(function.cls):
+        handed = {
+            id(each.body) for each in every if isinstance(each, ast.Lambda)
+        }  # `self.apply(lambda x: x.to(device))`
+        if of_each := handed & {id(each) for each in sending}:
+            return frozenset(of_each)
     each_of, unpacked = _parts(every, given)
     recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
     one_by_one = {each_of[name] for each in sending if (name := name_of(each.func.value)) in each_of}  # type: ignore[attr-defined]
@@ -62,7 +70,7 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
 def _makes_its_like(function: ProjectFunction, calls: list[ast.Call]) -> bool:
     """Whether a method `to(self, device)` gives another object of its class: so what is part of a batch is sent."""
     cls = function.cls
-    if cls is None or function.name not in ("to", "cuda", "to_device"):
+    if cls is None or function.name not in _SENDERS:
         return False
     made = {dotted(each.func) for each in calls} | {"type" for each in calls if isinstance(each.func, ast.Call)}
     return not made.isdisjoint((cls.name, "self.__class__", "cls", "type", "replace", "dataclasses.replace"))

@@ -33,6 +33,7 @@ from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, hea
 from syncscope.tensors.functions import call_function
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
+from syncscope.tensors.loaders import loader_of
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
 
 _UNBOUND = (None,)
@@ -124,7 +125,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
     if said is not None:
         frame.around = loops.within(heat_of(before), said, node)
-    elif loader and conventions.of_evaluation(word := _loader(node.iter)):
+    elif loader and conventions.of_evaluation(word := loader_of(frame, node.iter)):
         frame.around = Later(lambda: heat if (heat := heat_of(before)) and not heat.hot else Reason.OVER_HELD_OUT(word))
     elif loader and ((heat := heat_of(before)) is None or heat.hot or heat.reason is Reason.EPOCHS):
         own = judge.by_itself(frame.function)
@@ -156,25 +157,18 @@ def _changes_a_tensor(env: Env, start: Env) -> bool:
     return any(env[name].kind is TENSOR and start[name] != env[name] for name in unlike(env, start) if name in start)
 
 
-def _loader(node: ast.expr) -> str:
-    """What a loop goes over is called: of `enumerate(tqdm(loader))` the innermost."""
-    while isinstance(node, ast.Call) and node.args:
-        node = node.args[0]
-    return name_of(node)
-
-
 def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
     """What a loop variable gets, and whether it comes from a loader."""
     ref = over.ref
     if ref == LOADER:
         where = DEVICE if over.device is DEVICE else HOST
         return Fact(BATCH, device=where, confidence=2, why="a batch of a DataLoader"), True
-    word = _loader(node)
     if over.kind is BATCH:
         return element(over), False
     if isinstance(ref, Instance) and (own := find_method(ref.cls, "__iter__")) is not None:
         over = call_function(own, frame, [], {}, over)
-    if over.kind is UNKNOWN.kind and conventions.is_loader(word):
+    unknown = over.kind is UNKNOWN.kind or isinstance(over.ref, Instance)
+    if unknown and conventions.is_loader(word := loader_of(frame, node)):
         batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
         if isinstance(node, ast.Call) and name_of(node.func) == "enumerate":
             return sequence(INTEGER, batch), True

@@ -185,7 +185,7 @@ CASES = {
                 self.sizes = torch.tensor(many)
 
             def to(self, device):
-                self.batch = self.batch.to(device)
+                self.batch = self.batch.to(device)  # waits: to_device
                 return self
 
         class Kept:

@@ -40,6 +40,7 @@ from syncscope.tensors.frame import evaluate
 from syncscope.tensors.functions import call_function
 from syncscope.tensors.instances import Instance, instance
 from syncscope.tensors.joins import element, iterated_over
+from syncscope.tensors.loaders import loader_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 Builtin = Callable[[Call], Fact]
@@ -158,10 +159,7 @@ def _enumerate(call: Call) -> Fact:
         return UNKNOWN
     each = _each(call.first)
     if each.kind is NOTHING_KNOWN:
-        at = call.nodes[0]
-        while isinstance(at, ast.Call) and at.args:  # `enumerate(tqdm(loader))`
-            at = at.args[0]
-        each = _batch_of(name_of(at)) or each
+        each = _batch_of(loader_of(call.frame, call.nodes[0])) or each
     return items(sequence(INTEGER, each))
 
 
@@ -173,10 +171,7 @@ def _batch_of(word: str) -> Fact | None:
 def _next(call: Call) -> Fact:
     each = _each(call.first)
     if each.kind is NOTHING_KNOWN and call.nodes:
-        at = call.nodes[0]
-        while isinstance(at, ast.Call) and at.args:  # `next(iter(loader))`
-            at = at.args[0]
-        each = _batch_of(name_of(at)) or each
+        each = _batch_of(loader_of(call.frame, call.nodes[0])) or each
     return each
 
 

@@ -112,13 +112,14 @@ def _of_values(call: Call) -> Fact:
     elif not given and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
         device = SOMEWHERE
     sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
-    guessed = first.kind is TENSOR and first.confidence < 3 and word == "as_tensor" and held is first
+    guessed = first.kind is TENSOR and first.confidence < 3 and held is first
+    guessed = guessed and (word == "tensor" or (sends and word == "as_tensor"))
     dtype = call.dtype_given()
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
-    elif given and device is not HOST and word != "asarray" and (first.kind in _FROM_HOST or (sends and guessed)):
+    elif given and device is not HOST and word != "asarray" and (first.kind in _FROM_HOST or guessed):
         of_host = (
             first.kind in (SCALAR, SEQUENCE)
             or (first.kind is ARRAY and word == "tensor")

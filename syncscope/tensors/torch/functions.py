@@ -121,11 +121,19 @@ def _reading(op: Op) -> Special:
         if op in (Op.EQUAL, Op.ALLCLOSE) and len(call.args) > 1 and device_of(*call.args) is HOST:
             return TRUTH
         if op is not Op.EQUAL or not _one_tensor(call.nodes):
-            call.emit(op, operand_of(call), held)
+            call.emit(op, operand_of(call), held, 1 if op is Op.EQUAL and _given_twice(call) else 3)
         call.frame.work = False
         return TRUTH
 
     return run
+
+
+def _given_twice(call: Call) -> bool:
+    """Whether it was given both, as `x1` and `x2`: most often one tensor twice, and torch says so without a wait."""
+    names = [at.id for at in call.nodes if isinstance(at, ast.Name)]
+    function = call.frame.function
+    given = function is not None and len(names) == len(call.nodes) and all(name in function.names for name in names)
+    return given and len({name.rstrip("0123456789") for name in names}) == 1
 
 
 def _one_tensor(nodes: list[ast.expr]) -> bool:

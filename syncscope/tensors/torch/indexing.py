@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
@@ -189,6 +190,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
                 several = fact.ndim or _is_sliced(part)
                 known = 3 if base.device is DEVICE and several else 2 if fact.ref is Tag.MATCHED else 1
                 met = in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
+                met = met or _asks_where(frame)
                 known = max(known, 2) if several and fact.confidence == 3 and met else known
                 if not is_sent_later(frame, node.value):
                     frame.emit(Op.INDEX_HOST, node, part, base, known)
@@ -201,7 +203,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
             named = 3 if fact.dtype is BOOL else named_mask(part, fact) if fact.dtype is ANY_DTYPE else 0
             if named == 2 and frame.either and dotted(part) in frame.either:
                 named = 1
-            if named == 3 and fact.confidence == 1 and frame.alone:
+            if fact.confidence == 1 and frame.alone and (named == 3 or _selects_by_mask(frame, part, base)):
                 fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
             if named:
                 if mask is None or fact.confidence > mask.confidence:
@@ -336,6 +338,20 @@ _SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
 def _knows_device(frame: Frame) -> bool:
     """Whether an object sends to a device of its own what it is given, in any method: others are given what lies there."""
     return frame.cls is not None and not frame.on_host and any(_SENDS.search(each.text) for each in ancestry(frame.cls))
+
+
+def _asks_where(frame: Frame) -> bool:
+    """Whether a function asks tensors where they live, `zeros(n, device=x.device)`: what it is given may be anywhere."""
+    function = frame.function
+    return function is not None and not frame.on_host and _speaks_of_a_device(function.node)
+
+
+@lru_cache(maxsize=8)  # asked for each index
+def _speaks_of_a_device(function: ast.AST) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "device" and name_of(each.value) not in ("", "self")
+        for each in walk(function)
+    )
 
 
 def _is_sliced(part: ast.expr) -> bool:

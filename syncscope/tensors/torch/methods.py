@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.project import conventions
-from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -154,8 +152,8 @@ _READS = {"item": Op.ITEM, "__bool__": Op.BOOL, "__float__": Op.FLOAT, "__int__"
 
 def _item(call: Call) -> Fact:
     owner = call.receiver
-    if owner.confidence == 1 and call.word == "item" and conventions.is_loss(last_word(call.at)):
-        owner = owner.but(confidence=2)
+    if owner.confidence == 1 and call.word == "item":
+        owner = owner.but(confidence=2)  # nothing but an array has it, and a step holds few of the host's
     call.emit(_READS[call.word], call.at, owner)
     call.frame.work = False
     return Fact(SCALAR, owner.dtype, HOST, confidence=3) if owner.dtype is not ANY_DTYPE else NUMBER

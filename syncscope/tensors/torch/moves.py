@@ -122,7 +122,8 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
             call.emit(Op.CPU, at, owner, 2)
     elif target is not None and owner.device is HOST:
         made = _made_here(at)
-        confidence = 3 if target is DEVICE else 2 if beside or made or of_batch or _place_named(call) else 1
+        sent = beside or made or of_batch or _place_named(call) or (owner.confidence == 3 and not _may_stay(call))
+        confidence = 3 if target is DEVICE else 2 if sent else 1
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
     elif target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _stays_on_host(call, beside):
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
@@ -170,11 +171,17 @@ def _place_named(call: Call) -> bool:
 
     Not so a parameter that may be None, for then it stays.
     """
-    if not any(fact.ref is Tag.DEVICE for fact in (*call.args, call.keywords.get("device", UNKNOWN))):
-        return False
+    named = any(fact.ref is Tag.DEVICE for fact in (*call.args, call.keywords.get("device", UNKNOWN)))
+    return named and not _may_stay(call)
+
+
+def _may_stay(call: Call) -> bool:
+    """Whether the device is a parameter that may be left out."""
     function = call.frame.function
     named = (*call.nodes, *(k.value for k in call.node.keywords if k.arg == "device"))
-    return function is None or not any(isinstance(at, ast.Name) and at.id in function.left_out for at in named)
+    return function is not None and any(
+        isinstance(at, ast.Name) and at.id in function.left_out and function.passed.get(at.id) is None for at in named
+    )
 
 
 def _stays_on_host(call: Call, beside: bool) -> bool:

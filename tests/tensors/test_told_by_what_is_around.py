@@ -1,0 +1,130 @@
+"""Loaders behind what logs them, losses in a dict, buffers: `# waits: op` marks each line that is shown, and no other."""
+
+import pytest
+from tensors.marked import marks, waits
+
+CASES = {
+    "a loader behind what logs it, shows how far it is, or was named": """
+        class Progress:
+            def __init__(self, name, over):
+                self.over = over
+
+            def __iter__(self):
+                self.left = iter(self.over)
+                return self
+
+            def __next__(self):
+                return next(self.left)
+
+        class Trainer:
+            def __init__(self, loaders):
+                self.batches = iter(loaders["train"])
+                self.numbers = iter(range(9))
+
+            def logged(self, log, device):
+                for x, y in log.every(10, self.loaders["train"]):
+                    x = x.to(device)  # waits: to_device
+                for n in log.every(10, range(len(self.loaders["train"]))):
+                    n.to(device)
+
+            def shown(self, device):
+                loader = self.loaders["train"]
+                progress = Progress("train", loader)
+                for step, x in enumerate(progress):
+                    x = x.to(device)  # waits: to_device
+
+            def one_more(self):
+                batch = next(self.batches)
+                number = next(self.numbers)
+                return batch["x"].to(self.device), number.to(self.device)  # waits: to_device
+    """,
+    "losses in a dict": """
+        def step(model, batch, meter, weights):
+            losses = model(batch)
+            for name, value in losses.items():
+                meter.add(name, float(value))  # waits: float
+            for name, value in weights.items():
+                meter.add(name, float(value))
+            total = float(sum(losses.values()))  # waits: float
+            rank = int(losses.get("rank"))  # waits: int
+            losses = {"plain": 1.0}
+            return total + rank + sum(float(each) for each in losses.values())
+    """,
+    "an item of what nobody knows, beside other arrays": """
+        import numpy as np
+
+        def step(model, batch):
+            out, extra = model(batch)
+            shown = (out * extra).sum().item()  # waits: item
+            return out.item() + shown + np.float32(1).item()  # waits: item
+    """,
+    "what a buffer gives": """
+        def step(self, device, cfg):
+            state, action = self.replay_buffer.sample(32)
+            state = state.to(device)  # waits: to_device
+            other = self.policy.sample(32)
+            return state, other.to(device)
+    """,
+    "what was made on the host, sent to a device that has no name of its own": """
+        def table(n, device):
+            at = torch.arange(n) / n
+            scaled = at * 2
+            return scaled.to(device)  # waits: to_device
+
+        def kept(n, device=None):
+            scaled = torch.arange(n) / n
+            return scaled.to(device)
+    """,
+    "positions of the host, where a function asks tensors where they live": """
+        def chosen(x: torch.Tensor, n: int):
+            total = torch.zeros(n, device=x.device)
+            t = torch.arange(n)
+            return total + x[t, ..., 0]  # waits: index_host
+
+        def shuffled(x: torch.Tensor, n: int):
+            t = torch.arange(n)
+            return x[t, ..., 0]
+    """,
+    "what a function was given twice, most often": """
+        def covariance(x1: torch.Tensor, x2: torch.Tensor, grid: torch.Tensor):
+            if torch.equal(x1, x2):
+                return x1
+            return x1 if torch.equal(x1, grid) else grid  # waits: equal
+    """,
+    "what a tensor is made of anew, most often of numbers": """
+        class Loss(nn.Module):
+            def forward(self, x, weight, points=range(-2, 2)):
+                scaled = torch.tensor(weight, device=x.device)  # waits: tensor_literal
+                return x * scaled * torch.as_tensor(weight, device=x.device)
+    """,
+    "what a method of an object moves and keeps": """
+        class Counts:
+            def __init__(self, n):
+                self.labels = torch.zeros(n)
+                self.kept = torch.zeros(n)
+
+            def numbers(self):
+                return self.labels.tolist(), self.kept.tolist()  # waits: tolist
+
+            def add(self, x: torch.Tensor):
+                if not self.labels.is_cuda:
+                    self.labels = self.labels.to(x.device)  # waits: to_device
+                return self.labels + x
+    """,
+    "parts of an object that has its own `to`": """
+        class Graph:
+            def apply(self, change):
+                return Graph({key: change(value) for key, value in self.parts.items()})
+
+            def to(self, device):
+                return self.apply(lambda x: x.to(device))  # waits: to_device
+
+            def changed(self, device):
+                return self.apply(lambda x: x.to(device))
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_each_is_told_by_what_is_around_it(code: str) -> None:
+    assert waits(code, 2) == marks(code)
