@@ -87,6 +87,12 @@ def test_what_to_write_instead_waits_less(name: str, rule: Rule, example: Exampl
     assert waits(plain(example.instead), name) < waits(plain(example.code), name)
 
 
+def holds(node: ast.expr, line: int, column: int) -> bool:
+    """Whether code begins there, in columns from 1, that is of an expression."""
+    end = node.end_lineno or 0, node.end_col_offset or 0
+    return (node.lineno, node.col_offset + 1) <= (line, column) <= end
+
+
 def waits(code: str, name: str) -> int:
     """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind `is` or `%`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
@@ -94,10 +100,8 @@ def waits(code: str, name: str) -> int:
     for finding in found_in(code, name):
         line, times = finding.place.line, 10.0
         for node in ast.walk(ast.parse(code)):
-            if isinstance(node, repeats) and node.lineno <= line <= node.end_lineno:
-                source = node.generators[0].iter  # which is asked for once
-                ends = (source.lineno, source.col_offset + 1), (source.end_lineno, source.end_col_offset)
-                times *= 1 if ends[0] <= (line, finding.column) <= ends[1] else 10
+            if isinstance(node, repeats) and holds(node, line, finding.column):
+                times *= 1 if holds(node.generators[0].iter, line, finding.column) else 10  # asked for once
             if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
                 times *= 0.1 if any("cache" in ast.unparse(d) for d in node.decorator_list) else 1
             first = ast.unparse(node.values[0]) if isinstance(node, ast.BoolOp) and node.lineno <= line else ""

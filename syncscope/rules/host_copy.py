@@ -32,7 +32,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.CPU,)
 SEEN_AS = ("to", "aten::_to_copy", "aten::copy_", "read_buffer", "read_image", "map", "svm_memcpy")
-REWRITES = ("copy_once_after_loop", "add_up_on_device")
+REWRITES = ("copy_once_after_loop", "add_up_on_device", "read_comprehension_at_once")
 EXAMPLES = ()
 
 

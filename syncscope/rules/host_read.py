@@ -29,12 +29,13 @@ running total can stay on the device: of whole numbers in int64, of others in fl
 are equal bit for bit. Safe where nobody looks at the total inside the loop and what is added is surely a tensor of one
 number, of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU
 and CUDA (MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real,
-else unsafe, because all must live on one device; two that are not surely alike are suggested: the second waits for little,
-since the first has emptied the queue. The elements that a loop reads one by one are read before it: safe where it has a pass
-for each of them, else unsafe, because all are read, and waited for once, whatever the loop does. `max(t.item(), 1)` can stay
-a tensor: unsafe, because what needs a Python number will read it. What is given to Lightning's `self.log` can be the tensor:
-unsafe, because it keeps its own dtype. Logging on some passes only, meters that add up on the device, and records that hold
-tensors until they are written down, are suggested, not applied: what is written down changes, or what reads it has to.
+else unsafe, because all must live on one device, as of a comprehension that reads one in each pass; two that are not surely
+alike are suggested: the second waits for little, since the first has emptied the queue. The elements that a loop reads one by
+one are read before it: safe where it has a pass for each of them, else unsafe, because all are read, and waited for once,
+whatever the loop does. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python number will read it. What is
+given to Lightning's `self.log` can be the tensor: unsafe, because it keeps its own dtype. Logging on some passes only, meters
+that add up on the device, and records that hold tensors until they are written down, are suggested, not applied: what is
+written down changes, or what reads it has to.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from syncscope.model.finding import Safety
 from syncscope.model.heat import IN_AN_ARM
 from syncscope.rules import Function, Op, Severity, View
 
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SEVERITY = Severity.WARNING
 OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
@@ -66,6 +68,7 @@ REWRITES = (
     "remember_flag",
     "read_list_at_once",
     "read_dict_at_once",
+    "read_comprehension_at_once",
     "merge_reads",
     "merge_noted_reads",
     "merge_reads_of_statement",
@@ -130,10 +133,20 @@ def in_loop(site: Site, view: View) -> bool:
     """Whether the read stands in a loop of its function, and is made on each of its passes."""
     if site.heat.reason in IN_AN_ARM:
         return False
+    if any(
+        isinstance(n, COMPREHENSIONS) and not _asked_once(n, site.node) for n in view.function(site).around(site.node)
+    ):
+        return True
     if site.function is None:
         return site.whole
     loops = view.function(site).every(ast.For, ast.While, ast.AsyncFor)
     return any(n.lineno < site.place.line <= (n.end_lineno or 0) for n in loops)
+
+
+def _asked_once(comprehension: ast.expr, node: ast.AST) -> bool:
+    """Whether an expression stands in what a comprehension goes through, which is computed once."""
+    assert isinstance(comprehension, COMPREHENSIONS)
+    return any(n is node for n in ast.walk(comprehension.generators[0].iter))
 
 
 def certain(site: Site, function: Function) -> bool:
