@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
 COLORS = {
     "kept": "green",
+    "unproved": "yellow",
     "open": "yellow",
     "left out": "",
 }  # of what becomes of a fix, in the order in which they are shown
@@ -131,7 +132,7 @@ def show(found: Verification, written: bool) -> None:
             out.print(Text(f"\nthe patch is to be applied in {visible(folder)}", "dim"))
         if found.is_open:
             what = "what is open above: what it saves is not decided" if found.fixes else "what it saves is not decided"
-            out.print(f"\n{what}; -o fixes.patch keeps it, --write does not make it", style="dim")
+            out.print(f"\n{what}; -o fixes.patch has it, --write does not make it", style="dim")
         elif not written:
             out.print("\n--write makes these changes, -o fixes.patch keeps them as a patch", style="dim")
 
@@ -264,6 +265,22 @@ def known_without_time(found: Verification) -> str:
     return f"What is known: {waits}, and values are {same}; {time}."
 
 
+def _may_be(ratio: Ratio) -> str:
+    """What an interval leaves open, in words."""
+    if ratio.turns < 2 or not math.isfinite(ratio.high):
+        return ""
+    low, high = (
+        f"{abs(1 - end):.1%} {'shorter' if end < 1 else 'longer'}" if abs(1 - end) >= 0.0005 else "as long"
+        for end in (ratio.low, ratio.high)
+    )
+    return f" It may be {low}, it may be {high}: in 95 of 100 cases the truth lies between."
+
+
+def _would_decide(found: Verification) -> str:
+    """The budget that likely does, where it is known."""
+    return f" `--budget {found.enough}m` would likely decide." if found.enough and not found.decided else ""
+
+
 def verdict(found: Verification) -> str:
     """One sentence."""
     ratio = found.ratio
@@ -278,10 +295,10 @@ def verdict(found: Verification) -> str:
     refused = "A fix was refused, and of the others nothing is decided" if found.refused else "Nothing is decided"
     if ratio is None:
         said = "Every fix was refused" if found.decided else f"{refused}: no step was timed before the end"
-        return f"{said}. The files are as they were."
+        return f"{said}. The files are as they were.{_would_decide(found)}"
     share = f"{abs(1 - ratio.ratio):.1%} ({abs(1 - ratio.high):.1%} to {abs(1 - ratio.low):.1%})"
     how = "answered late" if found.stale else "rewritten"
-    undecided = f"{refused}: {how} the step is {interval(ratio)} times as long."
+    undecided = f"{refused}: {how} the step is {interval(ratio)} times as long.{_may_be(ratio)}{_would_decide(found)}"
     if found.stale:
         if found.gains:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
@@ -298,7 +315,7 @@ def verdict(found: Verification) -> str:
         return "What is left changes values."
     if ratio.turns < FEWEST:
         turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
-        return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."
+        return f"{refused}: the budget was spent after {turns} of {FEWEST} at least.{_would_decide(found)}"
     if not found.decided and found.is_hungry:
         return f"{undecided} {found.fed:.0%} of it passes until its batch is there: more workers may shorten that, no fix does."
     if not found.decided:

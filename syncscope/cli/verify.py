@@ -253,8 +253,13 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             search = Search(Runs(program, settings, processes, tell, found, other=other, texts=texts))
             try:
                 _try(search, recording, said["stale"])
-                if search.is_short and not found.decided:
-                    found.notes.append(f"the budget does not hold the turns that decide: {search.budget.shortage()}")
+                if search.best is not None and not found.decided:
+                    short = (
+                        "the budget does not hold the turns that decide"
+                        if search.is_short
+                        else "the turns did not decide"
+                    )
+                    found.notes.append(f"{short}: {search.budget.shortage()}")
             except TimeIsUpError:
                 search.close()
                 search.told()
@@ -263,6 +268,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             except KeyboardInterrupt:
                 found.interrupted = True
                 search.told()
+            found.enough = search.budget.likely
     except UserError as error:
         if isinstance(error, NothingToTryError) and error.said and said["format_"] == "terminal":
             echo(error.said, err=True)

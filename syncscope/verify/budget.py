@@ -22,6 +22,11 @@ class Budget:
         self._named = 0  # minutes that were named already
         self.least = 3 + 3 * timing.FEWEST  # runs by which something can be decided
 
+    @property
+    def likely(self) -> int | None:
+        """Minutes that were said to be enough, likely; None where nobody could say."""
+        return self._named or None
+
     def spent(self) -> float:
         """The part of the budget."""
         return 1 - self.runs.processes.left() / self.runs.settings.budget
@@ -61,9 +66,8 @@ class Budget:
         made = found.ratio.turns if found.ratio is not None else 0
         needed = timing.turns_that_decide(found.ratio, self.runs.in_one)
         if made < timing.FEWEST or not made < needed < math.inf:
-            return (
-                f"four times the time, `--budget {math.ceil(4 * budget / 60)}m`, makes the interval about half as wide"
-            )
+            self._named = max(self._named, math.ceil(4 * budget / 60))
+            return f"four times the time, `--budget {self._named}m`, makes the interval about half as wide"
         seconds = budget + (needed - made) * found.spent.get(TURNS, budget) / made
         return (
             f"some {needed:.0f} turns in place of {made} decide, if they vary as these did: "

@@ -299,7 +299,12 @@ class Compared:
 
     def read_at(self, path: str, lines: range) -> bool:
         """Whether the program read something at one of these lines as written."""
-        return any(place.path == path and place.line in lines for place, _ in self.values[AS_WRITTEN].counts)
+        return self.waits_at(path, lines) > 0
+
+    def waits_at(self, path: str, lines: range) -> int:
+        """How often it did, in all steps that were compared."""
+        counts = self.values[AS_WRITTEN].counts.items() if AS_WRITTEN in self.values else ()
+        return sum(count for (place, _), count in counts if place.path == path and place.line in lines)
 
     def ran_at(self, path: str, lines: range) -> bool:
         """Whether one of these lines ran in its steps, as far as that was seen."""

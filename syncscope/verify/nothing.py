@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from syncscope.model.source import Place
 from syncscope.verify.compared import ELSEWHERE, Compared
-from syncscope.verify.results import TriedFix
 from syncscope.verify.values import SHOWN
 from syncscope.verify.versions import AS_WRITTEN
 
@@ -21,7 +19,7 @@ def nothing_to_try(compared: Compared, files: Collection[str]) -> tuple[str, str
     said = f"there is no fix to try in {runs.program}{where}"
     counts = compared.values[AS_WRITTEN].counts
     if found.fixes:
-        first = max(found.fixes, key=lambda fix: _waits(fix, counts))  # of equals the first
+        first = max(found.fixes, key=lambda fix: compared.waits_at(*fix.lines))  # of equals the first
         place = f"{first.path}:{first.line}"
         more = f" (and {len(found.fixes) - 1} more)" * (len(found.fixes) > 1)
         hint = f"--line {place} tries all the same to {first.fix.title}"
@@ -36,9 +34,3 @@ def nothing_to_try(compared: Compared, files: Collection[str]) -> tuple[str, str
     more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
     late = "--stale" if found.device != "cpu" else "--device ocl --stale"
     return f"{said}: no rewrite is known for {named}{more}", f"{late} measures the step as if they did not wait"
-
-
-def _waits(fix: TriedFix, counts: Mapping[tuple[Place, str], int]) -> int:
-    """How often the lines of a fix waited."""
-    path, lines = os.path.realpath(fix.path), range(fix.line, fix.finding.end_line + 1)
-    return sum(count for (place, _), count in counts.items() if place.path == path and place.line in lines)

@@ -42,6 +42,16 @@ class TriedFix:
     why: str = ""
 
     @property
+    def lines(self) -> tuple[str, range]:
+        """The file, with links resolved, and the lines that it mends."""
+        return os.path.realpath(self.path), range(self.line, self.finding.end_line + 1)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it is known that the step is shorter with it: by itself, or beside the others."""
+        return bool((self.ratio and self.ratio.gains) or (self.without and self.without.loses))
+
+    @property
     def apart(self) -> float:
         """How far it is from the program as written, as far as that was compared."""
         return self.difference.largest if self.difference else 0.0
@@ -101,6 +111,7 @@ class Verification:
     rounds: str = ""  # what is to be said of the steps of which these are, where they do not wait alike
     predicted: Ratio | None = None
     unpredicted: str = ""  # why nothing is
+    enough: int | None = None  # minutes of a budget that likely decides, where this one did not
     fixes: list[TriedFix] = field(default_factory=list)
     patch: str = ""
     notes: list[str] = field(default_factory=list)
@@ -181,8 +192,11 @@ class Verification:
         return good and (self.device in PROCESSORS or self.interrupted) and not self.decided
 
     def stands(self, fix: TriedFix) -> str:
-        """What becomes of a fix: it is `kept`, `open`, which is in the patch all the same, or `left out`."""
-        return "kept" if fix.kept else "open" if fix.good and self.is_open else "left out"
+        """What becomes of a fix: it is `kept`, `unproved`, which stays since all together gain, `open`, which is in the
+        patch all the same, or `left out`."""
+        if fix.kept:
+            return "kept" if fix.is_proved or sum(each.kept for each in self.fixes) == 1 else "unproved"
+        return "open" if fix.good and self.is_open else "left out"
 
     @property
     def is_given(self) -> bool:
@@ -208,6 +222,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         **_ratio(found.ratio),
         "ratio_of": PROCESSOR_TIME if found.by_processors else CLOCK,
         "decided": found.decided,
+        "enough_minutes": None if found.decided else found.enough,
         "values": found.values,
         "reads_before": _number(found.reads_before),
         "reads_after": _number(found.reads_after),

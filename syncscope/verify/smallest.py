@@ -259,8 +259,11 @@ class Fixes:
         budget.begin_turns()
         alone = self._foresee(good)
         different = [chosen for chosen in alone if chosen != together]
-        if not self.runs.in_one and budget.runs_left(budget.part(EACH)) < FEWEST * (len(different) + 3):
-            different = []  # what is left of the budget goes to what is without each
+        if not self.runs.in_one:  # those first whose lines wait most; what is left goes to what is without each
+            held = max(0, int(budget.runs_left(budget.part(EACH)) / FEWEST) - 3)
+            different = sorted(
+                different, key=lambda each: -sum(self.compared.waits_at(*self.tried[n].lines) for n in each)
+            )[:held]
         for _ in range(search.most_turns):
             open_ = [c for c in different if c not in self.runs.failed and not search.is_known(c)]
             whole = [together] if not search.is_known(together) else []

@@ -14,10 +14,10 @@ def is_timed(ratio: Ratio | None) -> bool:
 def why_it_stays(ratio: Ratio | None) -> str:
     """Why one of several fixes stays."""
     if ratio is None or not is_timed(ratio):
-        return "it was not tried to leave it out"
+        return "all together gain; what the step is without it was not timed"
     if ratio.loses:
         return "the step is longer without it"
-    return "whether the step is longer without it is open"
+    return "all together gain; whether the step is longer without it is open"
 
 
 def why_it_is_left(

@@ -50,6 +50,26 @@ def test_a_spent_budget_is_told_from_a_program_without_a_gain(
     assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
 
 
+def test_an_open_ratio_is_told_in_words_with_the_budget_that_would_decide() -> None:
+    found = Verification("train.py", ratio=OPEN, values=EQUAL, enough=12)
+    assert verdict(found).endswith(
+        "It may be 12.0% shorter, it may be 5.0% longer: in 95 of 100 cases the truth lies between. "
+        "`--budget 12m` would likely decide."
+    )
+    assert as_object(found)["enough_minutes"] == 12
+    assert as_object(replace(found, ratio=SURE))["enough_minutes"] is None
+
+
+def test_a_fix_that_stays_because_all_together_gain_is_not_called_kept() -> None:
+    finding: Any = SimpleNamespace(rule="host-read", safety=SimpleNamespace(value="safe"), title="", changes="")
+    fixes = [TriedFix("train.py", line, finding, finding, kept=True, values=EQUAL) for line in (1, 2, 3)]
+    fixes[0].without, fixes[1].without = LONGER, OPEN
+    found = Verification("train.py", ratio=SURE, values=EQUAL, fixes=fixes)
+    assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["kept", "unproved", "unproved"]
+    found.fixes = fixes[1:2]  # the gain is that of the one alone
+    assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["kept"]
+
+
 def test_equal_values_are_told_of_the_steps_that_were_compared() -> None:
     finding: Any = SimpleNamespace(rule="host-read")
     fixes = [TriedFix("train.py", 3, finding, finding, values=EQUAL, kept=True)]

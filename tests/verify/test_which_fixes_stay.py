@@ -19,8 +19,13 @@ class TimeIsUp(Exception):
     pass
 
 
-def tried(worth: dict[int, float], runs: int, spread: float, seed: int) -> Verification:
-    """Four fixes, of which some shorten the step by a part of it; the budget holds so many runs, whose steps are spread."""
+def tried(
+    worth: dict[int, float], runs: int, spread: float, seed: int, order: list[frozenset[int]] | None = None
+) -> Verification:
+    """Four fixes, of which some shorten the step by a part of it; the budget holds so many runs, whose steps are spread.
+
+    What is timed comes into `order`.
+    """
     draw = random.Random(seed)
     processes: Any = SimpleNamespace(count=0, importing=0.0, starting=0.0, changed={})
     processes.left = lambda: BUDGET * (1 - processes.count / runs)
@@ -32,18 +37,21 @@ def tried(worth: dict[int, float], runs: int, spread: float, seed: int) -> Verif
     plan.before = {"train.py": b""}
     search.runs.plan = plan
 
-    def times_of(order: list[frozenset[int]]) -> dict[frozenset[int], float]:
-        processes.count += len(order)
+    def times_of(turn: list[frozenset[int]]) -> dict[frozenset[int], float]:
+        processes.count += len(turn)
+        if order is not None:
+            order.extend(turn)
         if processes.left() < 0:
             raise TimeIsUp
-        return {chosen: draw.gauss(1 - sum(worth.get(n, 0) for n in chosen), spread) for chosen in order}
+        return {chosen: draw.gauss(1 - sum(worth.get(n, 0) for n in chosen), spread) for chosen in turn}
 
     search._times_of, search.compared.judge = times_of, lambda *_: (EQUAL, "", None)
+    search.compared.waits_at = lambda _, lines: 10 * (lines.start == 2) + 1  # line 2 waits most
     search.budget.runs_left = lambda part: (part - search.budget.spent()) * runs
     fixes: Any = Fixes(search)
     fixes.plan, fixes._judge = plan, lambda _: (EQUAL, "", None)
     for number in range(4):
-        finding: Any = SimpleNamespace(rule="host-read")
+        finding: Any = SimpleNamespace(rule="host-read", end_line=number)
         fixes.tried[number] = TriedFix("train.py", number, finding, finding, values=EQUAL)
     found.fixes = list(fixes.tried.values())
     try:
@@ -65,6 +73,14 @@ def test_the_best_of_several_that_give_nothing_is_seldom_a_gain() -> None:
     assert (
         sum(one.code == 0 for one in found) <= 4
     )  # 3 of 60; 9 without turns that did not choose it, 16 with narrow intervals, too
+
+
+@pytest.mark.parametrize(("runs", "timed"), [(15, set()), (22, {2}), (27, {0, 2}), (200, {0, 1, 2, 3})])
+def test_what_waits_most_is_timed_by_itself_where_the_budget_does_not_hold_all(runs: int, timed: set[int]) -> None:
+    order: list[frozenset[int]] = []
+    tried({2: 0.1}, runs, spread=0.003, seed=0, order=order)
+    until = next((at for at, chosen in enumerate(order) if len(chosen) == 3), len(order))  # what is left out comes then
+    assert set().union(*(chosen for chosen in order[:until] if len(chosen) == 1)) - {-1, -2, -3} == timed
 
 
 @pytest.mark.parametrize("runs", [20, 30, 40, 60])
