@@ -10,7 +10,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -47,6 +47,7 @@ from syncscope.project.outline import (
     words,
 )
 
+IsHot = Callable[[str, str], bool]
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
@@ -136,12 +137,16 @@ def _said_outside(text: bytes) -> set[bytes]:
     return words(_QUOTED.sub(b"", plain(without_imports(text))))
 
 
-def reach(root: Path, paths: Iterable[str]) -> Reach | None:
-    """What the steps of these files reach, and what they offer; None where they hold no step and offer nothing."""
+def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reach | None:
+    """What the steps of these files reach, and what they offer; None where they hold no step and offer nothing.
+
+    `is_hot` says of a path and a function's dotted name whether the steps of others call it.
+    """
     defined: dict[bytes, list[FunctionText]] = defaultdict(list)
     classes: dict[str, list[ClassText]] = defaultdict(list)
     sources: dict[str, bytes] = {}
     steps: list[FunctionText] = []
+    others: list[FunctionText] = []  # what the steps of others call
     parts: list[FunctionText] = []  # of losses
     todo: list[FunctionText] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
@@ -193,7 +198,9 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
                 seldom.append(each)
                 if not each.cls and not aside and (beside_all is None or beside_all.reason is Reason.METRIC):
                     measures.add(each.key)
-            if (not beside or changes_batch(around, each.name, each.cls)) and is_step(each):
+            if is_hot is not None and is_hot(path, f"{each.cls}.{each.name}" if each.cls else each.name):
+                others.append(each)
+            elif (not beside or changes_batch(around, each.name, each.cls)) and is_step(each):
                 steps.append(each)
             elif not beside and is_of_loss(each):
                 parts.append(each)
@@ -217,6 +224,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             if asks_of_parameters(each):
                 defined[each.word].append(each)
     steps += entrances(parts, classes)
+    has_own = bool(steps)
+    steps += others
     steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
     around_agents += (each for same in defined.values() for each in same if each.path not in idle)
     driving = [*rollouts(around_agents)]
@@ -267,8 +276,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     calls.found.update((each.key, each) for each in asked)
     public = with_calls(public, [*running(public - reached), *asked]) - reached
     by_public = frozenset(calls.found.keys() - called.keys())
-    if not steps:
-        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), {}, by_public, {}, True, importing)
+    if not has_own:
+        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, by_public, {}, True, importing)
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from syncscope.heat import by_name
-from syncscope.heat.reach import Reach, reach
+from syncscope.heat.reach import IsHot, Reach, reach
 from syncscope.model.heat import Role
 from syncscope.project.folders import files, roots
 
@@ -17,7 +17,8 @@ from syncscope.project.folders import files, roots
 class Steps:
     """What is known of the steps of the projects that were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_hot: IsHot | None = None) -> None:
+        self.is_hot = is_hot  # whether the steps of others call a function of a file, as a configuration says it
         self.known: dict[str, tuple[str, Reach | None]] = {}  # root -> state of its files, and what is reached in it
         self._of_file: dict[str, tuple[str, Reach | None]] = {}  # its absolute path, and what is reached around it
         self._of_folder: dict[str, Reach | None] = {}
@@ -57,7 +58,7 @@ class Steps:
             paths = files(root)
             state = hashlib.blake2b(repr(paths).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
             if self.known.get(name, ("",))[0] != state:
-                self.known[name] = state, reach(root, paths) if paths else None
+                self.known[name] = state, reach(root, paths, self.is_hot) if paths else None
                 by_name.forget()
                 _give_back()
             self._of_root[name] = self.known[name][1]

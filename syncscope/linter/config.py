@@ -58,21 +58,22 @@ class Config:
             self.ignore, rule, families
         )
 
-    def runs_in_steps(self, path: str, function: str) -> bool:
-        """Whether `hot` says so of a function, by its dotted name or by the last part of it."""
-        if not self.hot:
-            return False
-        relative = os.path.relpath(located(path), self.root or os.curdir)
-        names = (function, function.rpartition(".")[2])
-        said = (pattern.rpartition(":") if ":" in pattern else (pattern, ":", "*") for pattern in self.hot)
-        return any(matches(at, relative) and any(fnmatchcase(name, which) for name in names) for at, _, which in said)
-
     def ignored_in(self, path: str) -> frozenset[str]:
         """What `per-file-ignores` turns off in this file, as it is written there: rules, families, ALL."""
         if not self.per_file_ignores:
             return frozenset()
         relative = os.path.relpath(located(path), self.root or os.curdir)
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
+
+
+def runs_in_steps(hot: Collection[str], root: str, path: str, function: str) -> bool:
+    """Whether `hot`, below its root, says so of a function, by its dotted name or by the last part of it."""
+    if not hot:
+        return False
+    relative = os.path.relpath(located(path), root or os.curdir)
+    names = (function, function.rpartition(".")[2])
+    said = (pattern.rpartition(":") if ":" in pattern else (pattern, ":", "*") for pattern in hot)
+    return any(matches(at, relative) and any(fnmatchcase(name, which) for name in names) for at, _, which in said)
 
 
 def names_one(names: Collection[str], rule: str, families: Callable[[str], str]) -> bool:

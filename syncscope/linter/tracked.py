@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.files import regular
+from syncscope.heat.reach import IsHot
 from syncscope.heat.steps import Steps
 from syncscope.model.heat import Role
 from syncscope.project.folders import located
@@ -30,8 +31,9 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
 class Tracked(Project):
     """A project that remembers which file's answers relied on which other files."""
 
-    def __init__(self, roots: tuple[Path, ...]) -> None:
+    def __init__(self, roots: tuple[Path, ...], is_hot: IsHot | None) -> None:
         super().__init__(roots)
+        self.steps = Steps(is_hot)
         self.asked: dict[str, set[str]] = {}
         self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches, and of who imports what
         self.heard: dict[str, set[str]] = {}  # files that said what they pass to functions of another

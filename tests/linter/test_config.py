@@ -144,6 +144,63 @@ def test_hot_names_what_the_steps_of_others_call(door, hot, lines):
     assert ("`Sphere.dist` runs in every step, as the configuration says" in ran.out) == bool(lines)
 
 
+@pytest.mark.parametrize("hot", [[], ["geo/math.py:dist"]])
+def test_what_the_functions_call_that_are_hot_is_as_if_a_step_called_it(door, hot):
+    door.write("pyproject.toml", table(f"hot = {hot}"))
+    door.write("geo/__init__.py", "from geo.math import dist\n")
+    door.write(
+        "geo/math.py",
+        """
+        import torch
+
+        from geo.parts import Frame, largest
+
+
+        def dist(x: torch.Tensor):
+            return Frame(x).setup() + largest(x)
+        """,
+    )
+    door.write(
+        "geo/parts.py",
+        """
+        import torch
+
+
+        class Frame:
+            def __init__(self, x: torch.Tensor):
+                self.x = x
+
+            def setup(self):
+                return self.x.sum().item()
+
+            def save(self):
+                return self.x.min().item()
+
+
+        def largest(x: torch.Tensor):
+            return x.max().item()
+
+
+        def smallest(x: torch.Tensor):
+            return x.min().item()
+        """,
+    )
+    door.write(
+        "train.py",
+        """
+        import torch
+
+
+        def train(model: torch.nn.Module, loader, optimizer):
+            for x in loader:
+                model(x.to("cuda", non_blocking=True)).mean().backward()
+                optimizer.step()
+        """,
+    )
+    told = re.findall(r"^geo/parts.py:(\d+):\d+: also waits in a step", door("lint", ".").out, re.MULTILINE)
+    assert told == (["10", "17"] if hot else [])
+
+
 @pytest.mark.parametrize("name", ["ALL", "data-dependent-shape"])
 def test_per_file_ignores_take_families_and_all(door, name):
     door.write("pyproject.toml", table(f'per-file-ignores = {{"tests/**" = ["{name}"]}}'))
