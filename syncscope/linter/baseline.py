@@ -193,7 +193,33 @@ def _write(path: str, known: BaselineFile) -> None:
     if known.version == VERSION:
         functions = sorted((name, its) for name, its in known.functions.items() if name in known.findings)
         told["functions"] = {name: dict(sorted(its.items())) for name, its in functions}
-    files.write(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
+    files.write(path, _in_lines(told).encode())
+
+
+def _in_lines(told: Mapping[str, Any]) -> str:
+    """As JSON with a line for each finding, and for each function with one; names of the other functions share a line, so that
+    what is edited, merged or mended is seen alone in a diff."""
+    of_files = [f" {_json(name)}: [\n{_joined(map(_json, its), '  ')}\n ]" for name, its in told["findings"].items()]
+    parts = [f'"version": {told["version"]}', f'"findings": {{\n{_joined(of_files)}\n}}']
+    if "functions" in told:
+        named = [f" {_json(name)}: {{\n{_joined(_bodies(its), '  ')}\n }}" for name, its in told["functions"].items()]
+        parts.append(f'"functions": {{\n{_joined(named)}\n}}')
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def _bodies(functions: Mapping[str, str]) -> list[str]:
+    """Names and bodies, those that have none in one line."""
+    lines = [f"{_json(name)}: {_json(body)}" for name, body in functions.items() if body]
+    rest = ", ".join(f'{_json(name)}: ""' for name, body in functions.items() if not body)
+    return [rest, *lines] if rest else lines
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _joined(lines: Iterable[str], indent: str = "") -> str:
+    return ",\n".join(f"{indent}{line}" for line in lines)
 
 
 def load(path: str) -> Baseline:

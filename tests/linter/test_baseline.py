@@ -126,16 +126,31 @@ def test_comments_and_line_breaks_bring_nothing_back(door):
     assert len(door("lint", "--baseline", "known.json").lines) == 1, "another statement is new"
 
 
+def test_each_finding_and_each_function_with_one_has_a_line_of_its_own(door):
+    door.write("a.py", READS)
+    door.write("b.py", MASKS)
+    door.write("c.py", READS + READS.partition("\n\n\n")[2].replace("def train", "def tune"))
+    door("lint", "--write-baseline", "known.json")
+    lines = (door.folder / "known.json").read_text().splitlines()
+    told = [json.loads(line.strip().removesuffix(",")) for line in lines if '"rule"' in line]
+    assert len(told) == sum(map(len, json.loads("\n".join(lines))["findings"].values())) > 3
+    assert door("lint", "--baseline", "known.json").lines == []
+    door.write("b.py", "import torch\n")
+    door("lint", "--write-baseline", "known.json")
+    now = (door.folder / "known.json").read_text().splitlines()
+    assert [line for line in now if line not in lines] == [], "what is mended is taken out, and no more"
+
+
 def test_a_fix_is_made_of_what_is_new_alone(door):
     door.write("loss.py", MASKS)
     door("lint", "--write-baseline", "known.json")
     two = MASKS + MASKS.partition("\n\n\n")[2].replace("loss", "other_loss").replace("9", "8")
     path = door.write("loss.py", two)
-    assert "made 1 fix\n" in door("lint", "--baseline", "known.json", "--fix").err
+    assert "made 1 fix in 2 lines\n" in door("lint", "--baseline", "known.json", "--fix").err
     now = path.read_text()
     assert now.startswith(MASKS), "what is known stays as it is"
     assert "nonzero" not in now.removeprefix(MASKS)
-    assert "made 1 fix\n" in door("lint", "--fix").err, "without the baseline it is mended, too"
+    assert "made 1 fix in 2 lines\n" in door("lint", "--fix").err, "without the baseline it is mended, too"
 
 
 def test_what_is_mended_is_said_to_be_gone_and_can_be_taken_out(door):
