@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from syncscope import files
 from syncscope.codemod.leftover_imports import leftovers
@@ -143,3 +144,11 @@ def write(path: str, raw: bytes, before: bytes) -> None:
     if now != before:
         raise UserError(f"{path}: it changed while it was linted; not written", "run the command again")
     files.write(path, raw, durable=True)
+
+
+def changed_lines(before: bytes, after: bytes) -> int:
+    """How many lines of a file a change takes the place of, or puts between others."""
+    if before == after:
+        return 0
+    blocks = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False).get_opcodes()
+    return sum(max(end - start, new_end - new) for kind, start, end, new, new_end in blocks if kind != "equal")

@@ -13,7 +13,7 @@ from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.behind_all import behind_all
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN
-from syncscope.linter.fixing import edited, write
+from syncscope.linter.fixing import changed_lines, edited, write
 from syncscope.linter.known import Found, KnownFinding
 from syncscope.linter.line_length import line_length
 from syncscope.linter.next_step import next_step
@@ -251,7 +251,9 @@ class Linted:
         made = [one.mended for one in self.done if one.mended]
         applied = [f for one in made for f in one.applied]
         if fixed:
-            yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}"
+            lines = sum(changed_lines(one.before, one.mended.raw) for one in self.done if one.mended)
+            where = f" in {plural(lines, 'line')}" if lines != len(applied) else ""
+            yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}{where}"
             yield from (why for one in self.done if one.mended for why in one.mended.refused)
         linted = sum(not one.checked.problem for one in self.done) - self.reached
         findings = [finding for _, finding in self.presented]
@@ -282,7 +284,9 @@ class Linted:
             elif not self.files.first.all:
                 told += f"; --all tells {'it' if one else 'them'} whole; --trace RECORDING says what each costs"
             yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
-        offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
+        fixes = [*self.fixes()]
+        offered = Counter(finding.fix.safety for _, finding, _ in fixes if finding.fix)
+        mended = len(fixes) + sum(more for _, _, more in fixes)
         least = "at least " if self._may_be_more else ""
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):
@@ -293,7 +297,8 @@ class Linted:
         if offered[Safety.SUGGEST]:
             said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
         if said and self.in_files:
-            yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
+            of = f", of {plural(mended, 'finding')}" if mended > len(fixes) else ""
+            yield f"fixes: {', '.join(said)}{of}" + ("" if dry else "; --diff shows them")
         behind = Counter[Safety]()
         if dry and not fixed and self.in_files and not self.files.first.all:
             behind = behind_all(self.files, self.found, self.also)

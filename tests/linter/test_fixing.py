@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_replaced_is_named_and_the_others_are_fixed(door, 
     ran = door("lint", "--fix")
     assert ran.code == 2
     assert "error: a.py cannot be written: Permission denied; choose another place, or " in ran.err
-    assert "made 1 fix\n1 finding left in 1 of 2 files\n" in ran.err, "of what is in the files as they are"
+    assert "made 1 fix in 2 lines\n1 finding left in 1 of 2 files\n" in ran.err, "of what is in the files as they are"
     assert [path for path, _, _ in ran.lines] == ["a.py"]
     assert other.read_text() == FIXED
     assert sorted(p.name for p in door.folder.iterdir()) == ["a.py", "b.py"]
@@ -346,7 +346,7 @@ def masked_loss(scores: torch.Tensor, target: torch.Tensor):
 def test_what_can_be_made_is_counted_as_least_where_a_first_fix_may_bring_a_second(door):
     door.write("loss.py", MASKED)
     assert "fixes: at least 1 hidden behind --unsafe-fixes, 1 to be made by hand" in door("lint", "--all").err
-    assert "made 2 fixes\n" in door("lint", "--all", "--fix", "--unsafe-fixes").err
+    assert "made 2 fixes in " in door("lint", "--all", "--fix", "--unsafe-fixes").err
     door.write("loss.py", MASKS)
     assert "fixes: 1 with --fix; " in door("lint").err
 
