@@ -57,6 +57,32 @@ def test_an_output_that_is_an_input_is_refused_and_nothing_is_written(traces: Pa
     assert kept(traces) == before
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "report runs/a.json -o runs/b.json/one.html",
+        "diff runs/a.json runs/a.json -o runs/b.json/one.html",
+        "ranks job -o runs/b.json/folder/one.html",
+        "lint project -o runs/b.json/one.sarif",
+        "lint project --write-baseline runs/b.json/one.json",
+        "verify -o runs/b.json/one.patch project/train.py",
+    ],
+)
+def test_where_no_file_can_be_it_is_said_before_anything_is_done(
+    traces: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syncscope.files.whole", None)  # nobody comes as far
+    error = CliRunner().invoke(commands, line.split()).exception
+    assert isinstance(error, UserError)
+    assert "cannot be written: runs/b.json is no folder" in error.message
+
+
+def test_folders_that_are_not_there_are_made(traces: Path) -> None:
+    for line in ("lint project -o new/a/one.json", "lint project --write-baseline new/b/known.json"):
+        CliRunner().invoke(commands, line.split())
+        assert Path(line.split()[-1]).is_file()
+
+
 def test_the_command_exits_with_2(traces: Path) -> None:
     code, out, err = outcome("runs/a.json", "-o", "runs/a.json")
     assert (code, out) == (2, "")
