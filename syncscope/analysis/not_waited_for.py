@@ -38,7 +38,8 @@ def uploads_not_waited_for(trace: Trace, steps: Sequence[Step]) -> str:
         return ""
     said = "1 copy to the device per step is" if number == "1" else f"{number} copies to the device per step are"
     return (
-        f"{said} no sync here{at}: OpenCL takes it over; on CUDA the host waits for one from memory that is not pinned"
+        f"{said} no sync here{at}: OpenCL takes it over; on CUDA the host waits for one from memory that is not pinned, and "
+        "`syncscope lint` says what to write instead"
     )
 
 

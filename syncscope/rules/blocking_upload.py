@@ -5,6 +5,13 @@ Why it waits
 Memory that is not pinned can be paged out, so the host copies it itself and goes on only afterwards. From pinned memory,
 and with `non_blocking=True`, the device fetches it while the host goes on.
 
+What to do
+----------
+- A batch: let the loader pin its memory, and say `non_blocking=True`.
+- A replay buffer that is filled row by row, `self.states[i] = torch.from_numpy(s)`: keep it on the host, where a row costs
+  nothing, and send what is drawn of it at once, `states[rows].pin_memory().to(device, non_blocking=True)`.
+- A rollout: keep its rows in one array of the host, and send that with one copy before the update.
+
 When a fix pays
 ---------------
 For batches of megabytes, and where the device still has work when the copy is asked for; the loader must pin its memory. Not
@@ -64,7 +71,17 @@ def message(site: Site, view: View) -> str | None:
         return f"{view.quote(site.node)} copies the parameters of a module from the host, and waits for each"
     there = made_of_constants(site, view) or _made_of_calls(site, view)
     instead = "make it there, or say non_blocking=True" if there else "pin the memory and say non_blocking=True"
+    if _is_row(site, view):
+        instead = "a buffer that is filled row by row is better kept on the host, and what is taken of it sent at once"
     return f"{view.quote(site.node)} copies from the host and waits for it: {instead}"
+
+
+def _is_row(site: Site, view: View) -> bool:
+    """Whether what is copied is written at one place of something: `self.states[self.at] = torch.from_numpy(state)`."""
+    match view.function(site).parent(site.node):
+        case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) if value is site.node:
+            return any(isinstance(n, (ast.Name, ast.Attribute)) for n in getattr(place, "elts", [place]))
+    return False
 
 
 def _made_of_calls(site: Site, view: View) -> bool:

@@ -9,6 +9,9 @@ What to do
 - Keep predictions on the device until the loop is over, and copy them together.
 - Copy while the device goes on: `y.to("cpu", non_blocking=True)` waits for nothing, but what it gives must not be read before
   an event or `synchronize` says that it is there.
+- What a replay buffer or a rollout keeps: leave it where it is read again. A buffer on the device takes rows of the device
+  without a wait.
+- An action for an environment on the host is needed at once: many environments side by side share one copy.
 - Metrics of a step: compute them on the device, and copy the few numbers, not the tensors.
 
 When a fix pays
