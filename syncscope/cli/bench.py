@@ -79,9 +79,9 @@ def command(
     comprehension is called with random inputs, whose first size is the batch.
 
     Every device has a process of its own. Times are of the host's clock, each iteration waited for: the median, with the
-    quartiles in JSON; `-` is out of memory. `bound by` says which is used most: arithmetic or memory, against what a product of
-    matrices and a copy reach there in that dtype, or the host, by the part of the step that it needs to enqueue it all where
-    the queue has room: waiting for room in a full queue is the device's time.
+    quartiles in JSON; `-` is out of memory. `bound by` says which is used most: arithmetic, memory, or the host. Arithmetic and
+    memory are held against what a product of matrices and a copy reach there in that dtype. The host's is the part of the step
+    in which it enqueues; waiting for room in a full queue is the device's time.
 
     \b
     syncscope bench resnet50 --device ocl,cuda --batch 1,8,64

@@ -38,19 +38,20 @@ def command(
     """What became of a loop between two recordings, line by line, and whether the prediction held.
 
     \b
-    syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
-    syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
-    syncscope diff before/runs after/runs                the newest recording of each folder; of two jobs each rank
+    syncscope diff before.json.gz after.json.gz                  what became of each line
+    syncscope diff before.json.gz after.json.gz -o both.html     the same as a page
+    syncscope diff main/runs mine/runs                           the newest recording of each folder; of two jobs each rank
     syncscope diff main/runs mine/runs --max-slowdown 5% --max-new-syncs 0    a gate for CI: exits 1
     syncscope diff main/runs mine/runs --max-slowdown 5% --format markdown    a comment of the pull request
 
-    The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. A change of anything else between the
-    two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
-    chance as much as they do are said to be within noise. Of two jobs a row for each rank is shown, and the median rank and the
-    worst in full; --max-slowdown is of the median rank, --max-new-syncs of the one that has most.
+    The prediction is a replay of BEFORE without the syncs that AFTER no longer makes. Whatever else changed between the two
+    recordings, as the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by chance
+    as much as they do are said to be within noise.
 
-    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, the two not be compared, or a
-    limit not be judged.
+    Of two jobs there is a row for each rank; the median rank and the worst are shown in full. --max-slowdown is of the median
+    rank, --max-new-syncs of the one that has most.
+
+    Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read, the two not be compared, or a limit not be judged.
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare

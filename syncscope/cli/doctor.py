@@ -13,7 +13,7 @@ SIGNS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red"
 def command() -> int:
     """Look at this machine: devices, drivers, loaders, which tracer will be used and why, clocks, what to install.
 
-    Exit status: 0 something can be traced, 1 nothing can.
+    Exit code: 0 something can be traced, 1 nothing can.
     """
     from syncscope.cli import _left_behind
     from syncscope.tracers import doctor

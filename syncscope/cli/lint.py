@@ -127,22 +127,25 @@ def command(**said: Any) -> int:
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
     syncscope lint --since origin/main           only what this branch brings, uncommitted and untracked files too
-    syncscope lint --select kernel,host-program kernels.cl src/   OpenCL C, and what enqueues it, alone
-    syncscope lint --from-trace run.pt.trace.json.gz   the OpenCL C that it gave to the driver
-    syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
-    syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
-    cat x.py | syncscope lint - --stdin-filename src/x.py
     syncscope lint --explain-finding train.py:42 why this line is shown, or hidden
+    syncscope lint --trace run.json.gz src/      what costs most first, with its price
+    syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
+    syncscope lint --select kernel,host-program  OpenCL C, and what enqueues it, alone
+    syncscope lint --from-trace run.json.gz      the OpenCL C that the recorded program gave to the driver
+    cat x.py | syncscope lint - --stdin-filename src/x.py
     syncscope explain host-read                  what a rule means, with its rewrite
 
-    --since REV compares with the merge base of REV and HEAD, as `git diff REV...` does: files that changed are linted as they
-    stood there, too, and a finding that was there is not told, in whatever file its code is now. So are others where steps
-    reach only since what is in them. --fix mends only new ones.
+    --since REV compares with the merge base of REV and HEAD, as `git diff REV...` does. A finding that was there then is not
+    told, in whatever file its code is now. Files that changed are linted, and others of which steps reach more since. --fix
+    mends only new findings.
 
-    In pyproject.toml, [tool.syncscope.lint] takes select, ignore, per-file-ignores, exclude, min-confidence, baseline, rules.
+    In pyproject.toml, [tool.syncscope.lint] takes select, ignore, hot, exclude and more: `syncscope config` prints all of it.
     In a line, `# syncscope: allow[host-read] reason` lets a finding stand.
 
-    Exit code: 0 clean, 1 findings, 2 usage, nothing to lint in what was named, or something that could not be read.
+    \b
+    Exit code: 0 clean
+               1 findings, a file that is no Python among them
+               2 usage, nothing to lint, or something not read or written
     """
     conflicts(said)
     if said["explain_finding"] and (places := _why.places_in(said["paths"])):

@@ -60,10 +60,10 @@ def command(
 ) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
-    FOLDER holds one trace for each rank (of several, as of a schedule that repeats, the newest is used), or the tables that
-    --tables made; the traces may be named one by one. A rank that
-    waits for another one in a collective gains nothing by not waiting for its device: what a line saves here is what the job
-    gains. Recordings that cannot be of one job are refused; of several jobs, in folders of their own, there is a row for each.
+    FOLDER holds one trace for each rank, or the tables that --tables made; traces may be named one by one. Of several of a rank
+    the newest is used. A rank that waits for another one in a collective gains nothing by not waiting for its device: what a
+    line saves here is what the job gains. Recordings that cannot be of one job are refused. Of several jobs, in folders
+    of their own, there is a row for each.
 
     \b
     syncscope ranks traces/                       where a step of each rank goes, and who waits for whom
@@ -72,8 +72,8 @@ def command(
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     syncscope ranks traces/ --max-saving 2% --max-wait-for-rank 5%    a gate for CI: exits 1
 
-    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read, they are not of one job, or a
-    limit not be judged, as where a rank of the job is missing.
+    Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read, they are not of one job, or a limit not be judged,
+    as where a rank of the job is missing.
     """
     view = JobView(_formats.plain(format_, output, FORMATS), output, whole=whole, most_of=most_of, expect=expect)
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):

@@ -93,11 +93,12 @@ def command(
 ) -> int:
     """Where the host waited in a recording, what each line costs a step, and the rewrite.
 
-    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
-    .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
-    never run. Of a FOLDER every trace below it is reported; a folder in it with the ranks of one job as the job, as `syncscope
-    ranks` does, at the terminal and as a page, and its limits are of the job. Of more than three recordings there is a table, a
-    row for each.
+    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU. It may
+    also be the .records that a killed program left, or - for standard input. The source files that it names are linted where
+    they are at hand, never run.
+
+    Of a FOLDER every trace below it is reported; of more than three there is a table, a row for each. A folder in it that holds
+    the ranks of one job is reported as the job, as `syncscope ranks` does, and limits are of the job.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -108,7 +109,7 @@ def command(
     syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
     syncscope report run.json.gz --max-syncs-per-step 3 --max-saving 2%   a gate for CI: exits 1
 
-    Exit status: 0 all well, 1 a limit is broken, else 2 where a file could not be read or a limit not be judged.
+    Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read or a limit not be judged.
     """
     from dataclasses import replace
 

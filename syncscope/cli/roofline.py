@@ -35,7 +35,7 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     given, else those of the data sheet of the GPU it names (for each operator that of its dtype, 32 bits or 16), else they are
     measured once on this machine's OpenCL device and kept.
 
-    Exit status: 0 all well, else 2, also where not all of the work is in the recording, as in one that is cut off.
+    Exit code: 0 all well, else 2, also where a recording does not hold all of the work, as one that is cut off.
     """
     from syncscope import kineto
     from syncscope.analysis.coverage import coverage_of

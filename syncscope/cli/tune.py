@@ -7,10 +7,20 @@ import click
 
 @click.command(short_help="Find faster kernels for this OpenCL device.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=1), default=300, show_default=True, help="How long to search in all."
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=300,
+    show_default=True,
+    metavar="S",
+    help="How long to search in all.",
 )
 @click.option(
-    "--each", type=click.FloatRange(min=0.5), default=5, show_default=True, help="Seconds for one class of problems."
+    "--each",
+    type=click.FloatRange(min=0.5),
+    default=5,
+    show_default=True,
+    metavar="S",
+    help="Seconds for one class of problems.",
 )
 @click.option(
     "--only", default="", metavar="TEXT", help="Only problems whose description contains this, such as `product`."
@@ -23,7 +33,7 @@ def command(seconds: float, each: float, only: str) -> int:
     the cache folder (SYNCSCOPE_CACHE_DIR moves it), which later runs read by themselves; some devices come with one.
     Ctrl-C ends the search and keeps what was found.
 
-    Exit status: 0 done or ended by Ctrl-C, 2 there is no device, or it is none that schedules are searched for.
+    Exit code: 0 done or ended by Ctrl-C, 2 there is no device, or it is a CPU, whose kernels have one shape.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -84,7 +84,13 @@ class Percent(click.ParamType[Any]):
 @click.option(
     "--before", metavar="COMMIT", help="No rewrite: the program as it is, beside its files as this commit has them."
 )
-@click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all of it: 90s, 10m, 1h.")
+@click.option(
+    "--budget",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="Time for all of it: 90s, 10m, 1h. What is too short says what would do.",
+)
 @click.option(
     "--precision", type=Percent(), default="1%", show_default=True, help="Stop when the ratio is known so well."
 )
@@ -104,7 +110,10 @@ class Percent(click.ParamType[Any]):
 @click.option("--trace", metavar="FILE", help="Predict from this recording instead of a short one that is made.")
 @click.option("--write", is_flag=True, help="Write what is kept into the files.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write what is kept as a patch (.patch, .diff), or all as JSON (.json)."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write what is kept, or open, as a patch (.patch, .diff), or all as JSON (.json).",
 )
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.option("--quiet", is_flag=True, help="Say nothing of what is being run.")
@@ -122,17 +131,23 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     syncscope verify --stale train.py              no rewrite: what if the syncs did not wait?
 
     The fixes are made to a copy. The program is run as written and rewritten, in turns: in one process where that can be, or
-    in one for each. All have the same seeds and make the same first steps, without a profiler; steps that still warm up do
-    not count. Parameters, losses and all values that both read are compared; the program against itself is the yardstick.
-    Each fix is tried by itself and all together, and what changes values beyond its text, or gives nothing, is left out: the
-    rest is shown as a patch.
+    in one for each. All have the same seeds and make the same first steps, without a profiler. Steps that still warm up do not
+    count. Parameters, losses and all values that both read are compared; the program against itself is the yardstick.
 
-    What a run writes (checkpoints, logs) is taken back when it is over. Options stand before the program, what follows it is
-    the program's; but a .py file as first argument of SCRIPT is another version of it if they share a fifth of their lines (not
-    behind `--`). Ctrl-C ends it and shows what is known.
+    Each fix is tried by itself and all together. What changes values beyond its text, or gives nothing, is left out; the rest
+    is shown as a patch. A ratio of 0.96 (0.88 to 1.05) says: the step is likely 4 % shorter, and may be 12 % shorter or 5 %
+    longer. Where that decides nothing, the budget that would is named.
 
-    Exit code: 0 there is a gain and no value changed, 1 nothing gains, or a fix was refused, also where of the others nothing
-    is decided (`decided` in JSON), 2 it cannot be run, 3 none was refused, and the budget was spent before that was decided.
+    What a run writes (checkpoints, logs) is taken back when it is over. Ctrl-C ends it and shows what is known.
+
+    Options stand before the program, what follows it is the program's. A .py file as first argument of SCRIPT is another
+    version of it, if they share a fifth of their lines and no `--` stands between.
+
+    \b
+    Exit code: 0 there is a gain, and no value changed
+               1 nothing gains, or a fix was refused
+               2 it cannot be run
+               3 the budget was spent before anything was decided
     """
     ranks = os.environ.get("WORLD_SIZE") or "1"
     if ranks != "1":

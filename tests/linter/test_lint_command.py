@@ -187,7 +187,7 @@ def test_wrong_usage_is_told_and_exits_with_two(door, args, said):
 def test_help_teaches_by_examples(door):
     ran = door("lint", "--help")
     assert "syncscope lint --fix src/" in ran.out
-    assert "Exit code: 0 clean, 1 findings, 2 usage" in ran.out
+    assert "Exit code: 0 clean\n" in ran.out
 
 
 def test_the_command_itself_exits_as_promised_and_imports_no_torch_and_no_libcst(door):
