@@ -4,7 +4,7 @@ Why it waits
 ------------
 Such an argument is a number of the host: PyTorch reads it with `.item()`, and waits until the device has computed it and
 everything before it. `masked_fill` takes a tensor as its value and reads it all the same, and `clamp` reads a bound that is a
-tensor where the other one is a number.
+tensor where the other one is a number. A tensor of the host without dimensions is no wait there: CUDA takes it for a number.
 
 When a fix pays
 ---------------
@@ -12,6 +12,7 @@ In every step: writing the product out is one more small kernel, and no wait. No
 
 Fix safety
 ----------
+Where the tensor is made of a number, `masked_fill` takes that: unsafe, because the tensor's dtype may have rounded it.
 `torch.where` chooses between two tensors and reads none, and each of two bounds can be clamped alone: unsafe, because dtypes
 are then promoted. A product is written out by hand, `x + t * y`: two roundings take the place of one, and gradients flow to
 the factor, too.
