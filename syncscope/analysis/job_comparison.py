@@ -7,24 +7,56 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from syncscope.analysis.compare import compare
 from syncscope.analysis.comparison import Comparison
+from syncscope.analysis.evenness import HARDLY
 from syncscope.analysis.fleet import INLINE
+from syncscope.analysis.job import JobReport, job
+from syncscope.analysis.job_verdict import steps_met
+from syncscope.analysis.joint_replay import RankLine
+from syncscope.analysis.one_job import NotOneJobError
+from syncscope.analysis.owed import LateBy
+from syncscope.analysis.rank import Rank, rank_of
 from syncscope.errors import UserError
 from syncscope.interpreters import safe_path
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
 
 
+class WaitedFor(NamedTuple):
+    """How long each other rank waits for one in a step, ns on average, in both jobs, and its row in the second."""
+
+    number: int
+    before: float
+    after: float
+    row: RankLine
+
+
 @dataclass(frozen=True, slots=True)
 class JobComparison:
-    """The ranks that both jobs have, by number, and those that only the first or only the second has."""
+    """The ranks that both jobs have, by number, and those that only the first or only the second has; and either job as a
+    whole, of these ranks, where they are the ranks of one."""
 
     ranks: dict[int, Comparison]
     only: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    jobs: tuple[JobReport, JobReport] | None = None
+
+    @property
+    def waited_for(self) -> WaitedFor | None:
+        """The rank for which the others wait longer than in the first job, the most of a step; None where they wait for none
+        by what matters, or nobody knows."""
+        if self.jobs is None:
+            return None
+        before, after = map(_waits, self.jobs)
+        number = max(after, key=lambda n: after[n] - before.get(n, 0.0), default=None)
+        if number is None or after[number] - before.get(number, 0.0) < HARDLY * self.jobs[1].step:
+            return None
+        row = next(row for row in self.jobs[1].ranks if row.number == number)
+        return WaitedFor(number, before.get(number, 0.0), after[number], row)
 
     @property
     def order(self) -> list[int]:
@@ -41,6 +73,12 @@ class JobComparison:
     def worst(self) -> int:
         """The rank whose step got longer most, or shorter least."""
         return self.order[0] if self.order else min(self.ranks)
+
+
+def _waits(job: JobReport) -> dict[int, float]:
+    """How long each other rank waits for a rank in a step, ns on average, but for those whose recording begins late."""
+    steps, others = max(1, steps_met(job.meets)), max(1, len(job.ranks) - 1)
+    return {row.number: row.imposed / steps / others for row in job.ranks if row.cause is not LateBy.START}
 
 
 def _ratio(found: Comparison) -> float | None:
@@ -63,6 +101,7 @@ def compare_jobs(
         raise UserError("the two jobs have no rank in common", "name two recordings to compare these")
     pairs = [(before[number], after[number]) for number in common]
     found: dict[int, Comparison] = {}
+    of_ranks: tuple[list[Rank], list[Rank]] = ([], [])
     with contextlib.ExitStack() as stack:
         if len(pairs) > INLINE:
             stack.enter_context(safe_path())
@@ -71,17 +110,24 @@ def compare_jobs(
         else:
             results = [lambda pair=pair: _one(read, *pair) for pair in pairs]  # type: ignore[misc]  # a default is its type
         for number, result in zip(common, results, strict=True):
-            found[number] = result()
+            found[number], *both = result()
+            for ranks, rank in zip(of_ranks, both, strict=True):
+                ranks.append(rank)
             tick(len(found), len(common))
-    return JobComparison(
-        found, (tuple(sorted(before.keys() - after.keys())), tuple(sorted(after.keys() - before.keys())))
-    )
+    only = tuple(sorted(before.keys() - after.keys())), tuple(sorted(after.keys() - before.keys()))
+    try:
+        return JobComparison(found, only, (job(of_ranks[0]), job(of_ranks[1])))
+    except NotOneJobError:
+        return JobComparison(found, only)
 
 
-def _one(read: Callable[[str], Trace], before: str, after: str) -> Comparison:
-    """Two recordings side by side, without their events: of these there are too many to keep those of all ranks."""
-    found = compare(read(before), read(after), by_work=True)  # as those of the other ranks are, which they meet
-    return replace(found, before=_without_events(found.before), after=_without_events(found.after))
+def _one(read: Callable[[str], Trace], before: str, after: str) -> tuple[Comparison, Rank, Rank]:
+    """Two recordings side by side, without their events: of these there are too many to keep those of all ranks. And either
+    as a rank of its job."""
+    traces = read(before), read(after)
+    found = compare(*traces, by_work=True)  # as those of the other ranks are, which they meet
+    found = replace(found, before=_without_events(found.before), after=_without_events(found.after))
+    return found, rank_of(traces[0], name=before), rank_of(traces[1], name=after)
 
 
 def _without_events(report: Report) -> Report:

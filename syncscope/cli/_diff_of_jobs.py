@@ -14,7 +14,9 @@ from syncscope.cli._console import complain
 from syncscope.cli._diff_files import as_object
 from syncscope.cli._diff_tables import number as figure
 from syncscope.cli._diff_words import unlike
+from syncscope.cli._job_tables import job_name
 from syncscope.errors import UserError
+from syncscope.model.durations import in_ms
 from syncscope.model.uses import Use
 from syncscope.model.words import visible
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from syncscope.analysis.comparison import Comparison
-    from syncscope.analysis.job_comparison import JobComparison
+    from syncscope.analysis.job_comparison import JobComparison, WaitedFor
     from syncscope.cli._limits import GivenLimit
     from syncscope.model.report import Report
 
@@ -116,9 +118,14 @@ def _object(found: JobComparison) -> dict[str, Any]:
         "ranks": [{"number": number} | as_object(one) for number, one in found.ranks.items()],
         "median": found.median,
         "worst": found.worst,
+        "waited_for": None if (one := found.waited_for) is None else _waited(one),
         "only_before": list(found.only[0]),
         "only_after": list(found.only[1]),
     }
+
+
+def _waited(one: WaitedFor) -> dict[str, Any]:
+    return {"rank": one.number, "before": one.before, "after": one.after, "cause": one.row.cause}
 
 
 def _rows(found: JobComparison) -> Iterator[tuple[str, ...]]:
@@ -144,6 +151,21 @@ def _spent(one: Comparison, uses: Sequence[Use]) -> tuple[float | None, float | 
     return of(one.before), of(one.after)
 
 
+def _lead(found: JobComparison, after: JobFolder) -> str:
+    """For whom the others wait in the second job and did not in the first: what is longer on them is a symptom. "" where ranks
+    do not meet, or are not of one job."""
+    if found.jobs is None or not found.jobs[1].meets:
+        return ""
+    more = f"`syncscope ranks {visible(after.name)}` says who waits for whom"
+    if (one := found.waited_for) is None:
+        return f"No rank makes the others wait longer than in the first job; {more}."
+    at = f", most at {job_name(one.row.lines[0])}" if one.row.lines else ""
+    return (
+        f"Each other rank waits {in_ms(one.after)} of a step for rank {one.number} in the second job, and {in_ms(one.before)} "
+        f"in the first: mostly by {one.row.cause}{at}. What is longer on the others is mostly that wait; {more}."
+    )
+
+
 def _missing(found: JobComparison) -> Iterator[str]:
     for which, numbers in zip(("first", "second"), found.only, strict=True):
         if numbers:
@@ -159,6 +181,8 @@ def _show(found: JobComparison, before: JobFolder, after: JobFolder) -> None:
 
     out = console()
     out.print(f"{len(found.ranks)} ranks of {visible(before.name)} and of {visible(after.name)}\n")
+    if lead := _lead(found, after):
+        out.print(f"{lead}\n")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in HEADS:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
@@ -180,6 +204,7 @@ def _keep(found: JobComparison, before: JobFolder, after: JobFolder, output: str
 
     title = f"{before.name} and {after.name}"
     lead = f"{len(found.ranks)} ranks of {before.name} and of {after.name}"
+    lead = f"{lead}. {told}" if (told := _lead(found, after)) else lead
     shown = [
         (f"Rank {number}, {name}", on_page(found.ranks[number], before.traces[number], after.traces[number]))
         for number, name in _in_full(found)
@@ -204,6 +229,8 @@ def _markdown(found: JobComparison, before: JobFolder, after: JobFolder, limits:
     yield f"### syncscope: {code(after.name)} beside {code(before.name)}, {len(found.ranks)} ranks"
     if limits:
         yield "\n".join(map(limit, limits))
+    if lead := _lead(found, after):
+        yield lead
     rows = [f"| {' | '.join(HEADS)} |", f"| {' | '.join(['---:'] * (len(HEADS) - 1))} | --- |"]
     yield "\n".join([*rows, *(f"| {' | '.join(map(plain, row))} |" for row in _rows(found))])
     yield from _missing(found)

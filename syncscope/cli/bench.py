@@ -143,6 +143,8 @@ def _measure(request: dict[str, Any], found: Results) -> None:
     Raises:
         UserError: the device is not here, a network is not known, or the process ended early.
     """
+    sizes = ", ".join(map(str, request["batches"]))
+    echo(f"{', '.join(request['networks'])} on {request['device']}, batch {sizes}: begun", err=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
         child = subprocess.Popen(
             interpreters.command(_MEASURE, json.dumps(request)),

@@ -12,7 +12,12 @@ from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 MS = 1_000_000
 
 
-def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
+def ranks_of(*late_by, **more):
+    """The ranks of `traces_of` the same."""
+    return [rank_of(trace, number=r, name=f"rank {r}") for r, trace in enumerate(traces_of(*late_by, **more))]
+
+
+def traces_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
     """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
 
     `late_by[r]` ns of host work more on rank r (or what a function says of each step), `reads` the ranks that read after each
@@ -49,10 +54,7 @@ def ranks_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
         since = {e.name: (e.start, e.end) for e in events[r] if e.kind is Kind.STEP}
         spans = [since[f"ProfilerStep#{step}"] for step in recorded]
         events[r] = [e for e in events[r] if spans[0][0] <= e.start < spans[-1][1]]
-    return [
-        rank_of(Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)), number=r, name=f"rank {r}")
-        for r, e in enumerate(events)
-    ]
+    return [Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)) for r, e in enumerate(events)]
 
 
 def buckets_of(*late_by, count=4, steps=4):

@@ -14,6 +14,7 @@ from syncscope.cli.diff import command
 from syncscope.errors import UserError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+from drawn_ranks import traces_of
 from test_work_changes import BEFORE, loop
 
 
@@ -107,3 +108,25 @@ def test_a_real_job_and_its_copy_differ_in_nothing(shared):
     found = json.loads(diff(folder, folder, "--format", "json").stdout)
     assert [rank["number"] for rank in found["ranks"]] == list(range(8))
     assert all(rank["before"] == rank["after"] and rank["kernels"] == [] for rank in found["ranks"])
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        (4_000_000, "Each other rank waits 3.85 ms of a step for rank 2 in the second job, and 0.00 ms in the first"),
+        (0, "No rank makes the others wait longer than in the first job"),
+    ],
+)
+def test_it_begins_with_whom_the_others_wait_for(tmp_path, late, said):
+    for where, by in (("one", 0), ("two", late)):
+        (tmp_path / where).mkdir()
+        for rank, trace in enumerate(traces_of(0, 0, by, 0, steps=6)):
+            meta = trace.meta | {"rank": rank, "world_size": 4}
+            kineto.save(replace(trace, meta=meta), tmp_path / where / f"worker{rank}.pt.trace.json")
+    jobs = [str(tmp_path / where) for where in ("one", "two")]
+    told = " ".join(diff(*jobs).stdout.split())
+    assert told.index(said) < told.index("rank step ms")
+    assert "mostly by host work" in told or not late
+    assert "`syncscope ranks" in told
+    found = json.loads(diff(*jobs, "--format", "json").stdout)["waited_for"]
+    assert (found and (found["rank"], found["cause"])) == ((2, "host work") if late else None)

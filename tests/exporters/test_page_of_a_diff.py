@@ -44,7 +44,7 @@ def test_no_figure_is_cut_off_where_much_is_said_of_a_change(tmp_path, browser):
     """The steps of one vary, and the machine was not as fast in both: each step is longer, and that is not sure."""
     paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
     lengths = [9_200_000, 9_200_000, 9_400_000, 9_300_000, 12_200_000, 9_000_000], [13_000_000] * 6
-    for path, of, call in zip(paths, lengths, (10_000, 4_000), strict=True):
+    for path, of, call in zip(paths, lengths, (4_000, 10_000), strict=True):
         trace = Device().run([[("launch", 0, 1_000), ("launch", 0, length), ("read", 57, 0)] for length in of])[0]
         timed = [replace(e, duration=call) if e.name == "cudaLaunchKernel" else e for e in trace]
         kineto.save(Trace.of(timed), path)
@@ -55,3 +55,16 @@ def test_no_figure_is_cut_off_where_much_is_said_of_a_change(tmp_path, browser):
         tables = shown(page, tmp_path / "both.html").locator("#comparison .pair .scroll")
         assert "every counted step longer, yet not surely" in tables.first.inner_text()
         assert tables.first.evaluate("it => it.scrollWidth - it.clientWidth") <= 0
+
+
+def test_two_recordings_come_first_and_both_are_named(tmp_path, browser):
+    paths = [str(tmp_path / name) for name in ("earlier.json.gz", "later.json.gz")]
+    for path, ns in zip(paths, (9_000_000, 12_000_000), strict=True):
+        kineto.save(Device().run([[("launch", 0, ns), ("read", 57, 0)]] * 6)[0], path)
+    done = CliRunner().invoke(command, [*paths, "-o", str(tmp_path / "both.html")], standalone_mode=False)
+    assert done.exception is None, done.output
+    with watched(browser) as page:
+        seen = shown(page, tmp_path / "both.html")
+        assert seen.locator("h1").inner_text() == "earlier and later"
+        assert seen.locator("main > section").first.get_attribute("id") == "comparison"
+        assert "What follows is of later alone." in seen.locator("#comparison").inner_text()

@@ -22,11 +22,13 @@ export function showPage(root, model, events, runs = null, choose = null) {
   look = timeline(model, model.timeline, events);
   list = model.lines && lines(model, line => look?.goToWait(line));
   const goToStep = step => look?.goToStep(step);
-  const sections = [...overview(model), model.verdict !== undefined && answer(model, number => list.open(number)), whatIf(model), uses(model), byLine(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
+  const two = model.comparison ? comparison(model) : null;
+  two?.append(make("p", {class: "faint"}, `What follows is of ${model.comparison.after_name} alone.`));
+  const sections = [...overview(model), two, model.verdict !== undefined && answer(model, number => list.open(number)), whatIf(model), uses(model), byLine(model), list, steps(model, goToStep), look, memory(model, look), work(model), two ? null : comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
   const nav = make("nav", {"aria-label": "Sections"}, sections.map(box => [box.id, TITLES[box.id] || box.querySelector("h2").textContent]).map(([id, name]) => make("a", {href: `#${id}`, onclick: event => { event.preventDefault(); document.getElementById(id).scrollIntoView({behavior: "smooth"}); }}, name)));
   root.replaceChildren(
     make("header", {}, make("div", {class: "bar"}, make("span", {class: "brand"}, "syncscope"), choose, nav, themeButton()),
-      make("h1", {title: model.name}, model.page.title), model.page.recorded ? make("p", {class: "recorded"}, model.page.recorded) : ""),
+      make("h1", {title: model.name}, two ? `${model.comparison.before_name} and ${model.comparison.after_name}` : model.page.title), model.page.recorded ? make("p", {class: "recorded"}, model.page.recorded) : ""),
     make("main", {}, sections));
   addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.open = true; });
   if (!look) document.body.dataset.ready = "yes";
