@@ -149,6 +149,8 @@ def without_figure(report: Report, works: bool) -> Answer:
     if bound is not None and bound < LIKELY:
         return Answer(Decision.LEAVE, bound=bound, why=f"no fix can save more than {bound:.1%} of a step")
     why = "record again: on a machine with nothing else to do, and as many steps as fit into a few seconds"
+    if report.recurring:
+        why = f"{report.recurring}, for what was not recorded: a quieter machine does not change that"
     if works and not report.lines:
         why = (
             f"in {silent:.0%} of a step a thread waits for the device by no recorded call: record it by `syncscope run`"

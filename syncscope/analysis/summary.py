@@ -25,12 +25,14 @@ from syncscope.analysis.not_waited_for import not_waited_for
 from syncscope.analysis.outlying import set_aside_told
 from syncscope.analysis.priced import priced
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
+from syncscope.analysis.recurring import recurring
 from syncscope.analysis.some_steps import replayed_of, replayed_steps
 from syncscope.analysis.step_uses import counted_part, step_uses
 from syncscope.analysis.steps import alike, busy_by_device, busy_share, counted_time
 from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import led_into, what_ifs
 from syncscope.model.answer import Decision
+from syncscope.model.durations import in_ms
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.report import GATE, Line, Read, Report, Step
 from syncscope.model.source import Place
@@ -38,6 +40,7 @@ from syncscope.model.trace import Trace
 
 DECISIONS = [Decision.FIX, Decision.TRY, Decision.UNKNOWN, Decision.LEAVE]
 SINGLE = 512  # reads up to which each is priced by itself
+ANOTHER = 0.05  # the part by which steps of the device and of the host differ from which that is worth a word
 CROWD = 0.1  # the part of its time that others took from the device which is worth a word
 Key = tuple[str, Place | None, str, str, bool, Place | None]
 
@@ -99,6 +102,8 @@ def summarize(
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
     aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
     counted = [(rows, line) for rows, line in zip(own, lines, strict=True) if line.count]
+    if trusted.error is not None and trusted.error > GATE:
+        coverage = replace(coverage, fits=False)
     report = Report(
         findings=tuple(findings),
         steps=found_steps,
@@ -110,6 +115,7 @@ def summarize(
         unexplained=None if trusted.error is None else trusted.unexplained,
         silent=None if trusted.error is None else trusted.silent,
         late=trusted.lanes,
+        recurring=recurring(event_graph) if trusted.unexplained > GATE else "",
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,
         step=sum(lengths) / len(lengths) if lengths else None,
@@ -152,6 +158,8 @@ def summarize(
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
+    if told := _as_worked(event_graph):
+        report = replace(report, notes=(*report.notes, told))
     report = replace(report, notes=(*not_waited_for(trace, found_steps), *report.notes))
     if (others := crowded(replayed)) > CROWD:
         said = (
@@ -178,6 +186,20 @@ def summarize(
             report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(of_one_rank(report))
     return replace(report, verdict=verdict(report))
+
+
+def _as_worked(event_graph: EventGraph) -> str:
+    """That steps are counted by the device, where those that the host marks have another length."""
+    if not event_graph.by_work or not event_graph.steps:
+        return ""
+    marked, worked = (sum(counted_time(steps)[-1]) for steps in (event_graph.marked, event_graph.steps))
+    count = len(counted_time(event_graph.steps)[-1])
+    if abs(marked - worked) <= ANOTHER * worked:
+        return ""
+    return (
+        f"a step is counted from where the device has done the one before to where it has done this one, "
+        f"{in_ms(worked / count)}; the host, which runs ahead of it, marks steps of {in_ms(marked / count)}"
+    )
 
 
 def _of_dry(trace: Trace, found_steps: Sequence[Step], join: Join) -> tuple[Line, ...]:

@@ -226,6 +226,11 @@ def next_recording(report: Report) -> str:
     steps, meta = len(report.steps), report.trace.meta if report.trace is not None else {}
     if not steps:
         return "Record it again, with each step marked, on a machine with nothing else to do."
+    if report.recurring:
+        return (
+            f"It is no chance: {report.recurring}. What it waits for was not recorded, and a quieter machine does not change "
+            "that: record the processes, ranks and streams beside it, too, or ask the driver's own profiler."
+        )
     if float(meta.get("others") or 0.0) > BUSY:
         return "Record it again, while nothing else runs on this machine."
     first = max(0, report.steps[0].index)

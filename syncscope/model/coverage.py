@@ -11,7 +11,8 @@ class Coverage:
 
     `refusal` says why neither the number of syncs nor any time can be judged; "" where they can. `hint` is what to do about
     it. `whole` is False where work of the device is known to be missing, so that not even how busy it was is known; `empty`
-    says that there is no event of a program.
+    says that there is no event of a program. `fits` is False where no replay, which tells what is saved, comes near the
+    recording.
     """
 
     has: tuple[str, ...] = ()
@@ -20,6 +21,7 @@ class Coverage:
     hint: str = ""
     whole: bool = True
     empty: bool = False
+    fits: bool = True
 
     @property
     def words(self) -> str:
@@ -29,4 +31,5 @@ class Coverage:
         rest = f". Not in it: {missing}" if missing else ""
         if self.refusal:
             return f"not enough to judge syncs or savings by: {self.refusal}; {self.hint}. In it: {there}{rest}"
-        return f"enough for syncs and savings: {there}{rest}"
+        enough = "enough for syncs and savings" if self.fits else "enough for syncs, not for savings, as no replay fits"
+        return f"{enough}: {there}{rest}"

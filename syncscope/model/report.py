@@ -225,6 +225,7 @@ class Report:
     unexplained: float | None = None
     silent: float | None = None
     late: Mapping[str, float] = field(default_factory=dict)
+    recurring: str = ""  # where the device stands still in every step, for what was not recorded
     saving: float | None = None
     saving_range: tuple[float, float] | None = None
     bound: SavingBound | None = None
