@@ -43,6 +43,7 @@ class Budget:
         """What the budget went to, and how much is enough for the `least` number of runs."""
         found, runs = self.runs.found, max(1, self.runs.processes.count)
         found.seconds = time.monotonic() - self.runs.began
+        found.importing, found.starting = self.runs.processes.importing, self.runs.processes.starting
         spent = f"imports took {found.importing:.0f} s"
         if not found.steps:
             last = f". It printed last: {printed}" if (printed := self.runs.processes.printed) else ""
