@@ -87,7 +87,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     "--sort",
     type=click.Choice(["place", "worth"]),
     default="place",
-    help="worth: first what waits in every step, then once in so many, then beside others. Default: by file and line.",
+    help="worth: first what waits many times in a step, then once in each, then more seldom. Default: by file and line.",
 )
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option(

@@ -40,7 +40,8 @@ def in_words(fix: Fix) -> dict[str, str]:
 
 
 def worth(found: Finding) -> dict[str, Any] | None:
-    """Whether it is the first to wait, waits beside another, or once in so many steps; None where it is in no step."""
+    """Whether it is the first to wait, and many times in a step, waits beside another, or once in so many steps; None where
+    it is in no step."""
     reason, about = found.heat.reason, found.heat.about
     if not found.hot:
         return None
@@ -50,7 +51,7 @@ def worth(found: Finding) -> dict[str, Any] | None:
         return {"kind": "once_in"}
     if reason in FOLLOWS:
         return {"kind": "follows", "line": int(about[0]) if about else found.place.line}
-    return {"kind": "first"}
+    return {"kind": "first", **({"many": True} if found.repeats else {})}
 
 
 def offered(found: Finding) -> dict[str, Any] | None:

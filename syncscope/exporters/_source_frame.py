@@ -69,7 +69,9 @@ def notes(finding: Finding, provenance: bool, mended: list[str] | None) -> list[
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
     if finding.heat.words or finding.why:
-        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.heat.words})' if finding.heat.words else ''}"
+        reasons = [finding.heat.words, "in a loop of the step: many times" if finding.repeats else ""]
+        why = "; ".join(filter(None, reasons))
+        heat = f"{'hot' if finding.hot else 'cold'}{f' ({why})' if why else ''}"
         said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]

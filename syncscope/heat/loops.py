@@ -155,7 +155,7 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
         if not isinstance(each, LOOPS) or each in of_weights:
             continue
         over = None if isinstance(each, ast.While) else each.iter
-        if over is not None and _over_loader(over):
+        if over is not None and over_loader(over):
             return Reason.NO_GRAD()
         if over is not None and _over_weights(over):
             of_weights.update(walk(each))
@@ -174,7 +174,7 @@ def _steps_environment(node: ast.AST) -> bool:
     return any(environments.asks_environment(f"{each}(".encode()) for each in calls)
 
 
-def _over_loader(node: ast.expr) -> bool:
+def over_loader(node: ast.expr) -> bool:
     """Whether a loop goes over what people call a loader: `enumerate(val_loader)`, `tqdm(loader)`."""
     while isinstance(node, ast.Call) and node.args:
         node = node.args[0]

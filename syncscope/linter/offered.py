@@ -9,6 +9,7 @@ from dataclasses import replace
 from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.meant import called_for, is_meant
+from syncscope.linter.often import repeats
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
 from syncscope.linter.worth import cooled, is_idle, is_safe, still_writes, waits_beside
@@ -30,6 +31,8 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     )  # with an optimizer that is in sight there is a form that does not wait
     if site is None or (finding.short and not config.all and not scaled):
         return finding
+    if finding.hot and view.function(site).depth <= DEEPEST:
+        finding = replace(finding, repeats=repeats(site, view.function(site), view))
     finding = with_fix(source, finding, site, view, config)
     if scaled:
         return replace(finding, heat=Reason.NOT_FUSED()) if finding.fix is not None else finding

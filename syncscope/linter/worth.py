@@ -37,13 +37,14 @@ SAMPLES = re.compile(r"(^|_)(sample|sampling|decode|decoding|search|select_actio
 
 def is_idle(finding: Finding, site: Site, function: Function) -> bool:
     """Whether its function is not known to run in every step, the value is needed where it is, or asked for, and there is
-    nothing to write instead. Any other number that is read can be read later, or by somebody else.
+    nothing to write instead. Any other number that is read can be read later, or by somebody else; and where a step comes by
+    many times, that is the first thing to know.
     """
     if finding.fix is not None or finding.advice is not None or finding.heat.reason is Reason.OWN:
         return False
     if site.op in VALUES and is_brought_along(site, function):
         return True
-    if finding.heat.reason not in (Reason.MAYBE, Reason.CALLED):
+    if finding.repeats or finding.heat.reason not in (Reason.MAYBE, Reason.CALLED):
         return False
     needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
     return needed or (site.op in VALUES and (asked_for(site) or is_size(site, function)))

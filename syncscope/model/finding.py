@@ -121,7 +121,7 @@ class Finding:
     of the code that was analysed. `confidence` is 0 to 3. A finding that is not `hot` lies in code that runs rarely or on the
     host. `severity` is "error", "warning" or "note". `fingerprint` stays when lines move and locals are renamed: a hash of the
     function's name and of what waits there. By `known_by` it is known again in another function, too. Where there is no `fix`,
-    `advice` is what could be made of it by hand.
+    `advice` is what could be made of it by hand. What `repeats` waits many times in a step: in a loop inside of it.
     """
 
     rule: str
@@ -142,6 +142,7 @@ class Finding:
     fingerprint: str = ""
     known_by: Identity = NO_IDENTITY
     in_file: tuple[int, int] | None = None
+    repeats: bool = False
 
     @property
     def file_lines(self) -> tuple[int, int]:

@@ -12,9 +12,9 @@ FEW = 3.0  # steps of "once in a few"
 
 
 def turn(found: Finding) -> tuple[float, ...]:
-    """The place of a finding among others, the smaller the earlier: those in every step, those that may be, those once in so
-    many steps, those beside a wait that costs in their place, and those in no step; the graver and surer of each first, and
-    what can be mended."""
+    """The place of a finding among others, the smaller the earlier: those many times in a step, those in every step, and of
+    both first what is known to be, those once in so many steps, those beside a wait that costs in their place, and those in no
+    step; the graver and surer of each first, and what can be mended."""
     unsure = found.confidence < SURE
     return unsure, *_runs(found), SEVERITY.get(found.severity, 1), -found.confidence, found.fix is None
 
@@ -29,4 +29,4 @@ def _runs(found: Finding) -> tuple[float, float]:
         return 2, float(about[1])
     if reason in (Reason.DELAYED, Reason.AROUND):
         return 2, FEW
-    return (1 if reason in UNNAMED else 0), 0.0
+    return (0 if found.repeats else 1), float(reason in UNNAMED)

@@ -35,6 +35,53 @@ def test_what_waits_in_every_step_comes_first_whichever_file_it_is_in(door):
     assert ranks["a.py", 6] > ranks["z.py", 7]
 
 
+MANY = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, starts: torch.LongTensor):
+        return self.cut(x, starts) + self.told(x)
+
+    def told(self, x: torch.Tensor):
+        if (x > 1).any():
+            self.large(x)
+        return x * 2
+
+    def cut(self, x: torch.Tensor, starts: torch.LongTensor):
+        parts = []
+        for i in range(x.size(0)):
+            until = starts[i] * 2
+            parts.append(self.seen(x[i, :until]))
+        return torch.stack(parts)
+
+    def large(self, x):
+        self.many.append(x)
+"""
+
+
+def test_what_a_step_comes_by_many_times_is_told_whole_without_a_rewrite_and_comes_first(door):
+    door.write("net.py", MANY)
+    door.write("a.py", ALWAYS)
+    ran = door("lint", "net.py")
+    (finding,) = [line for line in ran.out.splitlines() if "[tensor-as-size]" in line]
+    assert "net.py:17:" in finding
+    assert "also waits" not in finding
+    assert "in a loop of the step: many times" in ran.out
+    assert "net.py:9:12: also waits in a step" in ran.out, "once a step, and nothing can be written instead"
+    found = json.loads(door("lint", "--format", "json").out)
+    (first,) = [each for each in found if each["rank"] == 1]
+    assert (first["path"], first["line"], first["worth"]) == ("net.py", 17, {"kind": "first", "many": True})
+
+
+def test_a_comprehension_is_gone_through_many_times_and_what_it_goes_through_is_made_once(door):
+    before, behind = MANY[: MANY.index("        parts = []")], MANY[MANY.index("        return torch.stack") :]
+    each = "        parts = [self.seen(x[i, : starts[i] * 2]) for i in range(x.size(0))]\n"
+    once = "        parts = [self.seen(each) for each in x[: starts.max() * 2]]\n"
+    door.write("each.py", before + each + behind)
+    door.write("once.py", before + once + behind)
+    assert door("lint").lines == [("each.py", 14, "tensor-as-size")]
+
+
 def test_cold_code_comes_last_and_each_has_a_rank_of_its_own(door):
     door.write("a.py", "import torch\n\n\ndef build(x: torch.Tensor):\n    return x.sum().item()\n")
     door.write("z.py", ALWAYS)

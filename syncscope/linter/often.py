@@ -1,0 +1,42 @@
+"""How often a step comes by: whether a wait stands in a loop inside of it, over samples, layers or boxes."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.heat.loops import over_loader, trains
+from syncscope.model.fact import Site
+from syncscope.model.heat import IN_AN_ARM
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of, walk
+from syncscope.rules import Function, View
+
+
+def repeats(site: Site, function: Function, view: View) -> bool:
+    """Whether a step comes by many times: in a loop or a comprehension of its function that is not the loop over steps."""
+    if site.function is None or site.heat.reason in IN_AN_ARM:
+        return False
+    child, inner = site.node, site.node
+    for outer in function.around(site.node):
+        match outer:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
+                return False
+            case ast.For() | ast.AsyncFor() if child in outer.body:
+                return not _over_steps(outer, site.function.name, view.code)
+            case ast.While() if child is outer.test or child in outer.body:
+                return not _over_steps(outer, site.function.name, view.code)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                first = outer.generators[0]
+                if child is not first or inner is not first.iter:  # which is gone through, and made once
+                    return not over_loader(first.iter)
+        child, inner = outer, child
+    return False
+
+
+def _over_steps(loop: ast.For | ast.AsyncFor | ast.While, name: str, code: bytes) -> bool:
+    """Whether the passes of a loop are steps, or hold many."""
+    if trains(loop, name, code):
+        return True
+    if isinstance(loop, ast.While):
+        return False
+    return over_loader(loop.iter) or any(conventions.is_epoch(name_of(each)) for each in walk(loop.target))
