@@ -94,7 +94,7 @@ def holds(node: ast.expr, line: int, column: int) -> bool:
 
 
 def waits(code: str, name: str) -> int:
-    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind `is` or `%`."""
+    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind a flag or `%`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
     for finding in found_in(code, name):
@@ -105,7 +105,7 @@ def waits(code: str, name: str) -> int:
             if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
                 times *= 0.1 if any("cache" in ast.unparse(d) for d in node.decorator_list) else 1
             first = ast.unparse(node.values[0]) if isinstance(node, ast.BoolOp) and node.lineno <= line else ""
-            if " is " in first or " % " in first:
+            if " is " in first or " % " in first or (first and "(" not in first):  # or a flag
                 times *= 0.1
             body = getattr(node, "body", None)
             if isinstance(body, list) and body[0].lineno <= line <= body[-1].end_lineno:

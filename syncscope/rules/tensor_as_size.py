@@ -19,7 +19,9 @@ the data and each row is dear, the wait is the price of not padding.
 Fix safety
 ----------
 The largest of lengths that were just made a tensor of is asked of the list: unsafe, because that must hold whole numbers of
-Python's. Lengths that a loop takes one by one are read before it, all at once: safe where it has a pass for each of them.
+Python's. Lengths that a loop takes one by one are read before it, all at once: safe where it has a pass for each of them. A
+piece of known size, `x[i, a : a + n]`, is taken by positions that the device counts: unsafe, because a slice is cut short at
+the end of x, and a position there is an error.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ SEEN_AS = (
     "aten::item",
     "aten::_local_scalar_dense",
 )
-REWRITES = ("ask_the_list", "go_through_numbers", "read_before_loop")
+REWRITES = ("ask_the_list", "go_through_numbers", "read_before_loop", "take_positions")
 EXAMPLES = (
     Example(
         """

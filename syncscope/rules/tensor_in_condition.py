@@ -23,7 +23,7 @@ Fix safety
 Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
 pass, and where the way not taken gives NaN or inf in its gradient, `where` passes NaN on. A check that only raises can
 become `torch._assert_async`: it is suggested, not applied, because the error comes later, from the device, and is always a
-RuntimeError.
+RuntimeError. Suggested is also to ask first what Python knows, `debug and x.isnan().any()`, which then mostly decides.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
+    "ask_python_first",
     "keep_hardest",
     "draw_on_host",
     "write_without_asking",
