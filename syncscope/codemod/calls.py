@@ -16,6 +16,9 @@ INERT = frozenset(
 )
 """Functions that give nothing of what they are given, and change nothing."""
 
+WRITE = frozenset("random.shuffle numpy.random.shuffle numpy.copyto numpy.put numpy.fill_diagonal".split())
+"""Functions that change what they are given, and keep nothing of it: once they are done nobody else has it."""
+
 PURE = tuple(
     f"torch.{name}"
     for name in """nn.functional. nn.utils.rnn. nn.Parameter linalg. fft. special. sparse. nested. Tensor. distributions.

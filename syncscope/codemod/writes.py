@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from syncscope.codemod.calls import HOLD, INERT, computes, foreign, in_place
+from syncscope.codemod.calls import HOLD, INERT, WRITE, computes, foreign, in_place
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import Function
 from syncscope.codemod.sharing import CARRY, DESCRIBE, VIEWS, roots, selects, sharing
@@ -59,12 +59,20 @@ def exposed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool
     """Whether code that is not seen may write what a name holds between two nodes: others got hold of it before, and run."""
     between = _between(function, start, end, within=True)
     lent = any(
-        function.file.span(use).start < between.start and writes(function, use, binding=False)
+        function.file.span(use).start < between.start
+        and writes(function, use, binding=False)
+        and not _only_written(function, use)
         for other in sharing(function, name)
         for use in function.reads(other)
     )
     run = function.every(ast.Call, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Await, ast.Yield, ast.YieldFrom)
     return lent and any(function.file.span(n).start in between and _runs_others(function, n) for n in run)
+
+
+def _only_written(function: Function, use: ast.Name) -> bool:
+    """Whether a name is given to what writes it and keeps nothing: `np.random.shuffle(rows)`."""
+    call = function.parent(use)
+    return isinstance(call, ast.Call) and use in call.args and function.dotted(call.func) in WRITE
 
 
 def lent_before(function: Function, expr: ast.AST, start: ast.AST, end: ast.AST) -> bool:

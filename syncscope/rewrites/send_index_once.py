@@ -65,6 +65,40 @@ EXAMPLES = (
         import numpy as np
         import torch
 
+        def update(agent, x: torch.Tensor, y: torch.Tensor, size: int):
+            x, y = x.cuda(), y.cuda()
+            order, total = np.arange(64), 0.0
+            for epoch in range(4):
+                np.random.shuffle(order)
+                for start in range(0, 64, size):
+                    rows = order[start : start + size]
+                    score = agent.score(x[rows])  # !
+                    total = total + (score - y[rows]).sum()  # !
+            return total
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def update(agent, x: torch.Tensor, y: torch.Tensor, size: int):
+            x, y = x.cuda(), y.cuda()
+            order, total = np.arange(64), 0.0
+            for epoch in range(4):
+                np.random.shuffle(order)
+                for start in range(0, 64, size):
+                    rows = order[start : start + size]
+                    rows_index = torch.as_tensor(rows, device=x.device)
+                    score = agent.score(x[rows_index])
+                    total = total + (score - y[rows_index]).sum()
+            return total
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
         def trained(model, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray):
             y, total = y.cuda(), 0.0
             idx = np.where(rows > 0)[0]

@@ -55,6 +55,24 @@ EXAMPLES = (
         """
         import torch
 
+        def cardinality(x: torch.Tensor, targets: torch.Tensor):
+            n = torch.as_tensor([len(v["labels"]) for v in targets], device=x.device)  # !
+            return x.sum(1) - n
+        """,
+        """
+        import torch
+
+        def cardinality(x: torch.Tensor, targets: torch.Tensor):
+            n = torch.as_tensor([len(v["labels"]) for v in targets]).to(x.device, non_blocking=True)
+            return x.sum(1) - n
+        """,
+        Safety.SUGGEST,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
+        import torch
+
         def begins(x: torch.Tensor, sentences):
             x = x.to("cuda", non_blocking=True)
             places = [s.begin for s in sentences]

@@ -157,6 +157,12 @@ def _holds_tensors(function: Function, node: ast.AST) -> bool:
 def _asks(function: Function, node: ast.expr) -> bool:
     """Whether a tensor is only asked for what the host knows of it, or read: `x.shape[0]`, `len(x)`, `x.tolist()`."""
     parent = function.parent(node)
+    if (
+        isinstance(parent, ast.Subscript)
+        and isinstance(parent.slice, ast.Constant)
+        and isinstance(parent.slice.value, str)
+    ):
+        return _asks(function, parent)  # no tensor has entries with names: it was only guessed to be one
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("shape", "size", "dim", "numel", "tolist", "item")
     return isinstance(parent, ast.Call) and function.dotted(parent.func) in ("len", "range", "zip", "enumerate")
