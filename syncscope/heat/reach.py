@@ -64,8 +64,8 @@ _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs sta
 @dataclass(frozen=True, slots=True)
 class Reach:
     """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it,
-    `validate_args` where none switches the checks of all distributions off, and `devices.DEFAULT`, which has
-    another role in files whose tensors are not made on the host.
+    `validate_args` where none switches the checks of all distributions off, and `devices.DEFAULT` and `DEFAULT_TYPE`, which
+    have another role in files whose tensors are not made on the host.
     """
 
     names: frozenset[str]
@@ -159,6 +159,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     speaking: list[str] = []  # files, of torch
     measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
     switched: set[str] = set()  # folders whose files make tensors on another device than the host where none is named
+    typed: set[str] = set()  # ... and `torch.Tensor(values)`, too
     pins, checks = False, True
     for path in paths:
         try:
@@ -189,6 +190,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         written, owners, outside = outlined(path, source)
         if not beside and (scope := devices.switched_for(path, source, outside)) is not None:
             switched.add(scope)
+            typed.update([scope] * devices.switches_type(source))
         for owner in owners:
             classes[owner.name].append(owner)
         for each in written:
@@ -285,10 +287,12 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in every if each.path in tools}
     roles |= copies(classes, imports, sources)
     roles |= unasked
-    below = tuple(os.path.join(each, "") for each in switched)
-    roles |= {f"{path}:{devices.DEFAULT}": Role.UNREACHED for path in sources if path.startswith(below)}
+    for name, folders in ((devices.DEFAULT, switched), (devices.DEFAULT_TYPE, typed)):
+        below = tuple(os.path.join(each, "") for each in folders)
+        roles |= {f"{path}:{name}": Role.UNREACHED for path in sources if path.startswith(below)}
+    words_reached = (word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks))
     return Reach(
-        frozenset((*(word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks)), devices.DEFAULT)),
+        frozenset((*words_reached, devices.DEFAULT, devices.DEFAULT_TYPE)),
         frozenset(word.decode() for word in reached - by_steps),
         frozenset(name for _, name in imports if conventions.is_private(name)),
         frozenset(word.decode() for word in public),

@@ -33,9 +33,20 @@ def switches_default(source: bytes) -> bool:
     return b"torch.set_default_" in source and _DEFAULT.search(source) is not None
 
 
+_TYPE = re.compile(rb"""^[ \t]*torch\.set_default_tensor_type\([^)\n]*cuda""", re.MULTILINE)
+
+
+@lru_cache(maxsize=16)
+def switches_type(source: bytes) -> bool:
+    """Whether a file has `torch.Tensor(values)` made on another device, which a default device leaves on the host."""
+    return b"torch.set_default_tensor_type(" in source and _TYPE.search(source) is not None
+
+
 DEFAULT = "torch.default_device"
 """By this name a file is asked for where torch makes what it is told no device of, as if it were a function: on the host, where
 steps reach it."""
+DEFAULT_TYPE = "torch.default_tensor_type"
+"""By this name the same is asked of `torch.Tensor(values)`."""
 _WRITTEN = re.compile(rb"""^[ \t]*torch\.set_default_(?:device|tensor_type)\([^)\n]*cuda""", re.MULTILINE)
 
 

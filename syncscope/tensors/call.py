@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
 from syncscope.model.heat import Role
@@ -141,10 +141,18 @@ class Call:
     @property
     def by_default(self) -> Device:
         """Where torch makes a tensor of which nobody says where: on the host, unless its file or its project says otherwise."""
+        return self._switched(devices.switches_default, devices.DEFAULT)
+
+    @property
+    def by_default_type(self) -> Device:
+        """Where `torch.Tensor(values)` is made, which follows a default type alone, and no default device."""
+        return self._switched(devices.switches_type, devices.DEFAULT_TYPE)
+
+    def _switched(self, switches: Callable[[bytes], bool], name: str) -> Device:
         module = self.frame.module
-        if devices.switches_default(module.source):
+        if switches(module.source):
             return SOMEWHERE
-        return SOMEWHERE if module.project.role(module.path, devices.DEFAULT) is Role.UNREACHED else HOST
+        return SOMEWHERE if module.project.role(module.path, name) is Role.UNREACHED else HOST
 
     def where_made(self, otherwise: Device) -> Device:
         """The device that a `device=` argument names."""

@@ -92,6 +92,24 @@ def test_a_default_device_holds_for_the_files_that_run_with_it(where: str, tmp_p
     assert sent == ({5, 6} if switched else set())
 
 
+@pytest.mark.parametrize("default", ["set_default_tensor_type('torch.cuda.FloatTensor')", "set_default_device('cuda')"])
+def test_only_a_default_type_says_where_the_old_constructor_makes_tensors(default: str, tmp_path: Path) -> None:
+    program = f'import torch\nimport helpers\n\nif __name__ == "__main__":\n    torch.{default}\n    train()\n'
+    (tmp_path / "program.py").write_text(program)
+    (tmp_path / "setup.py").write_text("")
+    helpers = tmp_path / "helpers.py"
+    helpers.write_text("""
+import torch
+
+def training_step(x, net):
+    loss = net(x) / torch.log(torch.Tensor([10.0]))
+    return loss + torch.LongTensor([1]).sum()
+""")
+    found = sites(helpers.read_bytes(), str(helpers), Project((tmp_path,)))
+    sent = [site.place.line for site in found if site.op == "tensor_literal" and site.confidence > 1]
+    assert sent == ([5] if "type" in default else [])
+
+
 def test_torch_that_a_backend_chooses_is_torch(tmp_path: Path) -> None:
     (tmp_path / "backend.py").write_text("import importlib\n\nglobals()['torch'] = importlib.import_module('torch')\n")
     source = b"from backend import torch\n\ndef step(rows):\n    return float(torch.ones(3, device='cuda').sum())\n"

@@ -57,6 +57,9 @@ def factory(call: Call) -> Fact:
         _filled_with(call)
     elif word.endswith("Tensor") and args and "device" not in call.keywords:
         device = HOST  # whatever it is given: of a tensor of the device it makes none
+        if word == "Tensor" and call.by_default_type is not HOST:
+            device = SOMEWHERE
+            _filled_with(call)
     sized = scalar_slots(call, f"torch.{word}", 0)
     if word == "arange" and len(args) > 1 and args[1].kind is TENSOR:  # where it ends: alone it comes first
         call.emit(Op.SIZE, call.nodes[1], args[1])
