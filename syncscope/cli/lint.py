@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from syncscope.linter.run import Files
     from syncscope.linter.session import Linted
 
-MANY = 20  # findings: more are told in a line each, unless a format is asked for
+MANY = 20  # findings: of more the first are shown with their code, unless a format is asked for
 
 
 def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -76,7 +76,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     "form",
     shell_complete=_completion.formats,
     metavar="NAME",
-    help="text, concise (beyond 20 findings the default), json, sarif, github, gitlab, junit.",
+    help="text (of more than 20 the first whole, if not named), concise, json, sarif, github, gitlab, junit.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there; without --format, the suffix chooses the format.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours. Default: auto.")
@@ -345,13 +345,13 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 
         output.write(statistics(linted))
     elif said["exporter"] is None:
-        from syncscope.exporters import _source_frame, concise
+        from syncscope.exporters import _long_list, _source_frame, concise
 
         shown, provenance = list(linted.shown), said["explain_finding"]
         told = () if said["quiet"] else linted.shown_also
         also = concise.also(told, color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
-            output.write(concise.text(shown, color=output.color) + also)
+            output.write(_long_list.text(shown, linted.sources, color=output.color) + also)
         else:
             output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance) + also)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from syncscope.exporters._alike import FixWords, like_it, with_twins
 from syncscope.model.finding import CONFIDENCE, Finding, Fix
@@ -14,9 +14,15 @@ STYLES = {"error": "31;1", "warning": "33;1", "note": "36;1", "place": "1", "rul
 
 
 def text(
-    findings: Iterable[Finding], sources: Mapping[str, bytes], *, color: bool = False, provenance: bool = False
+    findings: Iterable[Finding],
+    sources: Mapping[str, bytes],
+    *,
+    color: bool = False,
+    provenance: bool = False,
+    groups: Sequence[Sequence[Finding]] | None = None,
 ) -> str:
-    """All findings, one below the other. `provenance` adds how each is known."""
+    """All findings, one below the other. `provenance` adds how each is known. Of `groups` the first of each is shown, and where
+    the others are that have the same to say."""
     lines = {name: source.decode("utf-8", "replace").split("\n") for name, source in sources.items()}
 
     def line_of(finding: Finding) -> str:
@@ -24,9 +30,9 @@ def text(
         return known[finding.place.line - 1] if 0 < finding.place.line <= len(known) else ""
 
     told: dict[tuple[str, Fix], tuple[int, int]] = {}  # a fix that mends several, and line and column of the first
-    findings = [*findings]
+    findings = [*findings] if groups is None else [each for group in groups for each in group]
     offers, said = FixWords(findings), []
-    for finding, *twins in with_twins(findings, line_of):
+    for finding, *twins in with_twins(findings, line_of) if groups is None else groups:
         mended = offers.of(finding)
         if finding.fix is not None:
             here = finding.place.line, finding.column

@@ -211,14 +211,17 @@ def test_quiet_is_the_findings_alone_and_ruffs_word_for_the_format_is_known(door
     assert json.loads(door("lint", "--output-format", "json").out)[0]["rule"] == "host-read"
 
 
-def test_many_findings_are_told_in_a_line_each_unless_text_is_asked_for(door):
+def test_of_many_findings_those_like_another_are_told_with_it_unless_a_format_is_asked_for(door):
     reads = "".join(f"    y{n} = net(x[{n}]).sum().item() + n\n" for n in range(21))
     door.write("many.py", f"import torch\n\n\ndef f(x: torch.Tensor, net: torch.nn.Linear, n: int):\n{reads}")
     ran = door("lint", "many.py", "-q")
-    assert len(ran.out.splitlines()) == 21
-    assert ran.out.splitlines()[0].startswith("many.py:5:10: host-read: `net(x[0]).sum().item()` waits for the device")
-    assert door("lint", "many.py", "--format", "concise").out == ran.out
-    assert "^^^" in door("lint", "many.py", "--format", "text").out
+    assert ran.out.startswith("many.py:5:10: warning: `net(x[0]).sum().item()` waits for the device")
+    assert "= and 20 like it: lines 6, 7, 8," in ran.out
+    assert ran.out.count(" ^^^") == 1
+    concise = door("lint", "many.py", "--format", "concise").out.splitlines()
+    assert len(concise) == 21
+    assert concise[0].startswith("many.py:5:10: host-read: `net(x[0]).sum().item()` waits for the device")
+    assert door("lint", "many.py", "--format", "text").out.count(" ^^^") == 21
     assert "\x1b[" in door("lint", "many.py", "--color", "always").out
 
 
