@@ -78,6 +78,29 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+        from torch_geometric.data import DataLoader
+
+        def train(model, data, device):
+            loader = DataLoader(data, batch_size=64)
+            for batch in loader:
+                batch = batch.to(device)  # !
+                model(batch.x).mean().backward()
+        """,
+        """
+        import torch
+        from torch_geometric.data import DataLoader
+
+        def train(model, data, device):
+            loader = DataLoader(data, batch_size=64, pin_memory=True)
+            for batch in loader:
+                batch = batch.to(device, non_blocking=True)
+                model(batch.x).mean().backward()
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -165,8 +188,17 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None
-        changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
+        changes = f"{takes_it(function, loaders)}; {changes}"
     return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loader)
+
+
+def takes_it(function: Function, loaders: list[ast.Call]) -> str:
+    """What must be so of what is moved, with the class that gives it where it is no loader of torch's own."""
+    named = (function.dotted(each.func) or "" for each in loaders)
+    other = next((name for name in named if "." in name and not name.startswith("torch.")), None)
+    if other is not None:
+        return f"what `{other}` gives must take non_blocking, as a tensor does: classes of older versions may not"
+    return "what is moved must be a tensor: a class of your own may not take non_blocking"
 
 
 def guessed(function: Function, call: ast.Call) -> bool:
