@@ -29,6 +29,10 @@ def of_test(
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
+        if _is_in_list(part) and counted(inner):
+            return Reason.LISTED(ast.unparse(node))
+        if _is_last(part):
+            return Reason.ENDS_EPOCH(ast.unparse(node))
         divided = _remainder(inner) or _divisible(part)
         if divided is not None:
             if not counted(divided[0]):
@@ -71,6 +75,31 @@ def _evaluates(node: ast.expr) -> bool:
             texts
         ):
             return all(conventions.asks_for(name_of(left), getattr(each, "value", None), False) for each in texts)
+    return False
+
+
+def _is_in_list(test: ast.expr) -> bool:
+    """Whether a test is true for those that a list names: `iteration in testing_iterations`, of a counter few of its values."""
+    match test:
+        case ast.Compare(
+            ops=[ast.In()], comparators=[ast.Name() | ast.Attribute() | ast.List() | ast.Tuple() | ast.Set()]
+        ):
+            return True
+    return False
+
+
+def _is_last(test: ast.expr) -> bool:
+    """Whether a test is true for the last of what a loop goes over: `i == len(loader) - 1`."""
+    match test:
+        case ast.Compare(
+            ops=[ast.Eq()],
+            comparators=[
+                ast.BinOp(
+                    left=ast.Call(func=ast.Name(id="len"), args=[over]), op=ast.Sub(), right=ast.Constant(value=1)
+                )
+            ],
+        ):
+            return conventions.OVER_BATCHES.search(name_of(over)) is not None
     return False
 
 

@@ -50,6 +50,8 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         elif isinstance(statement, loops.LOOPS):
             said = loops.of_loop(statement, function.name, source)
             trained = trained or (said is not None and said.hot)
+            if said is loops.PACED:
+                heat = _colder(heat, said)
             heat = said if said is not None and (heat is None or heat.reason is Reason.EPOCHS) else heat
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
             heat = _colder(heat, loops.of_with(statement))

@@ -29,6 +29,8 @@ def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
         return Reason.PREPARES(owner)
     if role is Role.OVERRIDDEN:
         return Reason.OVERRIDDEN(owner, outermost.name)
+    if role is Role.UNTRAINED:
+        return Reason.UNTRAINED(owner or outermost.name)
     if role is Role.UNREACHED and maybe and not is_made_by_set_up(function):
         return Reason.UNREACHED(function.name)
     if role is Role.PUBLIC and maybe:

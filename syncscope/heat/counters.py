@@ -57,6 +57,8 @@ def _is_counter(
         )
     given = _given(function, name) if function is not None else []
     loops = [each for each in given if isinstance(each, LOOPS)]
+    if any(isinstance(each, ast.Assign) and _adds_to_epochs(each.value) for each in given):
+        return True
     if any(isinstance(each, ast.Assign) and _is_size(each.value) for each in given):
         return False
     if _NAMED.search(name):
@@ -75,6 +77,14 @@ def _is_counter(
     if len(given) == len(aliases) == 1 and isinstance(aliases[0], (ast.Attribute, ast.BinOp)):
         return counts(aliases[0], None, cls, source)
     return _SHORT.match(name) is not None
+
+
+def _adds_to_epochs(node: ast.expr) -> bool:
+    """Whether the batches of all epochs are counted: `epoch * len(loader) + i`."""
+    match node:
+        case ast.BinOp(left=ast.BinOp(left=one, op=ast.Mult(), right=other), op=ast.Add()):
+            return any(name_of(each).endswith("epoch") for each in (one, other)) and _is_size(node)
+    return False
 
 
 def _over_steps(loop: ast.For | ast.AsyncFor | ast.While, function: ast.AST | None, source: bytes) -> bool:

@@ -15,7 +15,7 @@ from syncscope.heat.callers import callers
 from syncscope.heat.loops import at_top
 from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
-from syncscope.project import beside_training, conventions, environments
+from syncscope.project import beside_training, cold_names, conventions, environments
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import ancestry, outside
@@ -29,11 +29,17 @@ def of_wait(around: Heat | None, function: ProjectFunction | None, module: Modul
     if beside := _of_file(module):
         return beside
     said = of_function(function)
-    if around is None or (
-        around.hot
-        and around.reason not in IN_TRAINING
-        and function is not None
-        and not (said.hot or said.reason is Reason.OUTSIDE)
+    measures = function is not None and not said.hot and cold_names.MEASURES.match(function.name)
+    if (
+        around is None
+        or measures
+        or said.reason is Reason.UNTRAINED
+        or (
+            around.hot
+            and around.reason not in IN_TRAINING
+            and function is not None
+            and not (said.hot or said.reason is Reason.OUTSIDE)
+        )
     ):
         return said
     return around
@@ -64,12 +70,17 @@ def _of_file(module: Module) -> Heat | None:
 def of_function(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
     said = by_itself(function)
-    if function is None or not said.hot:
+    if function is None or (not said.hot and not _is_untrained(function)):
         return said
     role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
     return _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
+
+
+def _is_untrained(function: ProjectFunction) -> bool:
+    owner, module = function.cls.name if function.cls is not None else "", function.module
+    return module.project.role(module.path, function.name, owner) is Role.UNTRAINED
 
 
 def _as_step(function: ProjectFunction, said: Heat) -> Heat | None:

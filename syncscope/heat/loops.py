@@ -78,7 +78,8 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     if not trains(node, name, source):
         if _holds_whole_parts(node):
             return EPOCHS
-        return PACED if _speaks_of_pace(source) and any(map(_is_paced, node.body)) else None
+        paced = _speaks_of_pace(source) and any(map(_is_paced, node.body))
+        return PACED if paced or (isinstance(node, ast.While) and _while_connected(node.test)) else None
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
         return AROUND if _holds_update(node, name, source) else TRAINING
@@ -115,6 +116,14 @@ def _is_paced(statement: ast.stmt) -> bool:
                 conventions.PACES.search(name_of(of))
             ):
                 return True
+    return False
+
+
+def _while_connected(test: ast.expr) -> bool:
+    """Whether a loop goes on as long as somebody is connected, who mostly is not: `while viewer.conn is not None`."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.IsNot() | ast.NotEq()], comparators=[ast.Constant(value=None)]):
+            return conventions.CONNECTED.search(name_of(left)) is not None
     return False
 
 

@@ -28,6 +28,7 @@ from syncscope.heat.makers import Makers
 from syncscope.heat.offered import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
+from syncscope.heat.trained import untrained
 from syncscope.heat.unused import copies, programs, unused
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
@@ -89,6 +90,8 @@ class Reach:
             return Role.CALLED_BY_PUBLIC
         if self.alone:
             return Role.STEP
+        if name.endswith(")"):
+            return self.roles.get(key, Role.STEP)
         found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}") or self.roles.get(f"{path}:{owner}")
         if found is not None:
             return found
@@ -112,6 +115,11 @@ class Reach:
         by_public = frozenset(key.removeprefix(above) for key in self.called_by_public)
         roles = {key.removeprefix(above): role for key, role in self.roles.items()}
         return replace(self, called=called, called_by_public=by_public, roles=roles, importers={})
+
+
+def _is(function: FunctionText, roles: Mapping[str, Role]) -> bool:
+    """Whether a function, or its class, is one of these."""
+    return f"{function.path}:{function.cls or function.name}" in roles
 
 
 def _kept(source: bytes) -> set[bytes]:
@@ -149,7 +157,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     others: list[FunctionText] = []  # what the steps of others call
     parts: list[FunctionText] = []  # of losses
     todo: list[FunctionText] = []
-    spoken: set[bytes] = set()  # by files themselves, outside of all functions
+    talking: list[str] = []  # files that may speak of functions outside of all functions
     kept: set[bytes] = set()
     kinds: dict[bytes, set[bytes]] = defaultdict(set)  # by a function what is registered with it, of other types
     seldom: list[FunctionText] = []
@@ -157,6 +165,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     idle: set[str] = set()  # files of what prepares data, evaluates and the like
     packages: dict[str, list[str]] = {}  # around a folder
     speaking: list[str] = []  # files, of torch
+    outsides: dict[str, bytes] = {}  # what stands in each of these outside of its functions
     measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
     switched: set[str] = set()  # folders whose files make tensors on another device than the host where none is named
     typed: set[str] = set()  # ... and `torch.Tensor(values)`, too
@@ -188,6 +197,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         aside = beside or bool(by_place(around, stem, "forward"))
         checks = checks and (aside or not compiles_its_model(source))
         written, owners, outside = outlined(path, source)
+        outsides[path] = outside
         if not beside and (scope := devices.switched_for(path, source, outside)) is not None:
             switched.add(scope)
             typed.update([scope] * devices.switches_type(source))
@@ -216,7 +226,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
             for function, kind in _REGISTERED.findall(source):
                 kinds[function].add(kind)
         if not beside:
-            spoken |= _said_outside(outside)
+            talking.append(path)
             kept |= _kept(source)
     if not speaking:
         return None
@@ -225,6 +235,18 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         for each in outlined(path, sources[path])[0]:
             if asks_of_parameters(each):
                 defined[each.word].append(each)
+    said = Spoken([*defined, *(name.encode() for name in classes)], asking(chain(*defined.values())))
+    trained = untrained(root, sources, idle)
+    if trained is not None:  # its steps are those of its own loops
+        steps, parts, todo, seldom = (
+            [each for each in some if not _is(each, trained.roles)] for some in (steps, parts, todo, seldom)
+        )
+        defined = defaultdict(
+            list, {word: [each for each in same if not _is(each, trained.roles)] for word, same in defined.items()}
+        )
+        said = trained.said
+        talking = [path for path in talking if path in trained.files]
+    spoken = {word for path in talking for word in _said_outside(outsides[path])}
     steps += entrances(parts, classes)
     has_own = bool(steps)
     steps += others
@@ -232,7 +254,6 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     around_agents += (each for same in defined.values() for each in same if each.path not in idle)
     driving = [*rollouts(around_agents)]
     todo += driving
-    said = Spoken([*defined, *(name.encode() for name in classes)], asking(chain(*defined.values())))
     stepped = {each.word for each in steps}
     namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
     by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
@@ -280,7 +301,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     by_public = frozenset(calls.found.keys() - called.keys())
     if not has_own:
         return Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, by_public, {}, True, importing)
-    roles = preparing(sources.values(), classes)
+    roles = preparing(sources.values(), classes) | (trained.roles if trained is not None else {})
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
     tools = set(programs(sources, {each.path for each in steps}, imports))

@@ -27,6 +27,8 @@ class Role(StrEnum):
     PUBLIC = "public"  # no step of the project reaches it, but its package offers it, or what speaks of it, to those of others
     CALLED_BY_PUBLIC = "called by public"  # what its package offers calls it, whatever it is called
     UNREACHED = "unreached"
+    UNTRAINED = "untrained"  # the training loops of its program neither build nor call it
+    OFF = "off"  # a flag, asked for as `function(flag)`: nothing that its program's training loops call turns it on
     PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
     OVERRIDDEN = "overridden"  # by all classes that objects are made of
     NAMESAKE = "namesake"  # nobody imports it: another of its name is the one in use
@@ -112,6 +114,7 @@ class Reason(Enum):
     PREPARES = NOT, "`{0}` stands among transforms, or makes batches: data is prepared on the host"
     OVERRIDDEN = NOT, "`{0}` is there to be derived from, and who does has a `{1}` of its own"
     UNREACHED = NOT, "nothing that runs in every step speaks of `{0}`"
+    UNTRAINED = NOT, "no training loop of the project builds or calls `{0}`"
     UNUSED = NOT, "nobody imports `{0}`, and nothing that is used speaks of it"
     NAMESAKE = NOT, "nobody imports this `{0}`: another of its name is in use"
     OFFERED = NOT, "`{0}` gives a number of Python, and no step here asks for it"
@@ -122,6 +125,9 @@ class Reason(Enum):
     PACED = NOT, "in a loop that waits for somebody, or shows each pass"
     MAIN = NOT, "under `if __name__ == '__main__'`: once"
     WHEN = NOT, "only when `{0}`"
+    LISTED = NOT, "only when `{0}`: in the few steps of a list"
+    OFF = NOT, "only when `{0}`, which is off and which nothing turns on that trains"
+    ENDS_EPOCH = NOT, "only when `{0}`: once an epoch"
     SOMETIMES = SHORT, "only when `{0}`: once in {1} steps"
     DELAYED = SHORT, "only when `{0}`: an actor is trained less often than its critics, once in a few steps"
     AROUND = SHORT, "in a loop around the steps of an update: once in many of them"

@@ -14,6 +14,12 @@ ASIDE = frozenset(
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
+AFTER = frozenset(
+    """test tests testing eval evaluate evaluation evaluator evaluators val valid validate scoring inference infer export
+    exporter exporters deploy demo demos benchmark benchmarks benchmarking visualization visualizer detect predict
+    predictor""".split()
+)
+"""Files and folders of what is run when the training, or an epoch of it, is over."""
 TRAINED = frozenset(
     """tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val
     scoring bin cli scripts tools""".split()

@@ -52,6 +52,8 @@ def beside(name: str, owner: str) -> bool:
     return _BESIDE.match(name) is not None and (owner != "" or not name.endswith("_compute"))
 
 
+MEASURES = re.compile(r"^_?(benchmark|profile|measure|latency|test)(_|$)")
+"""Functions that are no part of the training, though they make a backward pass in a loop to see how long it takes."""
 _WORDS_OF_EVALUATION = r"""
     eval evaluate evaluation valid validate validation test predict forecast infer inference post_?process\w* dummy probe
     non_max(imum)?_suppression rescor(e|ing) (beam|greedy)_(search|decode|decoder|decoding) sample_loop ddim_sample p_sample

@@ -46,7 +46,7 @@ LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop o
 _SELDOM = re.compile(
     r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|dry_run|profiling|inference|infer|onnx|scripting|tracing|exporting)(_|$)|"
     r"^_?(should|do|need|needs|must|is|if|to|will|want|time_to)_(log|print|report|save|plot|visuali[sz]e|eval|evaluate|validate|dump|"
-    r"record|summari[sz]e|display|monitor)(_|$)|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
+    r"record|summari[sz]e|display|monitor)(_|$)|^is_best|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
 )
 
 _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(return|with|log|collect)_info$")
@@ -247,6 +247,8 @@ LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LO
 # What the base class of an environment calls, and the loop around it of an agent, in each of its steps.
 HOOKS = frozenset("_reset _step draw_action draw_actions".split())
 PACES = re.compile(r"^(time|asyncio|cv2|plt|pyplot)$|(^|_)envs?$")  # whose `sleep`, `imshow` or `render` lets one watch
+OVER_BATCHES = re.compile(r"loader|batches|pbar|progress|(^|_)(dl|epoch)$")  # what goes over all batches of an epoch
+CONNECTED = re.compile(r"(^|_)(conn|connection|socket|client|viewer|gui)$")  # there as long as somebody looks on
 DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time

@@ -102,8 +102,13 @@ def assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
     found: dict[str, list[ast.expr]] = {}
     for each in statements(scope):
         if isinstance(each, ast.Assign):
-            for name in set(map(dotted, each.targets)):
-                found.setdefault(name, []).append(each.value)
+            for target in each.targets:
+                match target, each.value:
+                    case ast.Tuple(elts=names), ast.Tuple(elts=values) if len(names) == len(values):
+                        for name, value in zip(names, values, strict=True):
+                            found.setdefault(dotted(name), []).append(value)
+                    case _:
+                        found.setdefault(dotted(target), []).append(each.value)
     return found
 
 

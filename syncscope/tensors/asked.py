@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from syncscope.heat import arms
 from syncscope.heat.counters import counts
 from syncscope.model.fact import Device, Fact, Value
-from syncscope.model.heat import Heat, Reason
+from syncscope.model.heat import Heat, Reason, Role
 from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, Module
 from syncscope.project.names import ancestry, lookup
@@ -35,8 +35,40 @@ def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     said = arms.of_test(test, partial(_number, frame), partial(_counts, frame))
     if said is not None and said.reason is Reason.WHEN_MOVED and _is_made_each_time(frame, test):
         return None
+    if said is None and _is_switched_off(frame, test):
+        return Reason.OFF(ast.unparse(test))
     off = said is None and (_is_off(frame, test) or _is_used(frame, test))
     return Reason.WHEN(ast.unparse(test)) if off else said
+
+
+def _is_switched_off(frame: Frame, test: ast.expr) -> bool:
+    """Whether a test asks for a flag, also one that its object keeps, that is off and that nothing turns on in the training."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return any(_is_switched_off(frame, part) for part in parts)
+        case ast.Name(id=name) if frame.function is not None:
+            owner = frame.function.cls.name if frame.function.cls is not None else ""
+            return _has_no_effect(frame.module, owner, frame.function.node, name)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name) if frame.cls is not None:
+            keeps = next((each for each in ancestry(frame.cls) if f"self.{name}" in assigned(each.node)), None)
+            built = _constructor(keeps) if keeps is not None else None
+            kept = assigned(keeps.node)[f"self.{name}"] if keeps is not None else []
+            if keeps is None or built is None or len(kept) != 1 or not isinstance(kept[0], ast.Name):
+                return False
+            return _has_no_effect(keeps.module, keeps.name, built, kept[0].id)
+    return False
+
+
+def _has_no_effect(module: Module, owner: str, function: ast.FunctionDef | ast.AsyncFunctionDef, flag: str) -> bool:
+    default = _default(function, flag)
+    if not (isinstance(default, ast.Constant) and default.value is False):
+        return False
+    return module.project.role(module.path, f"{function.name}({flag})", owner) is Role.OFF
+
+
+def _constructor(cls: Class) -> ast.FunctionDef | None:
+    found = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
+    return found if isinstance(found, ast.FunctionDef) else None
 
 
 def _is_used(frame: Frame, test: ast.expr) -> bool:
@@ -66,6 +98,8 @@ def of_unmet(frame: Frame, test: ast.expr) -> Heat | None:
             denied = ast.Compare(asked, [ast.Is()], [none])
             if _is_used(frame, denied):
                 return Reason.WHEN(ast.unparse(denied))
+        case ast.UnaryOp(op=ast.Not(), operand=flag) if _is_switched_off(frame, flag):
+            return Reason.OFF(ast.unparse(flag))
     return arms.of_unmet(test)
 
 
@@ -126,9 +160,9 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
 
 def _is_kept_off(cls: Class, name: str) -> bool:
     """Whether a class sets a flag once, and to what is off, where nobody says otherwise to its `__init__`."""
-    built = next((each for each in cls.node.body if getattr(each, "name", "") == "__init__"), None)
+    built = _constructor(cls)
     kept = assigned(cls.node)[f"self.{name}"]
-    if not isinstance(built, ast.FunctionDef) or len(kept) != 1:
+    if built is None or len(kept) != 1:
         return False
     given = _unless_given(kept[0])
     default = _default(built, given.id) if isinstance(given, ast.Name) else None
