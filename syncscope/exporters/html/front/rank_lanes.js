@@ -1,6 +1,6 @@
 import {largest, make, msTime, plotted, smallest, ticks} from "./dom.js";
 
-const WIDTH = 900, LEFT = 62, RIGHT = 12, TOP = 8, LANE = 22, BOTTOM = 26, THIN = 1.5;
+const WIDTH = 900, LEFT = 62, RIGHT = 26, TOP = 8, LANE = 22, BOTTOM = 26, THIN = 1.5;
 
 /** The ranks of a job side by side, a lane each, one step at a time: their collectives, and how long each waited for the last rank. */
 export function rankLanes(found) {

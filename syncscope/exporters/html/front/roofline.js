@@ -1,6 +1,6 @@
 import {make, msTime, percent, plotted, three} from "./dom.js";
 
-const WIDTH = 900, HEIGHT = 320, LEFT = 92, BOTTOM = 40, TOP = 14, RIGHT = 20;
+const WIDTH = 900, HEIGHT = 320, LEFT = 92, BOTTOM = 40, TOP = 14, RIGHT = 136, APART = 13;
 
 /** Operators by operations a byte and operations a second, under the roof that memory and arithmetic make; null without any. */
 export function roofline(operators, ceilings) {
@@ -16,10 +16,13 @@ export function roofline(operators, ceilings) {
   for (let power = Math.ceil(xs[0]); power <= xs[1]; power++) svg.append(make("svg:line", {x1: x(10 ** power), x2: x(10 ** power), y1: TOP, y2: HEIGHT - BOTTOM, class: "grid"}), make("svg:text", {x: x(10 ** power), y: HEIGHT - BOTTOM + 16, class: "axis middle"}, power < 0 ? (10 ** power).toFixed(-power) : String(10 ** power)));
   for (let power = Math.ceil(ys[0]); power <= ys[1]; power++) svg.append(make("svg:line", {x1: LEFT, x2: WIDTH - RIGHT, y1: y(10 ** power), y2: y(10 ** power), class: "grid"}), make("svg:text", {x: LEFT - 8, y: y(10 ** power) + 4, class: "axis end"}, rate(10 ** power)));
   svg.append(make("svg:text", {x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "axis middle"}, "operations a byte"));
+  let free = HEIGHT;  // of the column beside the plot where ceilings are named, the lowest first: two may be near each other
   for (const [flops, name] of ceilings ? [[ceilings.flops_per_s, "float32"], [ceilings.flops_tf32_per_s, "TF32"], [ceilings.flops_16_per_s, "16 bits"]].filter(([value]) => value) : []) {
     const corner = flops / ceilings.bytes_per_s, from = 10 ** xs[0], low = Math.max(from, 10 ** ys[0] / ceilings.bytes_per_s);
+    const beside = Math.min(y(flops) + 4, free);
+    free = beside - APART;
     svg.append(make("svg:path", {d: `M${x(low)} ${y(low * ceilings.bytes_per_s)} L${x(corner)} ${y(flops)} L${WIDTH - RIGHT} ${y(flops)}`, class: "roof"}),
-      make("svg:text", {x: WIDTH - RIGHT - 4, y: y(flops) - 5, class: "axis end"}, `${rate(flops)} in ${name}`));
+      make("svg:text", {x: WIDTH - RIGHT + 6, y: beside, class: "axis"}, `${rate(flops)} in ${name}`));
   }
   const most = Math.max(...known.map(line => line.ms));
   for (const line of [...known].reverse()) svg.append(make("svg:circle", {cx: x(line.x), cy: y(line.y), r: 3 + 11 * Math.sqrt(line.ms / most), class: `dot ${line.bound || "unknown"}`},
