@@ -11,6 +11,8 @@ from syncscope.project import conventions
 from syncscope.project.syntax import name_of, walk
 from syncscope.rules import Function, View
 
+Loop = ast.For | ast.AsyncFor | ast.While
+
 
 def repeats(site: Site, function: Function, view: View) -> bool:
     """Whether a step comes by many times: in a loop or a comprehension of its function that is not the loop over steps."""
@@ -22,9 +24,9 @@ def repeats(site: Site, function: Function, view: View) -> bool:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
                 return False
             case ast.For() | ast.AsyncFor() if child in outer.body:
-                return not _over_steps(outer, site.function.name, view.code)
+                return not _over_steps(outer, site.function.name, function, view)
             case ast.While() if child is outer.test or child in outer.body:
-                return not _over_steps(outer, site.function.name, view.code)
+                return not _over_steps(outer, site.function.name, function, view)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 first = outer.generators[0]
                 if child is not first or inner is not first.iter:  # which is gone through, and made once
@@ -33,8 +35,12 @@ def repeats(site: Site, function: Function, view: View) -> bool:
     return False
 
 
-def _over_steps(loop: ast.For | ast.AsyncFor | ast.While, name: str, code: bytes) -> bool:
-    """Whether the passes of a loop are steps, or hold many."""
+def _over_steps(loop: Loop, name: str, function: Function, view: View) -> bool:
+    """Whether the passes of a loop are steps, or hold many: asked of all that waits in it, and looked for once."""
+    return function.once("over steps", loop, lambda: _passes_are_steps(loop, name, view.code))
+
+
+def _passes_are_steps(loop: Loop, name: str, code: bytes) -> bool:
     if trains(loop, name, code):
         return True
     if isinstance(loop, ast.While):

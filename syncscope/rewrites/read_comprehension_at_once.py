@@ -9,7 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.reads import FLOATS, by_float, number_of
-from syncscope.codemod.whereabouts import made_on_host
+from syncscope.codemod.whereabouts import gathered_on_host, made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety, Stays
@@ -113,7 +113,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ndim = function.fact(tensor).ndim
     bound = {n.id for g in loop.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
     in_pass = any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(tensor))
-    if not in_pass or ndim not in (0, None) or made_on_host(function, tensor) or waits_beside(function, loop, read):
+    if not in_pass or ndim not in (0, None) or waits_beside(function, loop, read):
+        return None
+    through = (n for g in loop.generators for n in ast.walk(g.iter))
+    if made_on_host(function, tensor) or any(gathered_on_host(function, n) for n in through if isinstance(n, ast.Name)):
         return None
     join, changes = ("stack", NO_DIMENSIONS) if ndim == 0 else ("hstack", ONE_ELEMENT)
     changes += f"; {FLOATS}" * by_float(function, read)

@@ -213,10 +213,10 @@ def test_a_merge_conflict_in_a_baseline_is_named(door):
     door.write("train.py", READS)
     door("lint", "--write-baseline", "known.json")
     text = (door.folder / "known.json").read_text()
-    door.write("known.json", text.replace(' "findings"', '<<<<<<< HEAD\n "findings"', 1))
+    door.write("known.json", text.replace('\n"findings"', '\n<<<<<<< HEAD\n"findings"', 1))
     ran = door("lint", "--baseline", "known.json")
     assert ran.code == 2
-    assert "known.json:3: a merge conflict" in ran.err
+    assert "known.json:2: a merge conflict" in ran.err
 
 
 def test_a_baseline_of_another_checkout_says_why_all_is_new(door, monkeypatch):

@@ -51,7 +51,7 @@ def test_turns_that_the_budget_does_not_hold_are_told_as_they_begin(left: float,
 
 def begun(budget: float, spent: float, runs: int, found: Verification | None = None) -> Budget:
     """What is known once so many runs have taken so many seconds of a budget."""
-    processes = SimpleNamespace(left=lambda: budget - spent, importing=8.0, count=runs)
+    processes = SimpleNamespace(left=lambda: budget - spent, importing=8.0, starting=10.0, count=runs)
     settings = SimpleNamespace(budget=budget)
     given: Any = SimpleNamespace(
         processes=processes, began=time.monotonic() - spent, settings=settings, found=found, in_one=False

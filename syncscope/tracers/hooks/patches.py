@@ -85,6 +85,8 @@ class Patches:
     def _put(self, name: str, put: Installer, module: Any) -> None:
         try:
             put(module)
+        except UserError:
+            raise
         except Exception as why:  # a stand-in for the library, or one of another age: the program does not end for that
             told = f"what waits inside of {name} is not heard, for it is not as we know it: {type(why).__name__}: {why}"
             say(UserError(told))
