@@ -30,7 +30,7 @@ from syncscope.analysis.some_steps import replayed_of, replayed_steps
 from syncscope.analysis.step_uses import counted_part, step_uses
 from syncscope.analysis.steps import alike, busy_by_device, busy_share, counted_time
 from syncscope.analysis.verdict import remarks, verdict
-from syncscope.analysis.what_if import led_into, what_ifs
+from syncscope.analysis.what_if import what_ifs
 from syncscope.model.answer import Decision
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Adds, Finding, Hazard
@@ -181,11 +181,8 @@ def summarize(
         report = replace(report, answer=without_figure(report, graph.ops > 0))
     if prices and (found_ifs := what_ifs(report, replayed, trusted, loops)):
         report = replace(report, what_if=found_ifs)
-        if report.uses is not None:
-            words = led_into(report.uses.words, found_ifs, report.saving_step or report.uses.step, report.replay_holds)
-            report = replace(report, uses=replace(report.uses, words=words))
     report = _sorted(of_one_rank(report))
-    return replace(report, verdict=verdict(report))
+    return verdict(report)
 
 
 def _as_worked(event_graph: EventGraph) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from syncscope.analysis.answer import EXCHANGED
 from syncscope.analysis.experience import BUSY
@@ -39,59 +40,87 @@ def without_savings(report: Report) -> str:
     return f"{refused} {_next(report)}" if refused else ""
 
 
-def verdict(report: Report) -> str:
-    """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
+def verdict(report: Report) -> Report:
+    """The report with what it says in words, each once: `verdict` has all of it, `lead` of that what its figures and tables say,
+    too, and `further` what they do not: what fixing several lines saves, what can be had at most and why, and what to do."""
     per = "step" if report.steps else "recording"
-    most = f"{report.bound.words(per, report.busiest)} " if report.bound and report.lines else ""
-    job = f" This is {report.of_a_job}." if report.of_a_job else ""
-    return most + _decision(report, per) + job
+    word, lead, further, instead = _decision(report, per)
+    most = report.bound.words(per, report.busiest) if report.bound and report.lines else ""
+    further = (*further[:1], most, *further[1:])
+    job = f"This is {report.of_a_job}." if report.of_a_job else ""
+    said = [" ".join(filter(None, part)) for part in ((word,), lead, further, (instead, job))]
+    return replace(report, verdict=" ".join(filter(None, said)), lead=said[1], further=said[2])
 
 
-def _decision(report: Report, per: str) -> str:
-    blocked = sum(line.blocked for line in report.lines)
-    if not report.lines and report.fidelity is None:
-        return f"No savings: {_idle(report)}, so that nothing can be said of waits for it."
-    if not report.lines and report.answer is not None and report.answer.decision is Decision.UNKNOWN:
-        return f"Decision: {report.answer.decision}. No savings of lines: {_refusal(report, per)} {_next(report)}"
+def _decision(report: Report, per: str) -> tuple[str, tuple[str, ...], tuple[str, ...], str]:
+    """The word; what is said beside it and stands in figures, too; what is said further; what else holds the loop up."""
+    found, refused, idle = report.answer, _refusal(report, per), _idle(report)
+    word = f"Decision: {found.decision}." if found is not None else ""
+    unknown = found is not None and found.decision is Decision.UNKNOWN
+    leave = found is not None and found.decision is Decision.LEAVE
+    no_lines = f"No savings of lines: {refused} {_next(report)}"
+    blocked = f"The host was blocked for {about_ms(sum(line.blocked for line in report.lines))} of a {per}."
     if not report.lines:
-        return f"No wait is worth fixing: the host never waits for the device.{_instead(report)}"
+        if report.fidelity is None:
+            return "", (f"No savings: {idle}, so that nothing can be said of waits for it.",), (), ""
+        if unknown:
+            return word, (), (no_lines,), ""
+        return "", ("No wait is worth fixing: the host never waits for the device.",), (), _instead(report)
     if report.fidelity is None:
-        held = "" if report.refused else f" The host was blocked for {about_ms(blocked)} of a {per}."
-        return f"No savings: {_idle(report)}.{held}"
-    found, refused = report.answer, _refusal(report, per)
+        return "", (f"No savings: {idle}.", "" if report.refused else blocked), (), ""
     if found is None or found.share is None:
-        said = f"No savings: {refused} {_next(report)}" if refused else "Savings were not asked for."
-        left = " No wait is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
-        word = f"Decision: {found.decision}.{left} " if found is not None else ""
-        return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
+        left = "No wait is worth fixing." if leave else ""
+        return word, (left, blocked), (no_lines if refused else "Savings were not asked for.",), ""
     word = f"Decision: {found.decision}{', all together, for no line is worth it alone' * report.only_together}."
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
+    without = _without(report, found, step, per)
     if refused:
-        whole = {
-            Decision.LEAVE: f"No wait is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
-        }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
-        return f"{word} {whole} {_figure(report, found)}. No savings of lines: {refused} {_next(report)}"
+        return word, (without,), (no_lines,), ""
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
-    told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
-    if found.decision is Decision.LEAVE:
-        return f"{word} {_left(report, found, step, blocked, per)}{told}{_instead(report)}"
+    told = unforeseen_told(unforeseen) if unforeseen else ""
+    if leave:
+        return word, (without,), (told,), _instead(report)
     chosen = [report.lines[i] for i in report.plan]
     if not chosen:
-        rest = "the other waits" if unforeseen else "any wait"
-        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {_figure(report, found)}."
-        return f"{word}{told} {shorter}{_settles(report)}"
+        return word, (without,), (told, _alone(report, found), _settles(report)), ""
+    plan = _plan(report, chosen, step, per)
+    lead, further = ((plan, without), "") if len(report.lines) == 1 else ((without,), plan)
+    return word, lead, (further, told, _alone(report, found), _rests(report, step), _settles(report)), ""
+
+
+def _without(report: Report, found: Answer, step: float, per: str) -> str:
+    """How long a step is without its waits."""
+    if found.decision is Decision.LEAVE:
+        longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
+        if longer and (found.share or 0.0) < WORTH:
+            more = about_ms(max(-line.price.alone for line in longer if line.price))
+            return (
+                f"No wait is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(step)} "
+                f"would take up to {more} more over all of them."
+            )
+    which = "the other waits" if any(line.advice is Advice.TRY for line in report.lines) else "waits"
+    along = " and what goes with them" if found.along else ""
+    said = f"ithout {which}{along} a {per} of {about_ms(step)} is likely {found.likely('shorter')}."
+    return f"No wait is worth fixing: w{said}" if found.decision is Decision.LEAVE else f"W{said}"
+
+
+def _alone(report: Report, found: Answer) -> str:
+    """What waits cost where more may go with them."""
+    if not found.along or report.of_waits is None:
+        return ""
+    return f"Without waits alone, if {found.along} stays, it is likely {report.of_waits.likely('shorter')}."
+
+
+def _plan(report: Report, chosen: Sequence[Line], step: float, per: str) -> str:
+    """What the fewest lines save that give most of what can be had."""
     places = len({line.place or id(line) for line in chosen})
     what = "one line" if places == 1 else f"{places} lines"
-    gain, saves = report.plan_saving or 0.0, "saves" if found.decision is Decision.FIX else "may save"
+    gain = report.plan_saving or 0.0
+    saves = "saves" if report.answer and report.answer.decision is Decision.FIX else "may save"
     shares = sum(line.price.share for line in chosen if line.price)
     less = ", of whose reads one stays," if gain < STAYS * shares and any(_stays(line) for line in chosen) else ""
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
-    every = "the other waits" if unforeseen else "any wait"
-    return (
-        f"{word} Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
-        f"Without {every} it is likely {_figure(report, found)}; the host is blocked for {about_ms(blocked)}."
-        f"{_rests(report, step)}{told}{_settles(report)}"
-    )
+    return f"Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}."
 
 
 def _stays(line: Line) -> bool:
@@ -108,37 +137,14 @@ def _rests(report: Report, step: float) -> str:
     if likely < 2 * still or likely - still < MUCH * step:
         return ""
     return (
-        f" Of these {about_ms(likely)} the device stands still after waits for {about_ms(still)}; the rest comes only where "
-        "what is launched for the waits alone goes with them, and what the host does to launch it. Where that stays, a step is "
-        f"shorter by those {about_ms(still)}."
-    )
-
-
-def _figure(report: Report, found: Answer) -> str:
-    """By how much a step is likely shorter without the waits; and where more may go with them, of that."""
-    if not found.along or report.of_waits is None:
-        return found.told("shorter")
-    return f"{report.of_waits.told('shorter')}, and with {found.along} {found.figure}"
-
-
-def _left(report: Report, found: Answer, step: float, blocked: float, per: str) -> str:
-    """That nothing is worth fixing, and why."""
-    longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
-    if longer and (found.share or 0.0) < WORTH:
-        more = about_ms(max(-line.price.alone for line in longer if line.price))
-        return (
-            f"No wait is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(step)} "
-            f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
-        )
-    return (
-        f"No wait is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.told('shorter')}, "
-        f"although the host is blocked for {about_ms(blocked)}."
+        f"Of the {about_ms(likely)} that waits cost the device stands still after them for {about_ms(still)}. The rest comes only "
+        "where what is launched for the waits goes with them, and what the host does to launch it."
     )
 
 
 def _instead(report: Report) -> str:
     """What does hold the loop up."""
-    return f" {report.uses.words}" if report.uses is not None else ""
+    return report.uses.words if report.uses is not None else ""
 
 
 def _settles(report: Report) -> str:
@@ -153,10 +159,10 @@ def _settles(report: Report) -> str:
         return ""
     if _by_hand(line):
         return (
-            f" No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
+            f"No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
             f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
         )
-    return f" `{command}` settles {'it' if len(report.lines) == 1 else 'that line'} in {BUDGET}."
+    return f"`{command}` settles {'it' if len(report.lines) == 1 else 'that line'} in {BUDGET}."
 
 
 def trial(report: Report, line: Line) -> str:

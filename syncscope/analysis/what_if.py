@@ -75,17 +75,6 @@ def what_ifs(
     return tuple(one for one in found if one.saving >= WORTH * step)
 
 
-def led_into(words: str, found: Sequence[WhatIf], step: float, holds: bool) -> str:
-    """The sentence on where a step goes, and what to do first; what to try, where no replay `holds`, which then says of no
-    line what it saves."""
-    first = first_of(found)
-    if first is None or step <= 0:
-        return words
-    much = f"{first.surely} {first.saving / step:.0%}" if holds or first.answered else "may be"
-    said = f"if {first.name}, it {much} shorter"
-    return f"{words} What to {'do first' if holds else 'try'}: {said}."
-
-
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
     times = {name: getattr(one, name) * scale for name in ("saving", "low", "high", "bound")}
     return replace(one, **times)

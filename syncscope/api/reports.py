@@ -48,7 +48,7 @@ def report(
     from syncscope.analysis.sources import ambiguous, at_hand, elsewhere, waiting_files
     from syncscope.analysis.summary import summarize
     from syncscope.analysis.window import only_steps
-    from syncscope.linter.between import renamed, with_runs, with_what_runs
+    from syncscope.linter.between import with_runs, with_what_runs
     from syncscope.linter.passes_apart import loops_apart
     from syncscope.model.source import installed
     from syncscope.model.trace import Kind, Trace
@@ -102,8 +102,6 @@ def report(
     _shown_in_notebooks()
     read = {**others, **found.sources}
     what_if, by_line = with_what_runs(said.what_if, read, found.findings), with_runs(said.by_line, read)
-    if said.uses is not None:
-        said = replace(said, uses=replace(said.uses, words=renamed(said.uses.words, said.what_if, what_if)))
     said = replace(said, name=name, sources=read, notes=notes, hazards=found.hazards, what_if=what_if, by_line=by_line)
     return with_measured(said, trace.meta.get("verified"))
 

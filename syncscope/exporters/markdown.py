@@ -41,8 +41,8 @@ def parts(report: Report) -> Iterator[str]:
         yield plain(terminal.nowhere(report).plain)
     if report.what_if:
         yield "\n".join(ifs(report, per))
-    if report.verdict:
-        yield plain(report.verdict)
+    if report.further:
+        yield plain(report.further)
     if report.notes:
         said = "\n".join(f"- {plain(note)}" for note in report.notes)
         yield f"<details><summary>{len(report.notes)} note{'s' * (len(report.notes) > 1)}</summary>\n\n{said}\n\n</details>"

@@ -62,14 +62,16 @@ def render(report: Report, width: int = WIDTH, whole: bool = False) -> Renderabl
     ):
         if part := list(rows):
             parts += [Text(), *part]
-    if report.verdict:
-        parts += [Text(), Text(report.verdict, "bold")]
+    if report.further:
+        parts += [Text(), Text(report.further)]
     parts += [Text(), *_footnotes.rows(report, width, whole)]
     return Group(*parts)
 
 
 def nowhere(report: Report) -> Text:
     """What is said of a report without a line: all is well, or the recording cannot know."""
+    if report.fidelity is None and report.lead and not report.refused:
+        return Text(report.lead, "yellow")
     if report.coverage is not None and report.coverage.refusal:
         return Text(f"This recording cannot show where the host waits: {report.coverage.refusal}.", "yellow")
     return Text("The host waited for the device nowhere in this recording.", "green")
@@ -145,14 +147,6 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         yield "lean", Text(f"without what recording itself costs, {spared}")
 
 
-def beyond(report: Report) -> str:
-    """What else would go for the bound to be reached, or who else was at work; "" where there is neither."""
-    if report.bound is None:
-        return ""
-    crowd = report.bound.crowd
-    return report.bound.beyond(report.busiest) or (f"({crowd}: measure it while they do not)" if crowd else "")
-
-
 def by_device(report: Report) -> str:
     """How much of the steps each of several devices worked, and any of them."""
     each = ", ".join(f"{figures.percent(share)} (device {number})" for number, share in report.busy_by_device)
@@ -172,14 +166,14 @@ def answer(found: Answer, per: str) -> Text:
 
 def narrowed(report: Report) -> str:
     """What narrows the sentence: that no line is worth it alone, what is open besides the interval, what goes along, what that
-    rests on, and what no fix can pass. To come near that more must go than waits, if there is something `beyond`. "" of an
-    answer without a figure, which says all."""
-    found, more = report.answer, beyond(report)
+    rests on, what no fix can pass, and who else was at work. "" of an answer without a figure, which says all."""
+    found, crowd = report.answer, report.bound.crowd if report.bound is not None else ""
     if found is None or found.share is None:
         return ""
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
-    bound = f"at most {figures.percent(found.bound)} {more}".rstrip() if found.bound is not None else ""
+    more = f" ({crowd}: measure it while they do not)" if crowd else ""
+    bound = f"at most {figures.percent(found.bound)}{more}" if found.bound is not None else ""
     return "; ".join(filter(None, (together, found.doubt, along, found.source, bound)))
 
 

@@ -75,13 +75,6 @@ def with_what_runs(
     return tuple(map(told, found))
 
 
-def renamed(words: str, before: Iterable[WhatIf], after: Iterable[WhatIf]) -> str:
-    """A sentence about these rows, as they are called now."""
-    for old, new in zip(before, after, strict=True):
-        words = words.replace(old.name, new.name)
-    return words
-
-
 def with_runs(found: LineUses | None, sources: Mapping[str, bytes]) -> LineUses | None:
     """What each line takes, with what runs before it."""
     if found is None:

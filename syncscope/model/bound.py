@@ -79,7 +79,7 @@ class SavingBound:
             return ""
         if self.others > SPOKEN:
             return f"if other programs, which had the processors for {self.others:.0%} of the device's time, leave them"
-        return "with what the device does for the waits, which goes, too"
+        return "if what the device does for the waits goes, too"
 
     @property
     def crowd(self) -> str:
@@ -98,9 +98,6 @@ class SavingBound:
             Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it{self._pace}",
             Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it{self._pace}",
         }[self.left]
-        more = (
-            f"; the device is idle for {1 - busy:.1%}: more only {beyond}"
-            if busy and (beyond := self.beyond(busy))
-            else ""
-        )
-        return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why}{more})."
+        idle = f" The device is idle for {1 - busy:.1%}: more" if busy else ""
+        more = f"{idle} only {beyond}." if idle and (beyond := self.beyond(busy)) else ""
+        return f"Fixing all waits saves at most {self.share:.1%} of a {per}: {why}.{more}"

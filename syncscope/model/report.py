@@ -201,7 +201,8 @@ class Report:
     which nothing is otherwise, per step, or over a recording without steps, without what the recorder took.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
-    plan. `notes` says in words what was lost, guessed or left out.
+    plan. `verdict` says all of it in words: `lead` is what of that stands in figures, too, `further` what does not.
+    `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
     `uses` is where a step goes, `by_line` the same by line, None without work of a device;
@@ -232,6 +233,8 @@ class Report:
     answer: Answer | None = None
     of_waits: Answer | None = None
     verdict: str = ""
+    lead: str = ""
+    further: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
     step: float | None = None
@@ -325,6 +328,8 @@ class Report:
             "answer",
             "of_waits",
             "verdict",
+            "lead",
+            "further",
             "notes",
             "unseen",
             "sources",

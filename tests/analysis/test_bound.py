@@ -40,7 +40,7 @@ def test_a_busy_device_leaves_little_to_be_had():
     assert report.bound.left is Left.DEVICE
     assert report.bound.share == pytest.approx(1 - report.bound.device / report.bound.step)
     assert report.saving <= report.bound.saving
-    assert f"Fixing all waits saves at most {report.bound.share:.1%} of a step (the device works" in report.verdict
+    assert f"Fixing all waits saves at most {report.bound.share:.1%} of a step: the device works" in report.verdict
 
 
 def test_it_is_said_where_no_price_is_given():
@@ -66,7 +66,7 @@ def test_a_bound_above_what_the_device_is_idle_says_what_else_would_go():
     beside_others = SavingBound(100.0, 18.0, 40.0, others=0.8)
     assert beside_others.share == pytest.approx(0.6)
     said = beside_others.words(busy=0.9)
-    assert "the device is idle for 10.0%: more only if other programs, which had the processors for 80%" in said
+    assert "The device is idle for 10.0%: more only if other programs, which had the processors for 80%" in said
     assert "what the device does for the waits" in SavingBound(100.0, 18.0, 40.0).words(busy=0.9)
     for busy in (0.4, None):
         assert "more only" not in beside_others.words(busy=busy)

@@ -332,7 +332,6 @@ def test_an_argument_comes_before_a_step_of_fixed_shape_that_saves_little_more()
     found = summarize(Trace.of([*trace, *loads]))
     assert found.what_if[0].name == "launches cost nothing"
     assert first_of(found.what_if).name == "the loader is never late"
-    assert "What to do first: if the loader is never late" in found.uses.words
     said = terminal.export(found)
     assert "do first if the loader is never late" in said
     assert said.index("do first") < said.index("answer "), "which saves more than all waits cost"

@@ -85,7 +85,7 @@ def test_the_answer_takes_the_loop_along_and_says_what_its_waits_cost_alone():
     assert plain.answer.share < report.answer.share <= report.answer.most
     assert report.answer.low <= truth <= report.answer.high <= report.answer.bound
     assert report.of_waits.share == pytest.approx(plain.answer.share)
-    assert f"and with {report.answer.along}" in report.verdict
+    assert f"Without waits alone, if {report.answer.along} stays, it is likely" in report.verdict
 
 
 def test_passes_that_compute_a_network_are_batches_and_stay():

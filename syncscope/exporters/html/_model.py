@@ -31,6 +31,8 @@ def model(report: Report) -> dict[str, Any]:
                 filter(None, (when(report), terminal.recorded(report.trace) if report.trace else ""))
             ),
             "summary": [[label, text.plain] for label, text in terminal.summary(report, terminal.WIDTH)],
+            "lead": report.lead,
+            "further": further(report),
             "counted": report.steady,
             "replay_holds": report.replay_holds,
             "foretold": [figures.foretold(report, one) for one in report.what_if],
@@ -41,6 +43,13 @@ def model(report: Report) -> dict[str, Any]:
             "folder": os.getcwd(),
         },
     }
+
+
+def further(report: Report) -> list[str]:
+    """What is said below the answer: what narrows it, what figures do not tell, and whose recording it is."""
+    narrowed = terminal.narrowed(report) if report.lines else ""
+    job = f"This is {report.of_a_job}." if report.of_a_job else ""
+    return [said for said in (f"{narrowed[:1].upper()}{narrowed[1:]}." * bool(narrowed), report.further, job) if said]
 
 
 def title(name: str) -> str:

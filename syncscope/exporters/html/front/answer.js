@@ -7,8 +7,8 @@ export const saysUses = model => model.verdict !== undefined && model.uses && (m
 
 /** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
 export function answer(model, goToLine) {
-  const all = sentences(model.verdict), at = all.findIndex(one => one.startsWith("Decision: "));
-  const first = all[at + 1], rest = [...all.slice(0, Math.max(at, 0)), ...all.slice(at + 2)];
+  const [lead, ...others] = sentences(model.verdict);  // of a job of many ranks; a recording's report has both apart
+  const first = model.page.lead ?? lead, rest = model.page.further ?? others;
   const box = section("answer", "The answer");
   const other = helpsMore(model), badge = model.answer ? [decision(model.answer), " "] : "";
   if (other) box.append(...todo(model, other), make("p", {class: "besides more"}, badge, prose(first || "")));
