@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CELLS = "cells.ipynb"  # the notebook that they are read as
 # all that is known; the rules of OpenCL C speak of no line of a recording
-WHOLE = {"all": True, "min_confidence": "low", "baseline": "", "ignore": ("kernel", "host-program")}
+WHOLE = {"all": True, "measured": True, "min_confidence": "low", "baseline": "", "ignore": ("kernel", "host-program")}
 
 
 def linted(paths: list[str], libraries: Collection[str] = ()) -> Report:

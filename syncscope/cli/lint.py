@@ -308,6 +308,7 @@ def wanted(said: dict[str, Any]) -> Files:
         # a recording knows better than the linter what is hot, and on which device a value lives
         "min_confidence": said["min_confidence"] or ("low" if said["trace"] else None),
         "all": said["everything"] or bool(said["trace"]) or None,
+        "measured": bool(said["trace"]) or None,
         "backend": said["backend"],
         "baseline": "" if said["write_baseline"] else said["baseline"],  # written anew means all that is found
         "force_exclude": said["force_exclude"],

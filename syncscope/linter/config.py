@@ -47,6 +47,7 @@ class Config:
     refused: tuple[str, ...] = ()  # those that are named too, but may not: see `trust`
     min_confidence: str = "medium"
     all: bool = False
+    measured: bool = False  # something else says what waits in a step, as a recording does: each fix is what was asked for
     backend: str = ""
     baseline: str = ""
     respect_gitignore: bool = True
@@ -81,7 +82,7 @@ def names_one(names: Collection[str], rule: str, families: Callable[[str], str])
     return bool(names) and not ({rule, families(rule), "ALL"} - {""}).isdisjoint(names)
 
 
-KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file", "refused")}
+KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file", "refused", "measured")}
 
 
 @cache

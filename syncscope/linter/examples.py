@@ -25,7 +25,7 @@ NAME = "example"
 
 def failures(name: str, rule: Paged, config: Config) -> Iterator[str]:
     """What is wrong with the examples of a rule, in words; nothing where they all hold."""
-    only = replace(config, select=(name,), ignore=(), all=True, min_confidence="low", per_file_ignores=())
+    only = replace(config, select=(name,), ignore=(), all=True, measured=True, min_confidence="low", per_file_ignores=())
     shown = examples(name, rule)
     if not any(marked(example.code) for example in shown):
         yield f"{name}: no example has a line marked with `# !`"
@@ -84,7 +84,7 @@ def waits_on(code: str, lines: Collection[int], suffix: str) -> Iterator[str]:
 
 def fixes_of(name: str, example: Example) -> list[Fix]:
     """The fixes that a rule that comes with syncscope offers for one of its examples, in order."""
-    only = Config(select=(name,), all=True, min_confidence="low", backend="ocl")
+    only = Config(select=(name,), all=True, measured=True, min_confidence="low", backend="ocl")
     return [f.fix for f in findings(plain(example.code), only, example.suffix) if f.fix is not None]
 
 

@@ -115,3 +115,39 @@ def test_a_transformer_that_looks_into_its_mask_is_told_which_argument_says_what
     ]
     assert told == sorted(told)
     assert told[0] >= 0
+
+
+COLD = """\
+import torch
+
+
+def validate(model, loader, rows: int, device):
+    losses = []
+    for x in loader:
+        none = torch.zeros(rows).to(device)
+        losses.append((model(x.to(device)).mean() + none.sum()).item())
+    return losses
+
+
+def training_step(x: torch.Tensor):
+    kept = x > 0
+    return (x * 2)[kept].sum() + (x * 3)[kept].sum() + torch.unique(x).sum()
+"""
+
+
+def test_what_no_step_gains_by_is_shown_with_all_and_made_by_nobody(door):
+    door.write("step.py", COLD)
+    found = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    offered = [f["fix"] for f in found if f["fix"]]
+    assert offered
+    assert {fix["safety"] for fix in offered} == {"suggest"}
+    assert {fix["changes"].partition(":")[0] for fix in offered} == {"no step gains by it"}
+    door("lint", "--all", "--fix", "--unsafe-fixes", "step.py")
+    assert (door.folder / "step.py").read_text() == COLD
+
+
+def test_what_the_configuration_calls_hot_is_mended_there_too(door):
+    door.write("step.py", COLD)
+    door.write("pyproject.toml", '[tool.syncscope.lint]\nhot = ["step.py:validate"]\n')
+    found = json.loads(door("lint", "step.py", "--format", "json").out)
+    assert ("created-on-host", "safe") in {(f["rule"], f["fix"]["safety"]) for f in found if f["fix"]}

@@ -16,7 +16,7 @@ HEAD = "import torch\n\n\n"
 
 def config(*rules: str) -> Config:
     """Everything is shown: cold findings, unsure ones, what falls back to the CPU."""
-    return Config(select=rules, all=True, min_confidence="low", backend="ocl")
+    return Config(select=rules, all=True, measured=True, min_confidence="low", backend="ocl")
 
 
 def findings(code: str, *rules: str) -> list[Finding]:
