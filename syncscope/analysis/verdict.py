@@ -41,19 +41,21 @@ def without_savings(report: Report) -> str:
 
 
 def verdict(report: Report) -> Report:
-    """The report with what it says in words, each once: `verdict` has all of it, `lead` of that what its figures and tables say,
-    too, and `further` what they do not: what fixing several lines saves, what can be had at most and why, and what to do."""
+    """The report with what it says in words: `verdict` has all of it, `lead` the answer, which figures and tables say, too, and
+    `further` what they do not: what fixing several lines saves, what can be had at most and why, and what to do."""
     per = "step" if report.steps else "recording"
     word, lead, further, instead = _decision(report, per)
     most = report.bound.words(per, report.busiest) if report.bound and report.lines else ""
     further = (*further[:1], most, *further[1:])
     job = f"This is {report.of_a_job}." if report.of_a_job else ""
-    said = [" ".join(filter(None, part)) for part in ((word,), lead, further, (instead, job))]
-    return replace(report, verdict=" ".join(filter(None, said)), lead=said[1], further=said[2])
+    parts = (word, *lead, *further, instead, job)
+    told = [" ".join(filter(None, part)) for part in (parts, lead[-1:], further)]
+    return replace(report, verdict=told[0], lead=told[1], further=told[2])
 
 
 def _decision(report: Report, per: str) -> tuple[str, tuple[str, ...], tuple[str, ...], str]:
-    """The word; what is said beside it and stands in figures, too; what is said further; what else holds the loop up."""
+    """The word; what is said beside it and stands in figures, too, the answer last; what is said further; what else holds the
+    loop up."""
     found, refused, idle = report.answer, _refusal(report, per), _idle(report)
     word = f"Decision: {found.decision}." if found is not None else ""
     unknown = found is not None and found.decision is Decision.UNKNOWN
@@ -67,10 +69,10 @@ def _decision(report: Report, per: str) -> tuple[str, tuple[str, ...], tuple[str
             return word, (), (no_lines,), ""
         return "", ("No wait is worth fixing: the host never waits for the device.",), (), _instead(report)
     if report.fidelity is None:
-        return "", (f"No savings: {idle}.", "" if report.refused else blocked), (), ""
+        return "", ("" if report.refused else blocked, f"No savings: {idle}."), (), ""
     if found is None or found.share is None:
         left = "No wait is worth fixing." if leave else ""
-        return word, (left, blocked), (no_lines if refused else "Savings were not asked for.",), ""
+        return word, (blocked, left), (no_lines if refused else "Savings were not asked for.",), ""
     word = f"Decision: {found.decision}{', all together, for no line is worth it alone' * report.only_together}."
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     without = _without(report, found, step, per)
@@ -137,8 +139,8 @@ def _rests(report: Report, step: float) -> str:
     if likely < 2 * still or likely - still < MUCH * step:
         return ""
     return (
-        f"Of the {about_ms(likely)} that waits cost the device stands still after them for {about_ms(still)}. The rest comes only "
-        "where what is launched for the waits goes with them, and what the host does to launch it."
+        f"Of the {about_ms(likely)} that waits cost the device stands still after them for {about_ms(still)}. The rest comes "
+        "only where what is launched for the waits goes with them, and what the host does to launch it."
     )
 
 

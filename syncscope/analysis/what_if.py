@@ -12,7 +12,7 @@ reads its tensors) is between the ends of its interval.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +34,7 @@ from syncscope.model.report import Report
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
 from syncscope.model.uses import APART
-from syncscope.model.what_if import Effort, WhatIf, first_of
+from syncscope.model.what_if import Effort, WhatIf
 
 FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
