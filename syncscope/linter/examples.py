@@ -25,7 +25,9 @@ NAME = "example"
 
 def failures(name: str, rule: Paged, config: Config) -> Iterator[str]:
     """What is wrong with the examples of a rule, in words; nothing where they all hold."""
-    only = replace(config, select=(name,), ignore=(), all=True, measured=True, min_confidence="low", per_file_ignores=())
+    only = replace(
+        config, select=(name,), ignore=(), all=True, measured=True, min_confidence="low", per_file_ignores=()
+    )
     shown = examples(name, rule)
     if not any(marked(example.code) for example in shown):
         yield f"{name}: no example has a line marked with `# !`"
