@@ -10,7 +10,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -20,7 +20,8 @@ from syncscope.heat.certain import Certain
 from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
 from syncscope.project import cold_names, conventions
-from syncscope.project.outline import ClassText, FunctionText, Spoken
+from syncscope.project.definitions import Definitions
+from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import dotted, name_of, walk
 
 _DECORATOR = re.compile(rb"\n[ \t]*@\w")
@@ -57,15 +58,13 @@ class Calls:
     def __init__(
         self,
         seldom: Iterable[FunctionText],
-        classes: Mapping[str, Sequence[ClassText]],
-        defined: Mapping[bytes, Sequence[FunctionText]],
-        sources: Mapping[str, bytes],
+        definitions: Definitions,
         spoken: Spoken,
         makers: Makers,
         steps: Iterable[FunctionText],
     ) -> None:
         self.makers = makers
-        self.certain = Certain(steps, classes, defined, spoken)
+        self.certain = Certain(steps, definitions, spoken)
         self.seldom: dict[str, list[FunctionText]] = defaultdict(list)  # by their names, those that are not yet found
         seldom = list(seldom)
         for each in seldom:
@@ -76,12 +75,11 @@ class Calls:
             for word in _called_like(each.cls) if each.cls and each.name in _ENTRANCES else ():
                 for doer, many in product(("", "or", "er"), ("", "s")):
                     self._entered[f"{word}{doer}{many}".encode().lower()].append(each)
-        self.classes = classes
-        self.defined = defined
+        self.classes, self.defined = definitions.classes, definitions.defined
         self.spoken = spoken
         self.found: dict[str, FunctionText] = {}  # by their keys
         self.by: dict[str, str] = {}  # what calls each, as "Class.method"
-        self.imported = Imported(sources, defined)
+        self.imported = Imported(definitions)
         self._above: dict[str, frozenset[str]] = {}
         self._few: dict[str, bool] = {}
         self._possible: dict[tuple[str, str, bool], bool] = {}

@@ -6,10 +6,11 @@ step is in, or of one that this is derived from, or a function of its file or on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from syncscope.project import cold_names, conventions
-from syncscope.project.outline import ClassText, FunctionText, Spoken
+from syncscope.project.definitions import Definitions
+from syncscope.project.outline import FunctionText, Spoken
 
 Names = Callable[[str], Collection[str]]
 _BACKWARD = b"backward("
@@ -18,15 +19,9 @@ _BACKWARD = b"backward("
 class Certain:
     """The functions that surely run in steps, gone through when one is first asked for."""
 
-    def __init__(
-        self,
-        steps: Iterable[FunctionText],
-        classes: Mapping[str, Sequence[ClassText]],
-        defined: Mapping[bytes, Sequence[FunctionText]],
-        said: Spoken,
-    ) -> None:
+    def __init__(self, steps: Iterable[FunctionText], definitions: Definitions, said: Spoken) -> None:
         self._todo = [each for each in steps if each.name not in conventions.LOOPS or _BACKWARD in each.text()]
-        self._classes, self._defined, self._said = classes, defined, said
+        self._classes, self._defined, self._said = definitions.classes, definitions.defined, said
         self._found: set[str] = set()
 
     def add(self, function: FunctionText) -> None:

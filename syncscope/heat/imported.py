@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
+from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, names_imported, names_of_modules
 
 _ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
@@ -17,11 +18,10 @@ _LONGEST = 80  # bytes of a name
 class Imported:
     """What files import by name, each gone through when it is first asked for."""
 
-    def __init__(self, sources: Mapping[str, bytes], defined: Mapping[bytes, Sequence[FunctionText]]) -> None:
-        self._sources = sources
-        self._defined = defined
+    def __init__(self, definitions: Definitions) -> None:
+        self._sources, self._defined = definitions.sources, definitions.defined
         self._by_stem: dict[str, list[str]] = defaultdict(list)
-        for path in sources:
+        for path in definitions.sources:
             self._by_stem[os.path.basename(path).removesuffix(".py")].append(path)
         self._names: dict[str, frozenset[str]] = {}
         self._modules: dict[str, dict[str, set[str]]] = {}

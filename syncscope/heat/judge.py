@@ -11,9 +11,9 @@ from typing import NamedTuple
 from syncscope.heat import backward, blocks, by_code, forgotten
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
+from syncscope.heat.called_in_file import called_in_file
 from syncscope.heat.callers import callers
 from syncscope.heat.loops import at_top
-from syncscope.heat.reach import called_alone
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, cold_names, conventions, environments
 from syncscope.project.folders import root_of
@@ -179,7 +179,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
 @lru_cache(maxsize=4)
 def _called_alone(module: Module) -> frozenset[str]:
     """What the steps of the file itself call, also where it is in no project, or trains at its top level."""
-    return called_alone(module.path, module.source, module.tree)
+    return called_in_file(module.path, module.source, module.tree)
 
 
 class Judged(NamedTuple):

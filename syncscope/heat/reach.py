@@ -6,60 +6,32 @@ have it: what is said to be reached may not be, what is said not to be is spoken
 
 from __future__ import annotations
 
-import ast
 import os
-import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
-from syncscope.files import regular
-from syncscope.heat import loops
 from syncscope.heat.asked_by_name import asking
-from syncscope.heat.by_name import by_place, changes_batch, place
-from syncscope.heat.by_text import goes_on, is_of_loss, is_step, said_by_name
-from syncscope.heat.called import Calls, is_seldom
-from syncscope.heat.compiled_models import compiles_its_model
+from syncscope.heat.by_text import goes_on, is_step, said_by_name
+from syncscope.heat.called import Calls
+from syncscope.heat.closure import Closure
 from syncscope.heat.handing import handing
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
-from syncscope.heat.trained import untrained
+from syncscope.heat.survey import IsHot, Survey
+from syncscope.heat.trained import Trained, untrained
 from syncscope.heat.unused import copies, programs, unused
-from syncscope.model.heat import Reason, Role
-from syncscope.model.source import speaks_of_torch
+from syncscope.model.heat import Role
 from syncscope.project import conventions, devices
-from syncscope.project.environments import asks_environment
 from syncscope.project.folders import is_library
-from syncscope.project.importers import asks_of_parameters, brought, importers
-from syncscope.project.outline import (
-    ClassText,
-    FunctionText,
-    Spoken,
-    imported,
-    imported_by,
-    outlined,
-    plain,
-    without_imports,
-    words,
-)
+from syncscope.project.importers import importers
+from syncscope.project.outline import FunctionText, Spoken, imported, imported_by
 
-IsHot = Callable[[str, str], bool]
-_ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
-_STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
-_PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
-_QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
-_LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
-_HOOKED = re.compile(rb"\.register_(?!\w*state_dict)\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
-_NAMED_CALL = re.compile(rb"(\w+)\(")
-_PINS, _CHECKS = b"pin_memory", b"validate_args"
-_REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async )?def (\w+)")
-_UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
-_ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
+Imports = Mapping[tuple[str, str], bool]  # what files import of one another, and whether a package offers it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,271 +89,124 @@ class Reach:
         return replace(self, called=called, called_by_public=by_public, roles=roles, importers={})
 
 
-def _is(function: FunctionText, roles: Mapping[str, Role]) -> bool:
-    """Whether a function, or its class, is one of these."""
-    return f"{function.path}:{function.cls or function.name}" in roles
-
-
-def _kept(source: bytes) -> set[bytes]:
-    """Functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
-    `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, and what makes that:
-    `self.hook = self.made(scale)`
-    """
-    hooked = set(_HOOKED.findall(source)) if b"hook(" in source else set()
-    hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
-    stored = {name for names in _STORED.findall(source) for name in names if name}
-    methods = (b"." + name for name in hooked | stored)
-    wrapped = _LAMBDA.findall(source) if b"lambda" in source else ()
-    return {*_PARTIAL.findall(source), *wrapped, *_ASSIGNED.findall(source), *hooked, *methods}
-
-
-def _made_as(name: bytes, source: bytes) -> list[bytes]:
-    """What a file assigns to a name, or an attribute of this name, each to the end of its line, or of the next in a bracket."""
-    return re.findall(rb"\b%b(?:: ?[^\n=]*)? = ((?:\(\n)?[^\n]*)" % name, source)
-
-
-def _said_outside(text: bytes) -> set[bytes]:
-    """What a file speaks of outside of all functions: what stands in `__all__`, or as text in a table, is named, not called."""
-    return words(_QUOTED.sub(b"", plain(without_imports(text))))
-
-
 def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reach | None:
     """What the steps of these files reach, and what they offer; None where they hold no step and offer nothing.
 
     `is_hot` says of a path and a function's dotted name whether the steps of others call it.
     """
-    defined: dict[bytes, list[FunctionText]] = defaultdict(list)
-    classes: dict[str, list[ClassText]] = defaultdict(list)
-    sources: dict[str, bytes] = {}
-    steps: list[FunctionText] = []
-    others: list[FunctionText] = []  # what the steps of others call
-    parts: list[FunctionText] = []  # of losses
-    todo: list[FunctionText] = []
-    talking: list[str] = []  # files that may speak of functions outside of all functions
-    kept: set[bytes] = set()
-    kinds: dict[bytes, set[bytes]] = defaultdict(set)  # by a function what is registered with it, of other types
-    seldom: list[FunctionText] = []
-    around_agents: list[FunctionText] = []  # what may hold a loop around an environment
-    idle: set[str] = set()  # files of what prepares data, evaluates and the like
-    packages: dict[str, list[str]] = {}  # around a folder
-    speaking: list[str] = []  # files, of torch
-    outsides: dict[str, bytes] = {}  # what stands in each of these outside of its functions
-    measures: set[str] = set()  # functions that look aside by `no_grad`, or as one of metrics, alone
-    switched: set[str] = set()  # folders whose files make tensors on another device than the host where none is named
-    typed: set[str] = set()  # ... and `torch.Tensor(values)`, too
-    pins, checks = False, True
+    survey = Survey(root, is_hot)
     for path in paths:
-        try:
-            source = regular(path)
-        except OSError:
-            continue
-        if b"\r" in source:  # most have none, which is seen in a twentieth of the time
-            source = source.replace(b"\r\n", b"\n")
-        source = sources[path] = b"\n" + source
-        pins = pins or _PINS in source
-        checks = checks and not (_CHECKS in source and _UNCHECKED.search(source))
-        speaks = speaks_of_torch(source)
-        if not (speaks or asks_environment(source)):
-            continue
-        folder, file = os.path.split(path)
-        if folder not in packages:
-            packages[folder] = [*Path(folder).relative_to(root.parent).parts]
-        around, stem = place(packages[folder], file.removesuffix(".py"), source)
-        beside = bool(by_place([each for each in around if each not in _ENTRANCES], stem, "forward"))
-        if beside:
-            idle.add(path)
-        if not speaks:  # it may hold the loop around an agent
-            around_agents += [] if beside else outlined(path, source)[0]
-            continue
-        speaking.append(path)
-        aside = beside or bool(by_place(around, stem, "forward"))
-        checks = checks and (aside or not compiles_its_model(source))
-        written, owners, outside = outlined(path, source)
-        outsides[path] = outside
-        if not beside and (scope := devices.switched_for(path, source, outside)) is not None:
-            switched.add(scope)
-            typed.update([scope] * devices.switches_type(source))
-        for owner in owners:
-            classes[owner.name].append(owner)
-        for each in written:
-            defined[each.word].append(each)
-            beside_all = by_place(around, stem, each.name)
-            if is_seldom(each, aside or bool(beside_all)):
-                seldom.append(each)
-                if not each.cls and not aside and (beside_all is None or beside_all.reason is Reason.METRIC):
-                    measures.add(each.key)
-            if is_hot is not None and is_hot(path, f"{each.cls}.{each.name}" if each.cls else each.name):
-                others.append(each)
-            elif (not beside or changes_batch(around, each.name, each.cls)) and is_step(each):
-                steps.append(each)
-            elif not beside and is_of_loss(each):
-                parts.append(each)
-            elif (
-                not beside
-                and (each.name.startswith("__") or (each.cls and each.name in conventions.HOOKS))
-                and goes_on(each)
-            ):
-                todo.append(each)  # Python itself calls it, or the loop around an environment
-        if b".register" in source:
-            for function, kind in _REGISTERED.findall(source):
-                kinds[function].add(kind)
-        if not beside:
-            talking.append(path)
-            kept |= _kept(source)
-    if not speaking:
+        survey.take(path)
+    if not survey.of_torch:
         return None
-    by_file = imported_by(sources)
-    for path in brought(sources.keys() - set(speaking), by_file, speaking):
-        for each in outlined(path, sources[path])[0]:
-            if asks_of_parameters(each):
-                defined[each.word].append(each)
-    said = Spoken([*defined, *(name.encode() for name in classes)], asking(chain(*defined.values())))
-    trained = untrained(root, sources, idle)
-    if trained is not None:  # its steps are those of its own loops
-        steps, parts, todo, seldom = (
-            [each for each in some if not _is(each, trained.roles)] for some in (steps, parts, todo, seldom)
-        )
-        defined = defaultdict(
-            list, {word: [each for each in same if not _is(each, trained.roles)] for word, same in defined.items()}
-        )
+    by_file = imported_by(survey.sources)
+    survey.take_what_asks(by_file)
+    trained = untrained(root, survey.sources, survey.idle)
+    if trained is None:
+        words = (*survey.defined, *(name.encode() for name in survey.classes))
+        said = Spoken(words, asking(survey.functions()))
+    else:
         said = trained.said
-        talking = [path for path in talking if path in trained.files]
-    spoken = {word for path in talking for word in _said_outside(outsides[path])}
-    steps += entrances(parts, classes)
-    has_own = bool(steps)
-    steps += others
-    steps += [each for each in handing(steps, defined, classes) if each.path not in idle]
-    around_agents += (each for same in defined.values() for each in same if each.path not in idle)
-    driving = [*rollouts(around_agents)]
-    todo += driving
-    stepped = {each.word for each in steps}
-    namesakes = [each for word in stepped for each in defined[word] if goes_on(each) and not is_step(each)]
-    by_steps = _closed(stepped, [*todo, *steps, *namesakes], kept, defined, said)
-    by_steps = _dispatched(by_steps, kinds, defined, said)
-    reached = _dispatched(_closed(by_steps, [], spoken, defined, said), kinds, defined, said)
-    calls = Calls(seldom, classes, defined, sources, said, Makers(classes), [*steps, *driving])
-    apart = {each.key for each in seldom}
-
-    def running(words: Iterable[bytes]) -> list[FunctionText]:
-        """The functions that run in steps, of those that are reached, but for what a call would have to say it of."""
-        every = (each for word in words for each in defined[word])
-        return [each for each in every if each.path not in idle and each.key not in apart and goes_on(each)]
-
-    def with_calls(reached: set[bytes], new: Collection[FunctionText]) -> set[bytes]:
-        """What is reached, and what is through the functions that are called all the same."""
-        while new:
-            called = calls.of(new)
-            more = _closed(reached, called, set(), defined, said) - reached
-            reached = reached | more
-            new = [*called, *running(more)]
-        return reached
-
-    before = reached
-    reached = with_calls(
-        reached, [*running(reached), *todo, *defined[b".__init__"]]
-    )  # which keeps what is called later
-    by_steps |= reached - before
+        survey.leave_out(trained)
+    starts = _starts(survey)
+    closure = Closure(survey, said, {each.key for each in survey.seldom}, survey.idle, survey.kinds)
+    calls = Calls(survey.seldom, survey, said, Makers(survey.classes), [*starts.steps, *starts.driving])
+    by_steps, reached = _reached(survey, starts, closure, calls)
     called = {key: calls.by[key] for key in calls.found}
-    functions = (defined[word] for word in reached if word[:1] != b".")
     imports = imported(by_file)
-    every = [each for same in defined.values() for each in same]
-    owners = [cls for same in classes.values() for cls in same]
-    unasked = unused((each for each in every if each.word not in stepped), owners, imports, sources)
-    lent = [*offered(every, owners, imports)]
-    if is_library(root):
-        lent += for_others(unasked, every)
-        unasked = {key: role for key, role in unasked.items() if key.rpartition(":")[2].startswith("_")}
-    if not (steps or lent):
+    lent, unasked = _lent(root, survey, starts, imports)
+    if not (starts.steps or lent):
         return None
-    importing = importers(every, by_file, speaking)
-    public = _closed(reached, [], {each.word for each in lent}, defined, said)
-    asked = [each for each in lent if each.key in measures and each.key not in called and said_by_name(each).hot]
+    public = closure.of(reached, spoken={each.word for each in lent})
+    measures = [each for each in lent if each.key in survey.measures and each.key not in called]
+    asked = [each for each in measures if said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
-    public = with_calls(public, [*running(public - reached), *asked]) - reached
+    public = closure.with_calls(public, [*closure.running(public - reached), *asked], calls) - reached
     by_public = frozenset(calls.found.keys() - called.keys())
-    if not has_own:
+    importing = importers(survey.functions(), by_file, survey.of_torch)
+    if not starts.has_own:
         return Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, by_public, {}, True, importing)
-    roles = preparing(sources.values(), classes) | (trained.roles if trained is not None else {})
-    roles |= overridden(sources.values(), classes, imports)
-    roles |= unused_namesakes(functions, imports, sources)
-    tools = set(programs(sources, {each.path for each in steps}, imports))
-    roles |= {f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in every if each.path in tools}
-    roles |= copies(classes, imports, sources)
-    roles |= unasked
-    for name, folders in ((devices.DEFAULT, switched), (devices.DEFAULT_TYPE, typed)):
-        below = tuple(os.path.join(each, "") for each in folders)
-        roles |= {f"{path}:{name}": Role.UNREACHED for path in sources if path.startswith(below)}
-    words_reached = (word.decode() for word in (*reached, *[_PINS] * pins, *[_CHECKS] * checks))
+    names = [*_decoded(reached), *survey.switches(), devices.DEFAULT, devices.DEFAULT_TYPE]
     return Reach(
-        frozenset((*words_reached, devices.DEFAULT, devices.DEFAULT_TYPE)),
-        frozenset(word.decode() for word in reached - by_steps),
+        frozenset(names),
+        _decoded(reached - by_steps),
         frozenset(name for _, name in imports if conventions.is_private(name)),
-        frozenset(word.decode() for word in public),
+        _decoded(public),
         called,
         by_public,
-        roles,
+        _roles(survey, starts, trained, reached, imports) | unasked | _of_devices(survey),
         importers=importing,
     )
 
 
-def called_alone(path: str, source: bytes, tree: ast.Module) -> frozenset[str]:
-    """What the steps of one file call in it, a training loop at its top level among them: "Class.method"."""
-    written, owners, _ = outlined(path, b"\n" + source)
-    seldom = [each for each in written if is_seldom(each, False)]
-    if not seldom:
-        return frozenset()
-    defined: dict[bytes, list[FunctionText]] = defaultdict(list)
-    classes: dict[str, list[ClassText]] = defaultdict(list)
-    for owner in owners:
-        classes[owner.name].append(owner)
-    for each in written:
-        defined[each.word].append(each)
-    apart = {each.key for each in seldom}
-    steps = [each for each in written if each.key not in apart and is_step(each)]
-    steps += entrances((each for each in written if each.key not in apart and is_of_loss(each)), classes)
-    top = loops.at_top(tree)
-    if not steps and top is None:
-        return frozenset()
-    said = Spoken(defined, asking(written))
-    calls = Calls(seldom, classes, defined, {path: source}, said, Makers({}), steps)
-    whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
-    first = calls.within(top, source, whole, calls.seldom) if top is not None else []
-    reached: set[bytes] = set()
-    new = [*first, *steps]
-    while new:
-        more = _closed(reached, new, set(), defined, said) - reached
-        reached |= more
-        own = [each for word in more for each in defined[word] if each.key not in apart and goes_on(each)]
-        new = calls.of([*new, *own])
-    return frozenset(f"{each.cls}.{each.name}" for each in calls.found.values())
+class _Starts(NamedTuple):
+    """From where the steps of a project are followed."""
+
+    steps: list[FunctionText]
+    driving: list[FunctionText]  # what holds a loop around an environment
+    has_own: bool  # whether one of the steps is the project's
+
+    def words(self) -> set[bytes]:
+        return {each.word for each in self.steps}
 
 
-def _dispatched(
-    reached: set[bytes], kinds: Mapping[bytes, set[bytes]], defined: dict[bytes, list[FunctionText]], said: Spoken
-) -> set[bytes]:
-    """What is reached, and what is registered with it: `@permuted.register def of_tensor(x)` runs where `permuted` does."""
-    while more := {each for word in kinds.keys() & reached for each in kinds[word]} & (defined.keys() - reached):
-        reached = _closed(reached, [], more, defined, said)
-    return reached
+def _starts(survey: Survey) -> _Starts:
+    steps = [*survey.steps, *entrances(survey.of_losses, survey.classes)]
+    has_own = bool(steps)
+    steps += survey.called_by_others
+    steps += [each for each in handing(steps, survey.defined, survey.classes) if each.path not in survey.idle]
+    driving = rollouts([*survey.around_agents, *(each for each in survey.functions() if each.path not in survey.idle)])
+    return _Starts(steps, [*driving], has_own)
 
 
-def _closed(
-    reached: set[bytes],
-    todo: list[FunctionText],
-    spoken: set[bytes],
-    defined: dict[bytes, list[FunctionText]],
-    said: Spoken,
-) -> set[bytes]:
-    """What is reached from functions, and from what else is spoken of."""
-    reached = set(reached)
-    waiting = defined.keys() - reached
-    as_attribute, spoken = said.as_attribute, set(spoken)
-    while todo or spoken:
-        for each in todo:
-            spoken.update(said.by(each))
-        new = (spoken | {as_attribute[word] for word in as_attribute.keys() & spoken}) & waiting
-        todo = [each for name in new for each in defined[name] if goes_on(each)]
-        reached |= new
-        waiting -= new
-        spoken = set()
-    return reached
+def _reached(survey: Survey, starts: _Starts, closure: Closure, calls: Calls) -> tuple[set[bytes], set[bytes]]:
+    """The words of what runs in steps, of what a step speaks of, itself or through others, and with what files speak of outside
+    of all functions."""
+    words, entered = starts.words(), [*survey.entered, *starts.driving]
+    namesakes = [each for word in words for each in survey.defined[word] if goes_on(each) and not is_step(each)]
+    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept))
+    spoken = closure.with_kinds(closure.of(by_steps, spoken=survey.said_outside()))
+    # What makes an object keeps what is called later.
+    callers = [*closure.running(spoken), *entered, *survey.defined[b".__init__"]]
+    reached = closure.with_calls(spoken, callers, calls)
+    return by_steps | (reached - spoken), reached
+
+
+def _lent(root: Path, survey: Survey, starts: _Starts, imports: Imports) -> tuple[list[FunctionText], dict[str, Role]]:
+    """What a project offers to others, and the roles of what neither it nor, as far as can be told, others use."""
+    every, classes, steps = survey.functions(), survey.owners(), starts.words()
+    unasked = unused((each for each in every if each.word not in steps), classes, imports, survey.sources)
+    lent = [*offered(every, classes, imports)]
+    if is_library(root):
+        lent += for_others(unasked, every)
+        unasked = {key: role for key, role in unasked.items() if key.rpartition(":")[2].startswith("_")}
+    return lent, unasked
+
+
+def _roles(
+    survey: Survey, starts: _Starts, trained: Trained | None, reached: Collection[bytes], imports: Imports
+) -> dict[str, Role]:
+    """What runs otherwise than its words say; of two that know of one, the later decides."""
+    sources, classes = survey.sources, survey.classes
+    roles = preparing(sources.values(), classes)
+    roles |= trained.roles if trained is not None else {}
+    roles |= overridden(sources.values(), classes, imports)
+    roles |= unused_namesakes((survey.defined[word] for word in reached if word[:1] != b"."), imports, sources)
+    tools = set(programs(sources, {each.path for each in starts.steps}, imports))
+    roles |= {
+        f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in survey.functions() if each.path in tools
+    }
+    return roles | copies(classes, imports, sources)
+
+
+def _of_devices(survey: Survey) -> dict[str, Role]:
+    """The files whose tensors are not made on the host where no device is named."""
+    roles: dict[str, Role] = {}
+    for name, folders in ((devices.DEFAULT, survey.on_device), (devices.DEFAULT_TYPE, survey.typed_on_device)):
+        below = tuple(os.path.join(each, "") for each in folders)
+        roles |= {f"{path}:{name}": Role.UNREACHED for path in survey.sources if path.startswith(below)}
+    return roles
+
+
+def _decoded(words: Iterable[bytes]) -> frozenset[str]:
+    return frozenset(word.decode() for word in words)

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from syncscope.heat import by_name
-from syncscope.heat.reach import IsHot, Reach, reach
+from syncscope.heat.reach import Reach, reach
+from syncscope.heat.survey import IsHot
 from syncscope.model.heat import Role
 from syncscope.project.folders import files, roots
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.files import regular
-from syncscope.heat.reach import IsHot
 from syncscope.heat.steps import Steps
+from syncscope.heat.survey import IsHot
 from syncscope.model.heat import Role
 from syncscope.project.folders import located
 from syncscope.project.modules import Module
