@@ -37,6 +37,7 @@ from syncscope.model.uses import APART
 from syncscope.model.what_if import Effort, WhatIf
 
 FARTHEST = 0.2  # the part of a step that a replay may be off, for a row whose interval allows for as much
+LIKELY = 0.03  # the part of a step that is saved likely enough to be worth a change, though it may be none
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
@@ -72,7 +73,8 @@ def what_ifs(
     known = trusted.enough  # else what a row saves is not said: it comes after what is
     found = sorted([*found, *waits(report, ground, step)], key=lambda one: (not (known or one.answered), -one.saving))
     found += (_scaled(one, scale) for one in _device(ground))  # is bought, not written
-    return tuple(one for one in found if one.saving >= WORTH * step)
+    worth = [one for one in found if one.saving >= WORTH * step]
+    return tuple(replace(one, unsure=one.low < 0 and one.saving < LIKELY * step) for one in worth)
 
 
 def _scaled(one: WhatIf, scale: float) -> WhatIf:
@@ -192,15 +194,19 @@ def _loader(ground: Ground) -> Iterator[WhatIf]:
     gaps, _ = ground.times
     if not ground.counted(ground.loading > 0).any():
         return
-    saved = ground.saved(Changes(gaps=(gaps - ground.loading).clip(0)))
+    first = ground.first_load
+    late = np.where(first, 0.0, ground.loading)
+    saved, most = (ground.saved(Changes(gaps=(gaps - loading).clip(0))) for loading in (late, ground.loading))
+    took = float(ground.loading[first].sum())
+    apart = f"; the first batch, {about_ms(took)}, aside: nothing runs yet beside which it could be loaded"
     yield ground.row(
         "the loader is never late",
         saved,
         0.5 * saved,
-        saved,
-        saved,
-        lines=ground.dearest(np.where(ground.counted(ground.loading > 0), ground.loading, 0.0)),
-        advice=_more_workers(ground),
+        most,
+        most,
+        lines=ground.dearest(np.where(ground.counted(late > 0), late, 0.0)),
+        advice=_more_workers(ground) + apart * bool(took),
         effort=Effort.WORD,
     )
 

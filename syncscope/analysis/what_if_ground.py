@@ -26,6 +26,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 from syncscope.model.what_if import Effort, WhatIf
 
+LEAST = 0.1  # of the longest time in the loader that another takes in which it loads something
 NAMED = 5  # lines that are named in a row
 OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
 Numbers = NDArray[np.float64]
@@ -82,6 +83,17 @@ class Ground:
         end = (host.began + host.origin).astype(np.int64)
         begin = end - host.gap.astype(np.int64)
         return covered(loading_times(self.trace, self.event_graph), begin, end).astype(float)
+
+    @cached_property
+    def first_load(self) -> Truths:
+        """Items before the first launch, where the recording has more loads than steps: what is loaded before them is the first
+        batch of a loop, that begins in the recording. Where each step loads once it is as any other step's."""
+        found = np.arange(len(self.loading)) <= self.event_graph.device_work.enqueued.min(initial=len(self.loading))
+        spans = loading_times(self.trace, self.event_graph)
+        took = spans.end - spans.start
+        loads = int((took > LEAST * took.max(initial=0)).sum())  # the one that finds no more is short
+        first: Truths = found & (self.loading > 0) & (loads > max(1, len(self.event_graph.steps))) & self.timed
+        return first
 
     @cached_property
     def launches(self) -> Truths:

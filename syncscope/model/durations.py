@@ -14,5 +14,7 @@ def in_ms(ns: float, unit: str = " ms") -> str:
 
 
 def about_ms(ns: float) -> str:
-    """`12.3 ms`, and two decimals below a millisecond: for a sentence that gives an estimate."""
+    """`12.3 ms`, two decimals below a millisecond, and seconds from one on: for a sentence that gives an estimate."""
+    if ns >= 1e9:
+        return f"{ns / 1e9:.2f} s"
     return f"{ns / 1e6:.1f} ms" if ns >= 1e6 or ns == 0 else in_ms(ns)

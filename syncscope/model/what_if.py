@@ -27,6 +27,7 @@ class WhatIf:
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
     `between` are the lines of the launches between which the host does what goes, where it is such work.
     What is `answered` has the figure of the report's answer, which was measured of such recordings, whatever their replay.
+    What saves little is `unsure` where it may as well save nothing, and is no advice on what to do first.
     `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere. What is `bought`
     needs another machine, and is no advice on what to do first. `effort` is how much there is to write.
     """
@@ -44,6 +45,7 @@ class WhatIf:
     effort: Effort = Effort.LINES
     between: tuple[Place, Place] | None = None
     answered: bool = False
+    unsure: bool = False
 
     @property
     def surely(self) -> str:
@@ -53,7 +55,7 @@ class WhatIf:
 
 def first_of(found: Sequence[WhatIf]) -> WhatIf | None:
     """What to do first: the easiest of those that cannot be told from what helps most, for their intervals reach as far."""
-    able = [one for one in found if not one.bought]
+    able = [one for one in found if not one.bought and not one.unsure]
     most = max((one.saving for one in able), default=0.0)
     as_good = [one for one in able if one.high >= most and one.saving >= AS_GOOD * most]
     return min(as_good, key=lambda one: (one.effort, -one.saving), default=None)

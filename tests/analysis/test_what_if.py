@@ -131,6 +131,35 @@ def test_a_loader_that_is_never_late():
     assert row.high <= row.bound <= length(steps) - 2.999 * MS, "the device's own work stays, whatever goes"
 
 
+def test_the_first_batch_of_a_loop_that_begins_in_the_recording_is_not_late():
+    """Of five in one marked step: nothing runs yet beside which it could be loaded. Where each step loads once, all count."""
+    batch = [("work", 4 * MS), ("launch", 0, 3 * MS), ("read", 57, 0)]
+
+    def row(steps):
+        trace = recorded(steps)
+        begins = [*trace.start[trace.rows(Kind.STEP)][:1], *(event.end for event in trace if event.kind == Kind.READ)]
+        loads = [Event(Kind.ANNOTATION, LOADER, HOST, int(start), 4 * MS) for start in begins[:-1]]
+        return rows(Trace.of([*trace, *loads]))["the loader is never late"]
+
+    found = row([batch * 5])
+    assert found.saving == pytest.approx(length([batch * 5]) - length([batch + batch[1:] * 4]), rel=0.05)
+    assert found.saving == pytest.approx(16 * MS, rel=0.05)
+    assert found.high >= 20 * MS
+    assert "the first batch, 4.0 ms, aside" in found.advice
+    each = row([batch] * 3)
+    assert each.saving == pytest.approx(4 * MS, rel=0.05)
+    assert "first batch" not in each.advice
+
+
+def test_what_may_as_well_save_nothing_does_not_come_first():
+    little = [
+        WhatIf("nothing waits", 1.5, -1.1, 5.2, 5.2, answered=True, unsure=True),
+        WhatIf("launches cost nothing", 1.0, 0.2, 2.0, 3.0, effort=Effort.STEP),
+    ]
+    assert first_of(little) is little[1]
+    assert first_of(little[:1]) is None
+
+
 @pytest.mark.parametrize(
     ("loader", "said"),
     [
