@@ -12,6 +12,9 @@ the host. So nothing here rests on a price being right: a step without waits is 
 
 Where the device is a processor, host and device have one memory and one cache. A host that does not wait was seen to do its own
 work in less time then, by at most `PACE`; so that, too, is taken off.
+
+What is saved is a part of a step. It is as long as those that were not recorded: where these were few, as long as their median
+may be.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from syncscope.analysis.entries import Hold, Run
+from syncscope.analysis.errors import half_interval_of_median
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
@@ -52,7 +56,10 @@ def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool, heard: bool 
     host = host_alone(easiest, window) if heard else 0.0
     quicker = PACE[bool(event_graph.counting)] if event_graph.on_processor and event_graph.reads else 0.0
     others = others_had(event_graph)
-    return SavingBound(step, device_alone(event_graph, graph, window), host, min(chain, step), quicker, others)
+    untraced = event_graph.trace.meta.get("untraced")
+    longest = step + half_interval_of_median(untraced) if untraced else 0.0
+    device = device_alone(event_graph, graph, window)
+    return SavingBound(step, device, host, min(chain, step), quicker, others, longest)
 
 
 def others_had(event_graph: EventGraph) -> float:

@@ -28,7 +28,8 @@ class SavingBound:
     `device` is the work of its busiest queue without what the reads themselves enqueued, `host` what the host does without
     waiting, `chain` the longest way through both, 0 where the recording does not tell who waited for whom. A host that shares
     its processor with the device may be `quicker` by this part of what it does, once it does not wait. `others` is the part of
-    the device's time that other programs had, and that `device` is without: what it takes where they leave its processors.
+    the device's time that other programs had, and that `device` is without: what it takes where they leave its processors. A
+    step is `longest` where few were timed without the recorder; 0 where it is as long as it is.
     """
 
     step: float
@@ -37,6 +38,7 @@ class SavingBound:
     chain: float = 0.0
     quicker: float = 0.0
     others: float = 0.0
+    longest: float = 0.0
 
     @property
     def left(self) -> Left:
@@ -58,12 +60,12 @@ class SavingBound:
     @property
     def saving(self) -> float:
         """ns by which a step can be shorter, at most."""
-        return self.step - self.least
+        return self.share * self.step
 
     @property
     def share(self) -> float:
         """The part of a step that can be saved, at most: 0 to 1."""
-        return self.saving / self.step if self.step > 0 else 0.0
+        return 1 - self.least / max(self.step, self.longest) if self.step > 0 else 0.0
 
     @property
     def _pace(self) -> str:

@@ -1,5 +1,7 @@
 """What no fix of waits can pass: it holds for programs that a simulated machine then ran without them, and it is said first."""
 
+from dataclasses import replace
+
 import pytest
 from drawn import COLUMN, device_early, timeline
 from effort import EFFORT
@@ -54,6 +56,19 @@ def test_it_is_said_where_no_price_is_given():
     assert "Fixing all waits saves at most " in report.verdict
     assert 0 < report.bound.share < 1
     assert report.bound.chain == 0  # it would rest on a replay
+
+
+def test_how_well_the_length_of_a_step_is_known_is_counted_in():
+    """Two steps ran unrecorded: of one as long as their median may be, more may be saved."""
+    report = summarize(timeline(BUSY))
+    trace, step = report.trace, round(report.saving_step)
+    known = {"median_ns": step, "low_ns": round(0.96 * step), "high_ns": step, "left_out": 0}
+    few, many = (
+        summarize(replace(trace, meta=trace.meta | {"untraced": known | {"steps": steps}})).bound for steps in (2, 200)
+    )
+    assert few.share > many.share + 0.02 * (1 - many.share)
+    assert few.least == pytest.approx(many.least)
+    assert few.saving == pytest.approx(few.share * few.step)
 
 
 def test_nothing_can_be_saved_beyond_a_step():

@@ -299,8 +299,7 @@ def test_a_clock_that_is_set_otherwise_is_told(folder):
     kineto.save(replace(trace, meta=trace.meta | {"origin_ns": trace.meta.get("origin_ns", 0) + 3_000 * MS}), path)
     told = " ".join(run("job").stdout.split())
     assert (
-        "the clock of rank 2 is 3.00 s ahead of that of rank 0; all are set by the ends of common collectives"
-        in told
+        "the clock of rank 2 is 3.00 s ahead of that of rank 0; all are set by the ends of common collectives" in told
     )
 
 
