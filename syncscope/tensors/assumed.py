@@ -15,7 +15,7 @@ from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
 from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.distributions import checks_are_off
-from syncscope.tensors.torch.indexing import picked_from_host
+from syncscope.tensors.torch.host_indices import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.moves import asked_for
 from syncscope.tensors.torch.signatures import SHARED, TORCH_ONLY

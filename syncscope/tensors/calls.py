@@ -55,7 +55,7 @@ from syncscope.tensors.parameters import announced
 from syncscope.tensors.passed import note_built
 from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.calls import torch_call
-from syncscope.tensors.torch.indexing import picked_from_host
+from syncscope.tensors.torch.host_indices import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.objects import object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY

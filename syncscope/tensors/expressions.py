@@ -56,7 +56,7 @@ from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
 from syncscope.tensors.rare import rare_arms
-from syncscope.tensors.torch.indexing import subscript
+from syncscope.tensors.subscripts import subscript
 from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind

@@ -44,7 +44,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.narrowing import learnt
-from syncscope.tensors.torch.indexing import picked_from_host
+from syncscope.tensors.torch.host_indices import picked_from_host
 
 NOTHING_KNOWN = UNKNOWN.kind
 

@@ -31,7 +31,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
 from syncscope.tensors.sent_later import is_sent_later
-from syncscope.tensors.torch.indexing import in_a_module
+from syncscope.tensors.torch.host_indices import in_a_module
 from syncscope.tensors.torch.moves import of_arrays
 from syncscope.tensors.torch.positions import mask_like
 

@@ -1,33 +1,24 @@
-"""Subscripts: masks, gathers, slices, and the numbers of dimensions that they leave."""
+"""The index of a tensor: masks, gathers, slices, and the number of dimensions that they leave."""
 
 from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.project import devices
-from syncscope.project.names import ancestry
 from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
-from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
-    BATCH,
     BOOL,
     COMPARED,
-    DEVICE,
     DYNAMIC,
     FLOAT,
     HOST,
     INT,
-    MODULE,
-    NO_TENSOR,
     NONE,
-    OTHER,
     PICKED,
     SCALAR,
     SEQUENCE,
@@ -35,18 +26,17 @@ from syncscope.tensors.facts import (
     Items,
     Listed,
     Tag,
-    items,
     like,
-    sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.instances import instance
-from syncscope.tensors.joins import any_value, element
+from syncscope.tensors.joins import element
 from syncscope.tensors.sent_later import is_sent_later
-from syncscope.tensors.torch.positions import as_one_position, from_host, mask_like, named_mask
+from syncscope.tensors.torch import host_indices
+from syncscope.tensors.torch.positions import as_one_position, mask_like, named_mask
 
 NOTHING_KNOWN = UNKNOWN.kind
+_LENGTHS = re.compile(r"(^|_)len(s|gths?)?$")
 
 
 class Indexed(NamedTuple):
@@ -57,244 +47,225 @@ class Indexed(NamedTuple):
     result: Fact
 
 
-def subscript(frame: Frame, node: ast.Subscript) -> Fact:
-    """`base[index]`, read."""
-    base = evaluate(frame, node.value)
-    if base.kind is OTHER:
-        base = elements(base, frame)
-    kind = base.kind
-    if kind is SEQUENCE or kind is BATCH:
-        found = item(frame, node, base)
-        return _of_batch(frame, node) or found if found is UNKNOWN else found
-    if node.slice.__class__ in (ast.Constant, ast.IfExp) and (part := _of_batch(frame, node)) is not None:
-        return part
-    if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
-        return UNKNOWN if base.ref.endswith("()") else base
-    if base is NO_TENSOR and node.slice.__class__ in (ast.Compare, ast.Slice):
-        evaluate(frame, node.slice)
-        return base  # a part of an array or of a list
-    mask, at, result = index(frame, node, base)
-    if mask is not None and kind is not ARRAY:
-        confidence = min(mask.confidence, max(base.confidence, 2)) if kind is TENSOR else min(mask.confidence, 2)
-        if kind is TENSOR and base.device is HOST and base.confidence == 3 and mask.device is not DEVICE:
-            confidence = 1  # a mask of the device selects from no tensor of the host
-        frame.emit(Op.MASK_READ, node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
-    return result
-
-
-def _of_batch(frame: Frame, node: ast.Subscript) -> Fact | None:
-    """`batch["image"]` of an argument that people call a batch: no tensor has items by name."""
-    match node:
-        case (
-            ast.Subscript(value=ast.Name(id=name), slice=ast.IfExp(body=ast.Constant(value=str(key))))
-            | ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key)))
-        ) if name in devices.BATCHES:
-            if key != "batch_size" and frame.function is not None and name in frame.function.names:
-                return element(Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's"))
-    return None
-
-
-def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
-    """One element, or a slice, of a list, tuple, dict or batch."""
-    part = node.slice
-    if isinstance(part, ast.Constant):
-        value = part.value
-        if isinstance(value, int):
-            return element(base, value)
-        ref = base.ref
-        if isinstance(ref, Items) and ref.keys:
-            return ref.keys.get(value, UNKNOWN)
-        return element(base)
-    if isinstance(part, ast.UnaryOp) and isinstance(part.operand, ast.Constant) and isinstance(part.operand.value, int):
-        return element(base, -part.operand.value)
-    if isinstance(part, ast.Slice):
-        for bound in (part.lower, part.upper, part.step):
-            if bound is not None:
-                fact = evaluate(frame, bound)
-                if fact.kind is TENSOR:
-                    frame.emit(Op.INDEX, node, bound, fact)
-        if not base.elements:
-            return base
-        low, high = _number(part.lower), _number(part.upper)
-        if part.step is None and (part.lower is None or low is not None) and (part.upper is None or high is not None):
-            return sequence(*base.elements[low:high])
-        return items(element(base))
-    fact = evaluate(frame, part)
-    if fact.kind is TENSOR:
-        _of_list(frame, node, part, fact, base)
-    return any_value(base)
-
-
-def _of_list(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact) -> None:
-    """A list is asked for what stands at a tensor, which Python makes a number of; a dict only looks it up."""
-    if base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
-        frame.emit(Op.INDEX, node, part, fact)
-
-
-def _number(node: ast.expr | None) -> int | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _number(node.operand)
-        return None if inner is None else -inner
-    return None
-
-
 def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> Indexed:
     """How a tensor is indexed; waits of the index itself (bounds, numbers, lists) are emitted, a mask is only returned.
 
     `adds`: what stands there is added to, `x[i] += 1`.
     """
-    parts = each_of(node.slice)
-    mask: Fact | None = None
-    at: ast.expr | None = None
-    ndim = base.ndim
-    dynamic = False
-    single = False  # one element is taken along some dimension
-    of_host = False  # a part of the index surely lives there
-    bounded = False  # a bound is read; the next is told where it stands itself
-    istensor = base.kind is TENSOR
-    for part in parts:
-        kind = part.__class__
-        change: int | None = None  # of the number of dimensions; None: not known
-        if kind is ast.Slice:
-            for bound in (part.lower, part.upper, part.step):  # type: ignore[attr-defined]  # checked by class
-                if bound is not None and bound.__class__ is not ast.Constant:
-                    fact = evaluate(frame, bound)
-                    if fact.kind is TENSOR:
-                        if fact.confidence == 1 and len(parts) > 1 and frame.alone and _is_length(bound):
-                            fact = fact.but(confidence=2)
-                        frame.emit(Op.SIZE, bound if bounded else node, bound, fact)
-                        bounded = True
-            continue
-        if kind is ast.Constant:
-            value = part.value  # type: ignore[attr-defined]  # checked by class
-            if value is ...:
-                continue
-            if value.__class__ is str:
-                return Indexed(
-                    None, None, base if base.kind is ARRAY else UNKNOWN
-                )  # no tensor, whatever it was taken for
-            if value is None:
-                change = 1
-            elif value.__class__ is int:
-                change = -1
-                single = True
-            ndim = None if ndim is None or change is None else ndim + change
-            continue
-        fact = evaluate(frame, part)
-        if fact.kind is TENSOR:
-            _of_list(frame, node, part, fact, base)
-            if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
-                # Two tensors of one program most often live in one place: this one makes the other doubtful.
-                several = fact.ndim or _is_sliced(part)
-                known = 3 if base.device is DEVICE and several else 2 if fact.ref is Tag.MATCHED else 1
-                met = in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part)
-                met = met or _asks_where(frame)
-                known = max(known, 2) if several and fact.confidence == 3 and met else known
-                if not is_sent_later(frame, node.value):
-                    frame.emit(Op.INDEX_HOST, node, part, base, known)
-                of_host = True
-            elif istensor and fact.ref is Tag.PERHAPS_OF_HOST and not of_host and base.device is not HOST:
-                known = 2 if base.device is DEVICE or in_a_module(frame) else 1
-                frame.emit(Op.INDEX_HOST, node, part, base, known if fact.ndim != 0 and fact.dtype is not BOOL else 0)
-            elif base.kind is NOTHING_KNOWN and not is_sent_later(frame, node.value):
-                from_host(frame, node, part, fact)
-            named = 3 if fact.dtype is BOOL else named_mask(part, fact) if fact.dtype is ANY_DTYPE else 0
-            if named == 2 and frame.either and dotted(part) in frame.either:
-                named = 1
-            if fact.confidence == 1 and frame.alone and (named == 3 or _selects_by_mask(frame, part, base)):
-                fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
-            if named:
-                if mask is None or fact.confidence > mask.confidence:
-                    mask = fact if named == 3 else fact.but(confidence=min(fact.confidence, named))
-                    at = part
-                change = 1 - fact.ndim if fact.ndim is not None else None
-            elif fact.ndim == 0:
-                if (istensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
-                    frame.emit(Op.SCALAR_INDEX, node, part, fact, base.confidence)
-                elif base.kind is NOTHING_KNOWN and fact.dtype is INT:
-                    frame.emit(Op.SCALAR_INDEX, node, part, fact, 1)  # of a list, too
-                change = -1
-            else:
-                known = as_one_position(frame, part, fact, base, adds and len(parts) > 1) if fact.ndim is None else 0
-                if known:
-                    frame.emit(Op.SCALAR_INDEX, node, part, fact, known)
-                dynamic = dynamic or fact.shape is DYNAMIC
-                change = fact.ndim - 1 if fact.ndim is not None else None
-        elif fact.kind is SCALAR:
-            change = -1
-            single = True
-        elif fact.kind is SEQUENCE or fact.kind is ARRAY:
-            if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
-                from_host(frame, node, part, element(fact), base)
-            if (
-                istensor
-                and (fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp or _is_range(part))
-                and not _same_numbers(part)
-            ) or (istensor and len(parts) > 1 and _numbers(fact)):
-                frame.emit(Op.INDEX_LIST, node, part, base, 2)
-            elif istensor and kind in (ast.Name, ast.Attribute) and isinstance(fact.ref, Items):
-                each = element(fact).kind
-                if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
-                    frame.emit(Op.INDEX_LIST, node, part, base, 2)
-                elif each is SCALAR:  # a list that was filled, or a tuple: one of each dimension
-                    frame.emit(Op.INDEX_LIST, node, part, base, 1)
-        elif fact is NONE:
-            change = 1
-        elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
-            if mask is None and (istensor or not _is_table(node.value, part)):
-                confidence = 2 if istensor or frame.alone else 1
-                why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
-                mask = tensor(BOOL, base.device, confidence, why)
-                at = part
-        elif (
-            fact.kind is NOTHING_KNOWN and (base.confidence < 2 or not istensor) and _selects_by_mask(frame, part, base)
-        ):
-            mask = tensor(BOOL, base.device, 2, f"`{ast.unparse(part)}` is what people call a mask")
-            at = part
-        elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
-            mask = mask or base.but(
-                confidence=min(mask_like(part) if "mask" in ast.unparse(part).lower() else 1, base.confidence),
-                dtype=ANY_DTYPE,
-                ndim=None,
-                why=f"`{ast.unparse(part)}` is what people call a mask",
-            )
-            at = part
-        ndim = None if ndim is None or change is None else ndim + change
-    if mask is not None:
-        if not istensor and base.kind is not NOTHING_KNOWN:
-            return Indexed(mask, at, base if base.kind is ARRAY else UNKNOWN)
-        kept = base if istensor else mask.but(dtype=ANY_DTYPE, confidence=min(mask.confidence, 2))
-        confidence = min(kept.confidence, mask.confidence)
-        return Indexed(
-            mask,
-            at,
-            like(mask, node, dtype=kept.dtype, device=kept.device, shape=DYNAMIC, ndim=ndim, confidence=confidence),
-        )
-    if istensor:
-        if ndim is not None and ndim < 0:
-            ndim = None
-        shape = DYNAMIC if dynamic else base.shape
-        return Indexed(None, None, like(base, node if single else (), shape=shape, ndim=ndim))
-    if base.kind is NOTHING_KNOWN and any(evaluate(frame, part).kind is ARRAY for part in parts if name_of(part)):
-        return Indexed(None, None, PICKED)
+    read = _Index(frame, node, base, adds)
+    for part in read.parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            break  # no tensor, whatever it was taken for
+        read.take(part)
+    else:
+        return read.by_mask() if read.mask is not None else read.without_mask()
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+class _Index:
+    """The parts of an index, gone through in their order, and what is known so far.
+
+    What takes a part gives how many dimensions the result has more than `base` by it, or None where that is not known.
+    """
+
+    def __init__(self, frame: Frame, node: ast.Subscript, base: Fact, adds: bool) -> None:
+        self.frame, self.node, self.base, self.adds = frame, node, base, adds
+        self.parts = each_of(node.slice)
+        self.of_tensor = base.kind is TENSOR
+        self.mask: Fact | None = None
+        self.at: ast.expr | None = None  # where the mask stands
+        self.ndim = base.ndim
+        self.dynamic = False
+        self.single = False  # one element is taken along some dimension
+        self.of_host = False  # a part of the index surely lives there
+        self.bounded = False  # a bound is read; the next is told where it stands itself
+
+    def take(self, part: ast.expr) -> None:
+        """Take the next part."""
+        if isinstance(part, ast.Slice):
+            self._slice(part)
+            return
+        if isinstance(part, ast.Constant):
+            change = self._constant(part.value)
+        else:
+            change = self._value(part, evaluate(self.frame, part))
+        self.ndim = None if self.ndim is None or change is None else self.ndim + change
+
+    def _slice(self, part: ast.Slice) -> None:
+        frame = self.frame
+        for bound in (part.lower, part.upper, part.step):
+            if bound is not None and bound.__class__ is not ast.Constant:
+                fact = evaluate(frame, bound)
+                if fact.kind is TENSOR:
+                    if fact.confidence == 1 and len(self.parts) > 1 and frame.alone and _is_length(bound):
+                        fact = fact.but(confidence=2)
+                    frame.emit(Op.SIZE, bound if self.bounded else self.node, bound, fact)
+                    self.bounded = True
+
+    def _constant(self, value: object) -> int | None:
+        if value is ...:
+            return 0
+        if value is None:
+            return 1
+        if value.__class__ is int:
+            self.single = True
+            return -1
+        return None
+
+    def _value(self, part: ast.expr, fact: Fact) -> int | None:
+        kind = fact.kind
+        if kind is TENSOR:
+            return self._tensor(part, fact)
+        if kind is SCALAR:
+            self.single = True
+            return -1
+        if kind is SEQUENCE or kind is ARRAY:
+            self._list(part, fact)
+        elif fact is NONE:
+            return 1
+        elif fact is COMPARED:
+            self._comparison(part)
+        elif kind is NOTHING_KNOWN:
+            self._called_a_mask(part)
+        return None
+
+    def _tensor(self, part: ast.expr, fact: Fact) -> int | None:
+        frame = self.frame
+        asked_at(frame, self.node, part, fact, self.base)
+        self._of_host(part, fact)
+        named = self._as_mask(part, fact)
+        if fact.confidence == 1 and frame.alone and (named == 3 or self._selects_by_mask(part)):
+            fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
+        if named:
+            if self.mask is None or fact.confidence > self.mask.confidence:
+                self.mask = fact if named == 3 else fact.but(confidence=min(fact.confidence, named))
+                self.at = part
+            return 1 - fact.ndim if fact.ndim is not None else None
+        return self._number(part, fact) if fact.ndim == 0 else self._positions(part, fact)
+
+    def _of_host(self, part: ast.expr, fact: Fact) -> None:
+        """Tell of an index that is sent to where the tensor lives."""
+        frame, node, base = self.frame, self.node, self.base
+        elsewhere = self.of_tensor and base.device is not HOST
+        if elsewhere and fact.device is HOST and fact.ndim != 0:
+            known = host_indices.of_a_tensor(frame, self.parts, part, fact, base)
+            if not is_sent_later(frame, node.value):
+                frame.emit(Op.INDEX_HOST, node, part, base, known)
+            self.of_host = True
+        elif elsewhere and fact.ref is Tag.PERHAPS_OF_HOST and not self.of_host:
+            frame.emit(Op.INDEX_HOST, node, part, base, host_indices.of_a_tensor_perhaps(frame, fact, base))
+        elif base.kind is NOTHING_KNOWN and not is_sent_later(frame, node.value):
+            host_indices.of_what_may_be_one(frame, node, part, fact)
+
+    def _as_mask(self, part: ast.expr, fact: Fact) -> int:
+        """How surely a tensor is a mask: 3 by its dtype, 2 or 1 by what it is called, or 0."""
+        if fact.dtype is BOOL:
+            return 3
+        named = named_mask(part, fact) if fact.dtype is ANY_DTYPE else 0
+        either = self.frame.either
+        return 1 if named == 2 and either and dotted(part) in either else named
+
+    def _number(self, part: ast.expr, fact: Fact) -> int:
+        frame, base = self.frame, self.base
+        if (self.of_tensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
+            frame.emit(Op.SCALAR_INDEX, self.node, part, fact, base.confidence)
+        elif base.kind is NOTHING_KNOWN and fact.dtype is INT:
+            frame.emit(Op.SCALAR_INDEX, self.node, part, fact, 1)  # of a list, too
+        return -1
+
+    def _positions(self, part: ast.expr, fact: Fact) -> int | None:
+        if fact.ndim is None:
+            known = as_one_position(self.frame, part, fact, self.base, self.adds and len(self.parts) > 1)
+            if known:
+                self.frame.emit(Op.SCALAR_INDEX, self.node, part, fact, known)
+        self.dynamic = self.dynamic or fact.shape is DYNAMIC
+        return fact.ndim - 1 if fact.ndim is not None else None
+
+    def _list(self, part: ast.expr, fact: Fact) -> None:
+        """Tell of a list, or an array, whose numbers are copied to the device."""
+        frame, node, base = self.frame, self.node, self.base
+        if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
+            host_indices.of_what_may_be_one(frame, node, part, element(fact), base)
+        if not self.of_tensor:
+            return
+        kind = part.__class__
+        written = fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp or _is_range(part)
+        if (written and not _is_empty(part)) or (len(self.parts) > 1 and _numbers(fact)):
+            frame.emit(Op.INDEX_LIST, node, part, base, 2)
+        elif kind in (ast.Name, ast.Attribute) and isinstance(fact.ref, Items):
+            each = element(fact).kind
+            if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
+                frame.emit(Op.INDEX_LIST, node, part, base, 2)
+            elif each is SCALAR:  # a list that was filled, or a tuple: one of each dimension
+                frame.emit(Op.INDEX_LIST, node, part, base, 1)
+
+    def _comparison(self, part: ast.expr) -> None:
+        """Take for a mask what compares something of which no more is known."""
+        base = self.base
+        if not (self.of_tensor or base.kind is NOTHING_KNOWN) or self.mask is not None:
+            return
+        if self.of_tensor or not _is_table(self.node.value, part):
+            confidence = 2 if self.of_tensor or self.frame.alone else 1
+            why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
+            self.mask = tensor(BOOL, base.device, confidence, why)
+            self.at = part
+
+    def _called_a_mask(self, part: ast.expr) -> None:
+        """Take for a mask what is called one, where no more is known of it."""
+        base = self.base
+        why = f"`{ast.unparse(part)}` is what people call a mask"
+        if (base.confidence < 2 or not self.of_tensor) and self._selects_by_mask(part):
+            self.mask = tensor(BOOL, base.device, 2, why)
+            self.at = part
+        elif self.of_tensor and (known := mask_like(part)):
+            known = known if "mask" in ast.unparse(part).lower() else 1
+            self.mask = self.mask or base.but(
+                confidence=min(known, base.confidence), dtype=ANY_DTYPE, ndim=None, why=why
+            )
+            self.at = part
+
+    def _selects_by_mask(self, part: ast.expr) -> bool:
+        """Whether an index is surely called a mask, in a file that has no arrays but torch's: `pred[graph.train_mask]`."""
+        return (
+            self.base.kind in (TENSOR, NOTHING_KNOWN)
+            and self.frame.alone
+            and mask_like(part) == 2
+            and "mask" in last_word(part).lower()
+        )
+
+    def by_mask(self) -> Indexed:
+        base, mask = self.base, self.mask
+        assert mask is not None
+        if not self.of_tensor and base.kind is not NOTHING_KNOWN:
+            return Indexed(mask, self.at, base if base.kind is ARRAY else UNKNOWN)
+        kept = base if self.of_tensor else mask.but(dtype=ANY_DTYPE, confidence=min(mask.confidence, 2))
+        confidence = min(kept.confidence, mask.confidence)
+        result = like(
+            mask, self.node, dtype=kept.dtype, device=kept.device, shape=DYNAMIC, ndim=self.ndim, confidence=confidence
+        )
+        return Indexed(mask, self.at, result)
+
+    def without_mask(self) -> Indexed:
+        base, ndim = self.base, self.ndim
+        if self.of_tensor:
+            shape = DYNAMIC if self.dynamic else base.shape
+            ndim = None if ndim is not None and ndim < 0 else ndim
+            return Indexed(None, None, like(base, self.node if self.single else (), shape=shape, ndim=ndim))
+        named = (part for part in self.parts if name_of(part))
+        if base.kind is NOTHING_KNOWN and any(evaluate(self.frame, part).kind is ARRAY for part in named):
+            return Indexed(None, None, PICKED)
+        return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def asked_at(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact) -> None:
+    """A list is asked for what stands at a tensor, which Python makes a number of; a dict only looks it up."""
+    if base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
+        frame.emit(Op.INDEX, node, part, fact)
 
 
 def _is_length(bound: ast.expr) -> bool:
     """Whether it is one of what people call lengths, `lengths[i]`: where they are given beside a batch, a tensor."""
     return isinstance(bound, ast.Subscript) and _LENGTHS.search(name_of(bound.value)) is not None
-
-
-def _selects_by_mask(frame: Frame, part: ast.expr, base: Fact) -> bool:
-    """Whether an index is surely called a mask, in a file that has no arrays but torch's: `pred[graph.train_mask]`."""
-    return (
-        base.kind in (TENSOR, NOTHING_KNOWN)
-        and frame.alone
-        and mask_like(part) == 2
-        and "mask" in last_word(part).lower()
-    )
 
 
 def _is_table(base: ast.expr, mask: ast.expr) -> bool:
@@ -320,55 +291,10 @@ def _numbers(fact: Fact) -> bool:
     return fact.ref is Tag.NUMBERS or (bool(fact.elements) and all(each.kind is SCALAR for each in fact.elements))
 
 
-def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
-    """`model(rows[np.random.choice(n, k)])`: what a network is given, or meets a tensor, was one when it was picked."""
-    if beside and isinstance(node, ast.Subscript):
-        frame.emit(Op.INDEX_HOST, node, node.slice, tensor(confidence=2, why=node))
-
-
-def in_a_module(frame: Frame) -> bool:
-    """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
-    return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
-
-
-_LENGTHS = re.compile(r"(^|_)len(s|gths?)?$")
-_SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
-
-
-def _knows_device(frame: Frame) -> bool:
-    """Whether an object sends to a device of its own what it is given, in any method: others are given what lies there."""
-    return frame.cls is not None and not frame.on_host and any(_SENDS.search(each.text) for each in ancestry(frame.cls))
-
-
-def _asks_where(frame: Frame) -> bool:
-    """Whether a function asks tensors where they live, `zeros(n, device=x.device)`: what it is given may be anywhere."""
-    function = frame.function
-    return function is not None and not frame.on_host and _speaks_of_a_device(function.node)
-
-
-@lru_cache(maxsize=8)  # asked for each index
-def _speaks_of_a_device(function: ast.AST) -> bool:
-    return any(
-        isinstance(each, ast.Attribute) and each.attr == "device" and name_of(each.value) not in ("", "self")
-        for each in walk(function)
-    )
-
-
-def _is_sliced(part: ast.expr) -> bool:
-    """Whether a slice is taken, which leaves one dimension at least: `at[:, 0]`."""
-    return isinstance(part, ast.Subscript) and any(isinstance(each, ast.Slice) for each in each_of(part.slice))
-
-
-def _meets_another(frame: Frame, parts: list[ast.expr], part: ast.expr) -> bool:
-    """Whether a tensor that was not made on the host stands beside this part of an index: `x[torch.arange(n), best]`."""
-    others = (evaluate(frame, each) for each in parts if each is not part and isinstance(each, (ast.Name, ast.Call)))
-    return any(fact.kind is TENSOR and fact.device is not HOST and fact.confidence >= 2 for fact in others)
-
-
 def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
 
-def _same_numbers(node: ast.expr) -> bool:
-    """Whether a list holds at most one number: `x[[0]]` keeps a dimension and copies next to nothing, but copies."""
+def _is_empty(node: ast.expr) -> bool:
+    """Whether a list holds nothing, so that nothing is copied; `x[[0]]` copies next to nothing, but copies."""
     return isinstance(node, ast.List) and not node.elts

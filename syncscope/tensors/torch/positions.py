@@ -5,17 +5,10 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.ops import Op
 from syncscope.project import conventions, vectors
 from syncscope.project.syntax import last_word, name_of
-from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, HOST, INT, SCALAR, TENSOR, Tag, tensor
+from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, INT, SCALAR, TENSOR, Tag
 from syncscope.tensors.frame import Frame, evaluate
-
-
-def from_host(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
-    """An index that is on the host, of what most likely is a tensor of the device."""
-    if fact.device is HOST and fact.ndim and base.device is not HOST:
-        frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
 
 
 def most_likely_one(frame: Frame, part: ast.expr, fact: Fact) -> bool:

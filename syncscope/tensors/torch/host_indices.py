@@ -1,0 +1,88 @@
+"""An index that lives on the host, of a tensor that may not: it is sent there first, which waits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
+from syncscope.project.names import ancestry
+from syncscope.project.syntax import each_of, name_of, walk
+from syncscope.tensors.facts import BOOL, DEVICE, HOST, MODULE, TENSOR, Tag, tensor
+from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.instances import instance
+
+_SENDS = re.compile(rb"\.to\(\s*(?:device=)?self\.\w*device\b")
+
+
+def of_a_tensor(frame: Frame, parts: Iterable[ast.expr], part: ast.expr, fact: Fact, base: Fact) -> int:
+    """How surely a part of an index, a tensor of the host, meets a `base` that lives elsewhere: 3, 2 or 1.
+
+    Two tensors of one program most often live in one place: this one makes the other doubtful.
+    """
+    several = fact.ndim or _is_sliced(part)
+    if base.device is DEVICE and several:
+        return 3
+    if fact.ref is Tag.MATCHED:
+        return 2
+    if not (several and fact.confidence == 3):
+        return 1
+    met = in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part) or _asks_where(frame)
+    return 2 if met else 1
+
+
+def of_a_tensor_perhaps(frame: Frame, fact: Fact, base: Fact) -> int:
+    """The same of a tensor that may live on the host: 2, 1, or 0 where it selects nothing, or by a mask."""
+    if fact.ndim == 0 or fact.dtype is BOOL:
+        return 0
+    return 2 if base.device is DEVICE or in_a_module(frame) else 1
+
+
+def of_what_may_be_one(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
+    """An index that is on the host, of what most likely is a tensor of the device, is told."""
+    if fact.device is HOST and fact.ndim and base.device is not HOST:
+        frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
+
+
+def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
+    """`model(rows[np.random.choice(n, k)])`: what a network is given, or meets a tensor, was one when it was picked."""
+    if beside and isinstance(node, ast.Subscript):
+        frame.emit(Op.INDEX_HOST, node, node.slice, tensor(confidence=2, why=node))
+
+
+def in_a_module(frame: Frame) -> bool:
+    """Whether this is a method of an `nn.Module`: what such a method is given lives where the module was moved to."""
+    return frame.cls is not None and not frame.on_host and instance(frame.cls).kind is MODULE
+
+
+def _knows_device(frame: Frame) -> bool:
+    """Whether an object sends to a device of its own what it is given, in any method: others are given what lies there."""
+    return frame.cls is not None and not frame.on_host and any(_SENDS.search(each.text) for each in ancestry(frame.cls))
+
+
+def _asks_where(frame: Frame) -> bool:
+    """Whether a function asks tensors where they live, `zeros(n, device=x.device)`: what it is given may be anywhere."""
+    function = frame.function
+    return function is not None and not frame.on_host and _speaks_of_a_device(function.node)
+
+
+@lru_cache(maxsize=8)  # asked for each index
+def _speaks_of_a_device(function: ast.AST) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "device" and name_of(each.value) not in ("", "self")
+        for each in walk(function)
+    )
+
+
+def _meets_another(frame: Frame, parts: Iterable[ast.expr], part: ast.expr) -> bool:
+    """Whether a tensor that was not made on the host stands beside this part of an index: `x[torch.arange(n), best]`."""
+    others = (evaluate(frame, each) for each in parts if each is not part and isinstance(each, (ast.Name, ast.Call)))
+    return any(fact.kind is TENSOR and fact.device is not HOST and fact.confidence >= 2 for fact in others)
+
+
+def _is_sliced(part: ast.expr) -> bool:
+    """Whether a slice is taken, which leaves one dimension at least: `at[:, 0]`."""
+    return isinstance(part, ast.Subscript) and any(isinstance(each, ast.Slice) for each in each_of(part.slice))
