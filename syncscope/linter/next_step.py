@@ -12,7 +12,7 @@ from typing import Any
 from syncscope.linter.run import Files
 from syncscope.model.finding import Finding, Safety
 
-FEW = 3  # files that are named one by one
+FEW, MANY = 3, 10  # files that are named one by one: of findings, and as they were on the command line
 
 
 def next_step(
@@ -43,7 +43,8 @@ def next_step(
 
 
 def _where(files: Files, findings: Sequence[Finding]) -> list[str]:
-    """The one file or folder that holds all findings, and nothing that was not linted; else the files, else what was named."""
+    """The one file or folder that holds all findings, and nothing that was not linted; else the files, else what was named, of
+    which a shell's pattern may have made thousands."""
     paths = sorted({f.place.path for f in findings})
     if len(paths) == 1:
         return paths
@@ -52,7 +53,9 @@ def _where(files: Files, findings: Sequence[Finding]) -> list[str]:
         holds_all = all(_is_below(path, common) for path in paths)  # not so of `a.py` and `../b.py`
         if holds_all and any(_is_below(common, named) for named in files.paths):
             return [common]
-    return paths if len(paths) <= FEW else list(files.paths)
+    if len(paths) <= FEW:
+        return paths
+    return list(files.paths) if len(files.paths) <= MANY else [*files.paths[:FEW], "..."]
 
 
 def _is_below(path: str, named: str) -> bool:

@@ -251,6 +251,13 @@ def test_the_next_step_names_what_was_linted_and_says_what_was_asked(door, monke
     assert "next: `syncscope lint --diff ..`" in door("lint", "..").err
 
 
+def test_the_next_step_does_not_name_each_of_the_files_that_a_shell_found(door):
+    names = [f"part{number:02}.py" for number in range(12)]
+    for name in names:
+        door.write(name, "import torch\n\n\ndef f(x: torch.Tensor):\n    return x[x > 0].sum()\n")
+    assert "next: `syncscope lint --diff part00.py part01.py part02.py ...` shows" in door("lint", *names).err
+
+
 def test_after_a_diff_the_next_step_is_not_that_diff(door):
     door.write("mask.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x[x > 0].sum()\n")
     assert "next: `syncscope lint --diff mask.py`" in door("lint", "mask.py").err
