@@ -22,7 +22,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from syncscope.analysis.steps import window
 from syncscope.analysis.waits import SLACK, working_threads
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Table, Trace
-from syncscope.model.uses import Use
+from syncscope.model.uses import Nameless, Use
 
 LOADER = re.compile(r"enumerate\(DataLoader\)|dataloader\.py\(\d+\): __next__|dataloader_next|DataLoader\.__next__")
 OURS = re.compile(
@@ -48,14 +47,6 @@ LOOKED_UP = 3_000  # idle times that are given a function, the longest first
 PYTHON, ANNOTATION, OP = int(Kind.PYTHON), int(Kind.ANNOTATION), int(Kind.OP)
 Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-
-
-class Nameless(StrEnum):
-    """What idle times are put to that nothing recorded has a name for, as its value in words."""
-
-    UNSEEN = "what was not recorded"
-    EARLIER = "work that was enqueued before the recording"
-    PAUSES = "in many short pauses"
 
 
 @dataclass(frozen=True, slots=True)

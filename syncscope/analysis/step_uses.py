@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.first_use import FIRST_USE
-from syncscope.analysis.idle_times import IdleTimes, Nameless, name_of
+from syncscope.analysis.idle_times import IdleTimes, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.steps import busy_by_device, counted_time, warming_part, window
 from syncscope.model.report import Step, step_lengths
 from syncscope.model.trace import Kind, Trace
-from syncscope.model.uses import Spent, StepUses, Use, exchange
+from syncscope.model.uses import Nameless, Spent, StepUses, Use, exchange
 
 MANY = 12  # names behind a use
 FULL = 0.95  # the part of a step from which the device counts as busy all the time

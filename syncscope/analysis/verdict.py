@@ -296,7 +296,7 @@ def remarks(report: Report, graph: Graph, aside: int = 0, full: FullQueue | None
         )
     if full is not None and full.held:
         said.append(
-            f"{_count(full.held, 'launch call')} waited for a full queue, of {full.depth:,} launches: in a replay "
+            f"{_count(full.held, 'launch call')} waited for a full queue, which holds {full.depth:,}: in a replay "
             "they are as long as the device makes them"
         )
     if full is not None and full.unclear:

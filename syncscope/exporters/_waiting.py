@@ -16,6 +16,7 @@ from syncscope.model.report import Advice, Line, Report
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES, IN_SHORT, ALWAYS = 30, 8, 3
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
+LEAST_SEEN = 0.005  # of the unit: less is 0.00 in all columns
 NO_LINE, BRIEFLY = "no line known", "no line"
 LEAST = 12  # columns of a place, however long the op is
 COSTS = "between: below 0, a step may be so much longer"
@@ -56,6 +57,11 @@ def columns_of(report: Report, width: int) -> tuple[list[Column], list[Figure]]:
     return kept, [name for name, *_ in wanted if name not in {name for name, *_ in kept}]
 
 
+def unit_of(step: float | None) -> tuple[str, float]:
+    """In what times of lines are told, of a step so long, and how many ns that is."""
+    return ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
+
+
 def is_dry(report: Report) -> bool:
     """Whether nothing but the CPU worked: the waits are known, and not what they cost."""
     return report.trace is not None and bool(report.trace.meta.get("dry"))
@@ -66,10 +72,12 @@ def shown(report: Report, whole: bool) -> int:
     if whole or is_dry(report):
         return min(MOST_LINES if whole else IN_SHORT, len(report.lines))
     step = figures.saving_step(report) or 0.0
+    _, scale = unit_of(step or None)
 
     def worth(number: int, line: Line) -> bool:
         cost = line.price.share if line.price else line.idle_after
-        return number < ALWAYS or number in report.plan or cost >= NOTHING * step
+        seen = not number or max(cost, line.blocked, line.idle_after) >= LEAST_SEEN * scale
+        return (seen and number < ALWAYS) or number in report.plan or cost >= NOTHING * step
 
     last = max((number for number, line in enumerate(report.lines) if worth(number, line)), default=-1)
     return min(IN_SHORT, last + 1)
@@ -80,7 +88,7 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     columns, narrow = columns_of(report, width)
     room = width - sum(size for _, size, _ in columns)
     step = figures.saving_step(report)
-    unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
+    unit, scale = unit_of(step)
     drawn_figures = {figure for figure, _, _ in columns}
     title = f"Where the host waits, {unit} {figures.per(report)}"
     if Figure.BLOCKED not in drawn_figures and not narrow:

@@ -67,7 +67,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     if report.fidelity is not None:
         yield (
             "replay error",
-            f"{figures.percent(report.fidelity)}, {figures.percent(report.unexplained or 0.0)} unexplained",
+            f"{figures.percent(report.fidelity)}, {figures.percent(report.unexplained or 0.0)} late for no recorded reason",
         )
 
 

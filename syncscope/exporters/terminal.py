@@ -16,12 +16,13 @@ from syncscope.model.answer import Answer
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
-from syncscope.model.uses import Use
+from syncscope.model.uses import StepUses, Use
 
 SUFFIX = ".txt"
 TAKES = {"trace"}
 WIDTH = 100
 NOTHING = 0.005  # of a step
+REST = 0.0005  # of a step, from which it is said how much goes to what is not worth a word
 APART = 0.05  # of a step: so far from the recorded one, what savings are parts of is always said
 FEW = 4  # steps, from which the first and the last are not counted
 LABEL = 9  # width of the labels at the left of the summary
@@ -124,10 +125,8 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     for held in report.memory:
         yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
     if report.uses is not None:
-        shares = [(one.use, one.time / report.uses.step) for one in report.uses.spent if report.uses.step]
-        shown = [f"{SHORTLY[use]} {figures.percent(share)}" for use, share in shares if share >= NOTHING]
         any_of_them = "one device or another: " if report.busy_by_device else ""
-        yield "goes to", Text(any_of_them + ", ".join(shown))
+        yield "goes to", Text(any_of_them + ", ".join(goes_to(report.uses)))
         yield "", Text(report.uses.words, "dim")
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
@@ -136,7 +135,7 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
         text = f"error within {off} of the recording"
         if unexplained >= 0.0001:
-            text += f", {figures.percent(unexplained)} unexplained"
+            text += f", {figures.percent(unexplained)} late for no recorded reason"
         if silent >= 0.0001:
             text += f", {figures.percent(silent)} waited for in no recorded call"
         yield "replay", Text(text if good else text + ": too far to say what a line saves", "" if good else "yellow")
@@ -145,6 +144,21 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
             f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
         )
         yield "lean", Text(f"without what recording itself costs, {spared}")
+
+
+def goes_to(uses: StepUses) -> Iterator[str]:
+    """The parts of a step that are worth a word, and how much the others are together."""
+    left = 1.0
+    for name, time in (
+        *((SHORTLY[one.use], one.time - uses.earlier * (one.use is Use.UNEXPLAINED)) for one in uses.spent),
+        ("work from before the recording", uses.earlier),
+    ):
+        share = time / uses.step if uses.step else 0.0
+        if share >= NOTHING:
+            left -= share
+            yield f"{name} {figures.percent(share)}"
+    if figures.percent(left) != figures.percent(0.0) and left >= REST:
+        yield f"all else {figures.percent(left)}"
 
 
 def by_device(report: Report) -> str:

@@ -33,6 +33,14 @@ class Use(StrEnum):
     UNEXPLAINED = "unexplained", True, "idle: nothing that was recorded says why"
 
 
+class Nameless(StrEnum):
+    """What idle times are put to that nothing recorded has a name for, as its value in words."""
+
+    UNSEEN = "what was not recorded"
+    EARLIER = "work that was enqueued before the recording"
+    PAUSES = "in many short pauses"
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
     """How long a use takes, ns per step, and what is behind it by name (a line, a function, a call), the longest first."""
@@ -52,6 +60,11 @@ class StepUses:
     spent: tuple[Spent, ...]
     steps: tuple[tuple[int, ...], ...]
     words: str
+
+    @property
+    def earlier(self) -> float:
+        """The ns of a step that were idle for work that was enqueued before the recording, and is not in it."""
+        return sum(ns for one in self.spent if one.use.is_idle for name, ns in one.by if name == Nameless.EARLIER)
 
     @property
     def exchange(self) -> float:

@@ -266,7 +266,7 @@ def test_launches_that_a_full_queue_held_up_are_as_long_as_a_faster_device_makes
     truth = length(steps, depth=300) - length(faster, depth=300)
     assert row.saving == pytest.approx(truth, rel=0.05)
     assert truth <= row.bound
-    assert any("waited for a full queue, of 299 launches" in note for note in found.notes)
+    assert any("waited for a full queue, which holds 299" in note for note in found.notes)
 
 
 def test_a_slow_host_whose_queue_is_never_full_stays_as_slow():

@@ -14,6 +14,7 @@ from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE
+from syncscope.model.uses import Nameless, Spent, StepUses, Use
 
 MS = 1_000_000
 
@@ -26,6 +27,23 @@ def printed(report: Report, width: int, **options) -> str:
 
 def test_the_whole_report_as_it_is_printed(report, golden):
     golden("terminal.txt", terminal.export(report))
+
+
+def test_where_a_step_goes_adds_up_to_all_of_it(report):
+    """What is too small for a word is told together, and work from before the recording is not unexplained."""
+    ns = {"compute": 55, "copy": 0.4, "collective": 0.3, "wait": 0.2, "queue": 0.1, "unexplained": 44}
+    spent = [Spent(use, ns.get(use.value, 0.0), ((Nameless.EARLIER, 42.0),) * (use is Use.UNEXPLAINED)) for use in Use]
+    said = printed(dataclasses.replace(report, uses=StepUses(100.0, tuple(spent), (), "")), 200)
+    told = "computing 55.0 %, idle unexplained 2.00 %, work from before the recording 42.0 %, all else 1.00 %"
+    assert f"goes to  {told}" in said
+
+
+def test_a_line_of_which_every_figure_is_0_is_told_among_the_others(report):
+    nothing = dataclasses.replace(report.lines[0], op="cudaStreamSynchronize", blocked=9, idle_after=0, price=None)
+    few = dataclasses.replace(report, lines=(report.lines[0], nothing))
+    assert "cudaStreamSync" not in printed(few, 100)
+    assert "and 1 more, which is below 0.5% of a step" in printed(few, 100)
+    assert "cudaStreamSync" in printed(dataclasses.replace(report, lines=(nothing,), plan=()), 100), "the only one"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 91, 92, 100, 140])

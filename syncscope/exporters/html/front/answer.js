@@ -73,7 +73,7 @@ function figures(model) {
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
     model.total_saving_ms !== null && [msTime(likely(model)), "shorter without waits", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
       "How much shorter a step likely is if no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],
-    model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} unexplained`,
+    model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "replay error", `${percent(model.unexplained || 0)} late for no recorded reason`,
       "How far a replay in which nothing is changed is from the recording. Above 5 % nothing is said of single lines."],
   ].filter(Boolean);
   return make("dl", {class: "figures"}, cells.map(([figure, name, more, title]) =>
