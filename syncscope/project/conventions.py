@@ -204,7 +204,7 @@ MADE_ONCE = tuple(
 MADE_ONCE_BY = frozenset(
     "forward training_step __getitems__ __iter__ __enter__ step".split()
 )  # ... and methods of such
-DATA_CLASSES = ("Dataset", "Collator")  # endings: their values live on the host
+DATA_CLASSES = ("Dataset", "Collator", "Collate", "Collater", "Batcher")  # endings: their values live on the host
 PREPARING_CLASSES = (
     *DATA_CLASSES,
     "Transform",
@@ -212,8 +212,6 @@ PREPARING_CLASSES = (
     "Processor",
     "ProcessingStrategy",
     "FeatureExtractor",
-    "Collate",
-    "Collater",
 )  # never in the step
 
 # -- functions

@@ -10,7 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import knows_float64
 from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import READ_BESIDE, detached, number_of, read_again
-from syncscope.codemod.patterns.total_fixes import IN_FLOAT64, Total, all_of
+from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of
 from syncscope.codemod.patterns.totals import (
     addition,
     before_end,
@@ -63,8 +63,8 @@ EXAMPLES = (
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
                 scores = model(x)
-                test_loss += loss_fn(scores, y).detach().double() * x.size(0)
-                correct += (scores.argmax(1) == y).type(torch.float).sum().detach().double()
+                test_loss += loss_fn(scores, y).detach().float() * x.size(0)
+                correct += (scores.argmax(1) == y).type(torch.float).sum().detach().float()
             test_loss = float(test_loss)
             correct = float(correct)
             correct /= len(loader) + 1
@@ -102,7 +102,7 @@ EXAMPLES = (
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                total_loss = total_loss + loss.detach().double() / every
+                total_loss = total_loss + loss.detach().float() / every
                 if batch % 2 == 1:
                     seen.append(total_loss.detach())
                     total_loss = 0
@@ -136,7 +136,7 @@ EXAMPLES = (
             running_loss = 0.0
             for i in range(steps):
                 loss = (x - i).square().mean()
-                running_loss = running_loss + loss.detach().double()
+                running_loss = running_loss + loss.detach().float()
                 if i % 3 == 2:
                     seen.append(float(running_loss) / 3)  # every three steps
                     running_loss = 0.0
@@ -164,7 +164,7 @@ EXAMPLES = (
         def mean_error(errors: list[torch.Tensor]):
             total, worst = 0.0, 0
             for number, error in enumerate(errors):
-                total = total + error.mean().detach().double() * 2
+                total = total + error.mean().detach().float() * 2
                 if number % 2:
                     print(float(total))
             total = float(total)
@@ -192,7 +192,7 @@ EXAMPLES = (
             total, seen = 0, 1
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
-                total += torch.abs(model(x).sum(1) - y).sum().detach().double()
+                total += torch.abs(model(x).sum(1) - y).sum().detach().float()
                 seen += len(y)
             total = float(total)
             return total / seen
@@ -281,7 +281,7 @@ EXAMPLES = (
         def mean_error(x: torch.Tensor, y: torch.Tensor):
             total = 0.0
             for number in range(3):
-                total += (x - y).square().mean().detach().double()
+                total += (x - y).square().mean().detach().float()
             total = float(total)
             return total
         """,
@@ -356,7 +356,10 @@ def _total_of(site: Site, function: Function) -> Total | None:
         return None
     whole, counted = sum_of.whole, sum_of.counted
     long = whole and is_long(function, tensor)
-    number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
+    exact = not whole and knows_float64(function)  # as Python adds; elsewhere the device may have no float64
+    number, wide = "float", ".detach().double()" if exact else ".detach().float()"
+    if whole:
+        number, wide = "int", "" if long else ".detach().long()"
     if site.fact.ndim != 0 and made_on_host(function, tensor):  # in some passes: what is added up lives on two devices
         return None
     draft = Draft(function)
@@ -374,7 +377,7 @@ def _total_of(site: Site, function: Function) -> Total | None:
     if is_one_number(function, site, tensor) and not inside and not (whole and counted is not None):
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
         plain = not {"/", "**"} & {*added.template.split()} and (factor is None or python_number(function, factor))
-        if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
+        if whole or (plain and same_float and real(function, tensor) and exact):
             return Total(total, draft.fix(title, Safety.SAFE))
     more = [f"{function.file.quote(counted)} must hold whole numbers"] * (whole and counted is not None)
     more += [f"{function.file.quote(tensor)} must be real"] * (not whole and not sum_of.surely)
@@ -383,5 +386,6 @@ def _total_of(site: Site, function: Function) -> Total | None:
     if factor is not None and not python_number(function, factor):
         more.append(f"{function.file.text(factor)} must be a number of Python")
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
-    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT64 * (not whole)}", *more])
-    return Total(total, draft.fix(title, tier, changes), tuple(more), not whole)
+    in_float32 = not (whole or exact)
+    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}", *more])
+    return Total(total, draft.fix(title, tier, changes), tuple(more), in_float32)

@@ -26,16 +26,16 @@ Fix safety
 ----------
 A value that is only logged every n steps need only be read then: safe where nothing but plain expressions stands between. A
 running total can stay on the device: of whole numbers in int64, of others in float64, in which Python adds too, so the sums
-are equal bit for bit. Safe where nobody looks at the total inside the loop and what is added is surely a tensor of one
-number, of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU
-and CUDA (MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real,
-else unsafe, because all must live on one device, as of a comprehension that reads one in each pass; two that are not surely
-alike are suggested: the second waits for little, since the first has emptied the queue. The elements that a loop reads one by
-one are read before it: safe where it has a pass for each of them, else unsafe, because all are read, and waited for once,
-whatever the loop does. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python number will read it. What is
-given to Lightning's `self.log` can be the tensor: unsafe, because it keeps its own dtype. Logging on some passes only, meters
-that add up on the device, and records that hold tensors until they are written down, are suggested, not applied: what is
-written down changes, or what reads it has to.
+are equal bit for bit, in files that name no device but CPU and CUDA, elsewhere in float32, for MPS has no float64. Safe where
+nobody looks at the total inside the loop and what is added is surely a tensor of one number, of others only real numbers in
+float64, times numbers of Python's (numpy's round otherwise); else unsafe. Several reads side by side become one: safe where
+they are of one tensor and real, else unsafe, because all must live on one device, as of a comprehension that reads one in
+each pass; two that are not surely alike are suggested: the second waits for little, since the first has emptied the queue.
+The elements that a loop reads one by one are read before it: safe where it has a pass for each of them, else unsafe, because
+all are read, and waited for once, whatever the loop does. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a
+Python number will read it. What is given to Lightning's `self.log` can be the tensor: unsafe, because it keeps its own dtype.
+Logging on some passes only, meters that add up on the device, and records that hold tensors until they are written down, are
+suggested, not applied: what is written down changes, or what reads it has to.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ EXAMPLES = (
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                total += loss.detach().double()
+                total += loss.detach().float()
             total = float(total)
             return total / len(loader)
         """,

@@ -48,6 +48,7 @@ class Frame:
     __slots__ = (
         "around",
         "clock",
+        "counts",
         "dead",
         "depth",
         "either",
@@ -89,6 +90,7 @@ class Frame:
         self.inlined = 0
         self.seen: dict[int, Fact] | None = None
         self.on_host = False  # the data pipeline, whose tensors live on the host
+        self.counts = False  # what a loader gives, on the host: nothing here has to do with a device
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
         self.around: Around = None  # what the surrounding block says of how hot it is
         self.read_whole: set[str] = set()  # names of what was read as one number: it has one element
@@ -147,9 +149,9 @@ class Frame:
             return  # objects are set up on the host: most often it is there
         if op in _ONE_NUMBER:
             self.read_whole.add(dotted(operand))
-        self.waits[(id(node), op)] = Emitted(
-            op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.heat
-        )
+        guess = self.guarded or (self.counts and fact.device is not DEVICE)
+        sure = min(confidence, fact.confidence, 1 if guess else 3)
+        self.waits[(id(node), op)] = Emitted(op, node, operand, fact, sure, self.heat)
 
     def confirm(self, node: ast.AST, op: Op) -> None:
         """What was copied so is surely a tensor: it is asked for what only tensors have, `x["loss"].cpu().item()`."""

@@ -17,6 +17,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    DEFAULT,
     HOST,
     INT,
     INTEGER,
@@ -107,9 +108,10 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
                 known = known.but(dtype=BOOL)
             if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
-                known = _told_more(
-                    known, passed, inner=function.closure is not None or (private and passed.device is HOST)
+                inner = function.closure is not None or (
+                    (private or "staticmethod" in function.decorators()) and passed.device in (HOST, DEFAULT)
                 )
+                known = _told_more(known, passed, inner)
                 if function.name == "__init__" and passed.device is HOST:  # others may build it of the device's
                     known = Fact(
                         TENSOR,

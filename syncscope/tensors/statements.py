@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     HOST,
     INTEGER,
     LOADER,
+    MODULE,
     NONE,
     OTHER,
     SOMEWHERE,
@@ -35,6 +36,7 @@ from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.loaders import loader_of
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
+from syncscope.tensors.unmoved import shows_no_device
 
 _UNBOUND = (None,)
 
@@ -120,6 +122,8 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     """`for`: like `while`; a loop over a loader is hot."""
     over = evaluate(frame, node.iter)
     each, loader = iterated(frame, node.iter, over)
+    if loader and _has_no_tensor(frame) and frame.function is not None and shows_no_device(frame.function):
+        frame.counts = True
     start = dict(frame.env)
     before = frame.around
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
@@ -150,6 +154,11 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if node.orelse:
         execute(frame, node.orelse)
     frame.dead = False
+
+
+def _has_no_tensor(frame: Frame) -> bool:
+    """Whether no name is known to hold a tensor, or a network."""
+    return not any(fact.kind in (TENSOR, MODULE) for fact in frame.env.values())
 
 
 def _changes_a_tensor(env: Env, start: Env) -> bool:

@@ -139,10 +139,11 @@ def start(x: torch.Tensor, rows: int):
 def test_sums_of_a_loop_are_kept_on_the_device_together() -> None:
     (fix,) = {f.fix for f in findings(SUMS, "host-read")}
     assert fix is not None
-    assert fix.changes.startswith("policy, value and entropy are tensors inside the loop, in float64")
+    said = "policy, value and entropy are tensors inside the loop, and added up in float32: the last bits may differ"
+    assert fix.changes.startswith(said)
     after = fixed(SUMS, "host-read")
-    assert "        value += value_loss.detach().double()\n" in after
-    assert "            entropy += entropy_loss.detach().double()\n" in after
+    assert "        value += value_loss.detach().float()\n" in after
+    assert "            entropy += entropy_loss.detach().float()\n" in after
     assert after.count(".item()") == 0
 
 

@@ -45,7 +45,7 @@ def test_a_sum_beside_which_each_pass_reads_is_suggested(beside: str) -> None:
 def test_what_is_added_up_and_what_is_collected_are_one_fix() -> None:
     after = fixed(LOOP.format(f"{ADDED}        seen.append(loss.item())\n"), "host-read", allowed=FIXES)
     assert (
-        "        total += loss.detach().double()\n        seen.append(loss.detach())\n    total = float(total)\n"
+        "        total += loss.detach().float()\n        seen.append(loss.detach())\n    total = float(total)\n"
         in after
     )
     assert len({f.fix for f in findings(LOOP.format(f"{ADDED}        seen.append(size.item())\n"), "host-read")}) == 1

@@ -332,3 +332,56 @@ def test_that_a_setting_is_a_number() -> None:
                 return torch.min(last, x), torch.as_tensor(given.length - 1, device=x.device)
     """
     assert waits(code, confidence=2) == marks(code)
+
+
+def test_what_counts_a_loader_and_speaks_of_no_device_is_no_more_than_a_guess() -> None:
+    code = """
+        def weights(loader, n):
+            total = 0
+            for subject in loader:
+                mask = subject["label"]["data"]
+                total += torch.nonzero(mask[:, 0]).size(0) + mask.sum().item()
+            return total
+
+        def weighted(loader, n, device):
+            total = 0
+            for subject in loader:
+                mask = subject["label"].to(device)
+                total += torch.nonzero(mask[:, 0]).size(0)  # waits: nonzero
+            return total
+    """
+    assert {op for _, op in waits(code)} == {"to_device", "nonzero", "item"}
+    assert {each for each in waits(code, confidence=2) if each[1] == "nonzero"} == marks(code)
+
+
+def test_what_batches_samples_works_on_the_host() -> None:
+    code = """
+        class Batcher:
+            def pack(self, rows):
+                return sum(int((row["mask"] & torch.isfinite(row["scores"])).sum().item()) for row in rows)
+
+        class Learner:
+            def pack(self, rows):
+                return sum(int((row["mask"] & torch.isfinite(row["scores"])).sum().item()) for row in rows)  # waits: item
+    """
+    assert waits(code, confidence=2) == marks(code)
+
+
+def test_a_static_method_takes_what_its_class_passes() -> None:
+    code = """
+        class Miner:
+            def sample(self, features: torch.Tensor, labels):
+                labels = torch.tensor(labels).long()
+                one = torch.arange(len(labels) - 1)
+                one, two = self.taken(one, one + 1, mask=labels[one] != labels[one + 1])
+                return self.kept(features, features > 0)
+
+            @staticmethod
+            def taken(one: torch.Tensor, two: torch.Tensor, mask: torch.Tensor):
+                return one[mask], two[mask]
+
+            @staticmethod
+            def kept(x: torch.Tensor, mask: torch.Tensor):
+                return x[mask]  # waits: mask_read
+    """
+    assert waits(code, confidence=2) == marks(code)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.together import together
 from syncscope.model.finding import Fix, Safety
 
-IN_FLOAT64 = ", in float64, which MPS has not"
+IN_FLOAT32 = ", and added up in float32: the last bits may differ"
 
 
 class Total(NamedTuple):
@@ -17,7 +17,7 @@ class Total(NamedTuple):
     name: str
     fix: Fix
     more: tuple[str, ...] = ()  # what else must hold
-    in_float64: bool = False  # what is added up stays a tensor of it inside the loop
+    in_float32: bool = False  # where the device may have no float64, in which Python adds up
 
 
 def all_of(totals: list[Total]) -> Fix:
@@ -26,7 +26,7 @@ def all_of(totals: list[Total]) -> Fix:
     if fix.safety is Safety.SAFE:
         return fix
     *names, last = dict.fromkeys(each.name for each in totals)
-    where = f"tensors inside the loop{IN_FLOAT64 * any(each.in_float64 for each in totals)}"
+    where = f"tensors inside the loop{IN_FLOAT32 * any(each.in_float32 for each in totals)}"
     more = dict.fromkeys(condition for each in totals for condition in each.more)
     changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
     return replace(fix, changes=changes)
