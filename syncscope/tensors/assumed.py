@@ -64,7 +64,7 @@ def _of_some_distribution(call: Call) -> Fact:
 
 # What a method of something unknown is called that says anything by its name alone.
 TELLING = frozenset().union(
-    TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
+    TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, accelerate.PREPARING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
     ("backward", "step", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
 

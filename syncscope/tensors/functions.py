@@ -18,6 +18,7 @@ from syncscope.tensors.facts import (
     DEVICE,
     HOST,
     INT,
+    LOADER,
     MODULE,
     NONE,
     SCALAR,
@@ -304,7 +305,11 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
     if function.running or frame.depth > _DEEPEST:
         function.module.project.cut.add(function if function.running else function.module)
         return UNKNOWN
-    telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
+    telling = {
+        name: fact
+        for name, fact in given.items()
+        if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR) or (fact.device is DEVICE and fact.ref == LOADER)
+    }
     if not telling and "device" not in missing and ON_HOST not in missing.values():
         return UNKNOWN
     here = frame.module.linted or frame.inlined > 0  # what is passed is of the file at hand

@@ -8,6 +8,32 @@ from tensors.marked import marks, waits
 from syncscope.tensors.interpret import Project, sites
 
 CASES = {
+    "batches that an accelerator brings to the device itself": """
+        from torch.utils.data import DataLoader
+
+        def cycle(dl):
+            while True:
+                for data in dl:
+                    yield data
+
+        class Trainer:
+            def __init__(self, accelerator, dataset):
+                dl = accelerator.prepare(DataLoader(dataset, 4))
+                self.dl = cycle(dl)
+                self.own = cycle(DataLoader(dataset, 4))
+
+            def step(self, device):
+                return next(self.dl).to(device), next(self.own).to(device)  # waits: to_device
+
+        def train(accelerator, model, train_loader, held_out_loader, device):
+            model, loader = accelerator.prepare(model, train_loader)
+            for x, y in loader:
+                x = x.to(device)
+            for x, y in held_out_loader:
+                x = x.to(device)  # waits: to_device
+            for x, y in accelerator.prepare(DataLoader(x, 4), device_placement=[False]):
+                x = x.to(device)  # waits: to_device
+    """,
     "a batch of a loader, sent to where a trainer's model lives": """
         class Trainer:
             def train(self, strategy, loss: torch.Tensor):

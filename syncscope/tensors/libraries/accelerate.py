@@ -1,4 +1,5 @@
-"""accelerate and fabric: an accelerator's `gather` gives tensors, and a fabric checks the norm that it clips by."""
+"""accelerate and fabric: an accelerator's `gather` gives tensors, its loaders bring their batches to the device, and a fabric
+checks the norm that it clips by."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import SEQUENCE, TENSOR, tensor
+from syncscope.tensors.facts import DEVICE, LOADER, OTHER, SEQUENCE, TENSOR, sequence, tensor
 
+PREPARING = frozenset("prepare prepare_data_loader setup_dataloaders".split())
 GATHERING = frozenset("gather gather_for_metrics all_gather reduce pad_across_processes".split())
 
 
@@ -18,9 +20,27 @@ def method(call: Call) -> Fact | None:
     """A method of what people call an accelerator; None: it is none of these."""
     if call.word == "clip_gradients" and last_word(call.at).endswith("fabric"):
         return _clipped(call)
+    if call.word in PREPARING and call.args and last_word(call.at).endswith(conventions.LAUNCHERS):
+        return _prepared(call)
     if call.word not in GATHERING or not call.args or not last_word(call.at).endswith(conventions.LAUNCHERS):
         return None
     return call.first if call.first.kind in (TENSOR, SEQUENCE) else tensor(confidence=2, why=call.node)
+
+
+def _prepared(call: Call) -> Fact:
+    """What it was given, in the same order. A loader then brings its batches to the device itself, and says how, unless it is
+    told not to, by `device_placement=False` or `move_to_device=False`."""
+    if call.spread or any(k.arg in ("device_placement", "move_to_device") for k in call.node.keywords):
+        return UNKNOWN
+    given = [_brought(at, fact) for at, fact in zip(call.nodes, call.args, strict=False)]
+    return given[0] if len(given) == 1 else sequence(*given)
+
+
+def _brought(at: ast.expr, fact: Fact) -> Fact:
+    known = fact.ref == LOADER
+    if known or (fact.kind is UNKNOWN.kind and conventions.is_loader(last_word(at))):
+        return Fact(OTHER, device=DEVICE, confidence=3 if known else 2, ref=LOADER)
+    return fact
 
 
 def _clipped(call: Call) -> Fact:

@@ -17,6 +17,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    DEVICE,
     DISTRIBUTIONS,
     FLOATING,
     HOST,
@@ -178,7 +179,8 @@ def _next(call: Call) -> Fact:
 def _each(fact: Fact) -> Fact:
     """What iterating gives, also over a loader."""
     if fact.ref == LOADER:
-        return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader")
+        where = DEVICE if fact.device is DEVICE else HOST
+        return Fact(BATCH, device=where, confidence=2, why="a batch of a DataLoader")
     return element(fact)
 
 
