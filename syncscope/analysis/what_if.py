@@ -117,6 +117,7 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
         advice=how + (first if forbid else ""),
         host=float(spent.sum()) / ground.window.steps,
         effort=Effort.STEP,
+        word="launches",
     )
 
 
@@ -185,7 +186,17 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         bound = max(most, host + worked)
         where = ground.dearest(spent)
         yield ground.row(
-            name, likely, low, most, bound, lines=where, advice=advice, host=host, device=worked, effort=effort
+            name,
+            likely,
+            low,
+            most,
+            bound,
+            lines=where,
+            advice=advice,
+            host=host,
+            device=worked,
+            effort=effort,
+            word="launches" if upto == OPERATOR else "optimizer",
         )
 
 
@@ -208,6 +219,7 @@ def _loader(ground: Ground) -> Iterator[WhatIf]:
         lines=ground.dearest(np.where(ground.counted(late > 0), late, 0.0)),
         advice=_more_workers(ground) + apart * bool(took),
         effort=Effort.WORD,
+        word="loader",
     )
 
 
@@ -238,6 +250,7 @@ def _copies(ground: Ground) -> Iterator[WhatIf]:
         lines=tuple(place for place in places if place is not None)[:NAMED],
         advice="`DataLoader(pin_memory=True)` and `.to(device, non_blocking=True)`",
         effort=Effort.WORD,
+        word="copies",
     )
 
 
@@ -274,6 +287,7 @@ def _host_line(ground: Ground) -> Iterator[WhatIf]:
             saved,
             lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
             advice=f"{about_ms(spent[number])} between two launches: do it rarely, later, or elsewhere",
+            word="host work",
         )
         took = float(np.where(inside & ground.timed, gaps - ground.loading, 0.0).sum()) / ground.window.steps
         ceiling = took * (2 if ground.event_graph.on_processor else 1)  # which the device has then, too

@@ -182,6 +182,7 @@ class Ground:
         host: float = 0.0,
         device: float = 0.0,
         effort: Effort = Effort.LINES,
+        word: str = "",
     ) -> WhatIf:
         """A row whose interval allows for what the replay itself does not understand.
 
@@ -194,4 +195,5 @@ class Ground:
         most = self.step if self.event_graph.on_processor else min(self.step, max(self.step - self.busy, 0.0) + device)
         low, high = min(low, saving - off), min(max(high, saving + off) + more, most)
         bound = min(most, max(bound + more, high))
-        return WhatIf(name, min(saving, most), low, high, bound, lines, advice, loops=len(MEASURED), effort=effort)
+        saving = min(saving, most)
+        return WhatIf(name, saving, low, high, bound, lines, advice, loops=len(MEASURED), effort=effort, word=word)

@@ -149,6 +149,7 @@ def _row(ground: Ground, one: LoopApart) -> WhatIf:
         host=float(spent.sum()) / ground.window.steps,
         device=took,
         effort=Effort.STEP,
+        word="loop",
     )
 
 

@@ -31,7 +31,7 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     rewritten = _rewrites(report, ground, lines)
     advice, rule = rewritten or (_first(report, lines), "")
     ends = step * low, step * high, step * bound
-    yield WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True)
+    yield WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True, word="waits")
 
 
 def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str] | None:

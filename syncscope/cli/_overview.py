@@ -19,8 +19,19 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 WHOLE = 3  # so many are also shown each by itself; of more there is the table alone
-NAME, ROOM = 36, 30  # columns at most for the name; at least for the name and the place, or figures are left out
-COLUMNS = ("step", "syncs", "idle", "answer", "saves", "between", "do first")
+NAME, PLACE = (
+    26,
+    18,
+)  # columns for the name and the place, where these are as long; figures that leave less are left out
+COLUMNS = ("step ms", "syncs", "idle", "answer", "saves", "between", "do first")
+WORDS = COLUMNS[3], COLUMNS[6]  # columns that hold words, too
+SPARE = ("between", "idle", "rank", "do first")  # what is left out, the first first
+UNMARKED, MOST_AT = "*", "waits most at"
+LEGEND = {
+    "answer, saves": "of waits, what a step is shorter if nothing waits",
+    "do first": "what the report of one says to do first, and what of a step that saves",
+    "idle": "the part of a step in which the device has nothing to do",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +53,18 @@ def row(report: Report, path: str) -> AtAGlance:
     own = [line for line in report.lines if not line.fallback]
     found = report.answer if report.lines else None
     length = figures.measured_step(report)
-    todo, per = first_of(report.what_if), figures.saving_step(report)
     between = "-"
     if found is not None and found.low is not None and found.high is not None:
         between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
     decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
     cells = (
-        figures.time(length) if length else "-",
+        f"{figures.fixed(length / 1e6)}{' ' if report.steps else UNMARKED}" if length else "-",
         "-" if refused else figures.count(sum(line.count for line in own)),
         figures.percent(None if busy is None else max(0.0, 1 - busy)),
         str(decision),
         figures.percent(found.share if found is not None else None),
         between,
-        figures.percent(todo.saving / per) if todo is not None and per and figures.foretold(report, todo) else "-",
+        _first(report),
     )
     worst = "nowhere"
     if refused and report.coverage is not None:
@@ -62,40 +72,58 @@ def row(report: Report, path: str) -> AtAGlance:
     elif own:
         first = own[0]
         known = first.place.shortly if first.place else first.module
-        return AtAGlance(path, meta.get("rank"), cells, known or f"no line ({first.op})", first.op if known else "")
+        return AtAGlance(path, meta.get("rank"), cells, known or "no line", first.op)
     return AtAGlance(path, meta.get("rank"), cells, worst)
 
 
+def _first(report: Report) -> str:
+    """What to do first, in a word, and what that saves: `launches 62 %`; `nothing` where nothing is known to help."""
+    todo, per = first_of(report.what_if), figures.saving_step(report)
+    if todo is None or not per:
+        unknown = report.answer is None or report.answer.decision is Decision.UNKNOWN
+        return "-" if unknown or report.fidelity is None else "nothing"
+    if not figures.foretold(report, todo):
+        return f"{todo.word} ?"
+    return f"{todo.word} {round(100 * todo.saving / per)} %"
+
+
 def show(rows: Sequence[AtAGlance], alone: bool) -> None:
-    """Print the table; where it stands `alone`, also how one of them, or each, is seen whole."""
-    from rich.table import Table
+    """Print the table; where it stands `alone`, also how one of them, or each, is seen whole. A name that is longer than its
+    column stands whole above the figures."""
+    from rich.text import Text
 
     out = console()
     columns = ("rank", *COLUMNS)
-    cells = [("-" if one.rank is None else str(one.rank), *one.cells) for one in rows]
+    unmarked = any(one.cells[0].endswith(UNMARKED) for one in rows)
+    steps = [one.cells[0] if unmarked else one.cells[0].rstrip() for one in rows]
+    ranks = ["-" if one.rank is None else str(one.rank) for one in rows]
+    cells = [(rank, step, *one.cells[1:]) for rank, step, one in zip(ranks, steps, rows, strict=True)]
     kept = [name for name in columns if name != "rank" or any(one.rank is not None for one in rows)]
     widths = {name: 2 + max(map(len, column)) for name, *column in zip(columns, columns, *cells, strict=True)}
-    for name in ("between", "do first", "idle"):
-        if out.width - sum(widths[one] for one in kept) < ROOM:
+    names = [visible(name) for name in _names(rows, NAME)]
+    worst = min(PLACE, max(len(MOST_AT), *(len(one.worst) + 2 + len(one.op) if one.op else 0 for one in rows)))
+    longest = max(len("recording"), *map(len, names))
+    wanted = min(NAME, longest) + 2 + worst
+    for name in SPARE:
+        if name in kept and out.width - sum(widths[one] for one in kept) < wanted:
             kept.remove(name)
-    room = max(24, out.width - sum(widths[one] for one in kept)) - 4  # between columns
-    most = min(NAME, room * 3 // 5)
-    names = [visible(name) for name in _names(rows, most)]
-    name_room = min(most, max(len("recording"), *map(len, names)))
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("recording", no_wrap=True)
-    for name in kept:
-        table.add_column(name, justify="left" if name == "answer" else "right", no_wrap=True)
-    table.add_column("waits most at", no_wrap=True)
-    for name, one, own in zip(told_apart(names, name_room), rows, cells, strict=True):
-        shown = [cell for column, cell in zip(columns, own, strict=True) if column in kept]
-        table.add_row(name, *shown, _worst(one, room - name_room))
-    out.print(table)
-    said = (
-        "answer, saves: of waits, what a step is shorter if nothing waits; do first: what it is by what the report of one says "
-        "to do first; idle: the part of it in which the device has nothing to do"
+    room = max(24, out.width - sum(widths[one] for one in kept)) - 2  # between columns
+    name_room = max(len("recording"), min(longest, room - worst, room * 3 // 5))
+    sized = {name: widths[name] - 2 for name in kept}
+    heads = [_cell(name, name, sized[name]) for name in kept]
+    out.print(Text("  ".join(("recording".ljust(name_room), *heads, MOST_AT)), "dim", no_wrap=True))
+    for name, one, own in zip(names, rows, cells, strict=True):
+        shown = [_cell(head, cell, sized[head]) for head, cell in zip(columns, own, strict=True) if head in kept]
+        if above := len(name) > name_room:
+            out.print(Text(name, no_wrap=True, overflow="ellipsis"))
+        figured = ("" if above else name).ljust(name_room), *shown, _worst(one, room - name_room)
+        out.print(Text("  ".join(figured).rstrip(), no_wrap=True, overflow="ellipsis"))
+    legend = {name: said for name, said in LEGEND.items() if name in kept or name == "answer, saves"}
+    marked = {f"{UNMARKED}": "no step is marked in it, so it is the whole recording"} if unmarked else {}
+    said = "; ".join(
+        f"{name}: {words}" for name, words in (legend | marked | {"-": "not known, as its report says"}).items()
     )
-    out.print(f"\n{said}; -: not known, as its report says", style="dim")
+    out.print(f"\n{said}", style="dim")
     if alone:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
 
@@ -113,20 +141,8 @@ def _names(rows: Sequence[AtAGlance], most: int) -> list[str]:
     return [at if len(name) > most and is_ else name for at, name, is_ in zip(inside, whole, alone, strict=True)]
 
 
-def told_apart(names: Sequence[str], room: int) -> list[str]:
-    """Each name in so many columns, without what most of them share: its begin where that leaves them apart, else its middle or
-    its end. What stands in the end is mostly what tells names of paths apart, so that is tried first."""
-    ways = [[figures.shortened(name, room) for name in names]]
-    if len(set(ways[0])) < len(set(names)):
-        same = next((n for n, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), 0)
-        ways += [[_cut(name, head, room) for name in names] for head in range(1, room)]
-        ways.append([name if len(name) <= room else f"…{name[same:][: room - 2]}…" for name in names])
-    return max(ways, key=lambda shown: len(set(shown)))
-
-
-def _cut(name: str, head: int, room: int) -> str:
-    tail = room - 1 - head
-    return name if len(name) <= room else f"{name[:head]}…{name[len(name) - tail :]}"
+def _cell(head: str, text: str, size: int) -> str:
+    return text.ljust(size) if head in WORDS else text.rjust(size)
 
 
 def _worst(one: AtAGlance, room: int) -> str:

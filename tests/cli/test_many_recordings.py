@@ -1,6 +1,7 @@
 """`syncscope report` of many recordings: a table for people, a list for programs, files whose names tell them apart."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +36,9 @@ def test_many_are_a_table_with_a_row_each(many: Path) -> None:
     code, out, _ = outcome("runs")
     assert code == 0
     found = rows(out)
-    assert found["recording"][:4] == ["rank", "step", "syncs", "idle"]
+    assert found["recording"][:4] == ["rank", "step", "ms", "syncs"]
     assert list(found)[1:] == ["a/run", "b/run", "job/rank1", "quiet", "torn"]
-    assert found["a/run"][:6] == ["-", "10.0", "ms", "1", "40.0", "%"]
+    assert found["a/run"][:3] == ["-", "10.00", "1"]
     assert found["a/run"][-2:] == ["train.py:7", "item"]
     assert found["job/rank1"][0] == "1"
     assert found["torn"][-1] != "nowhere", "a recording that nobody can judge has no verdict"
@@ -112,7 +113,7 @@ def test_the_table_says_how_much_is_to_be_had_where_no_wait_is_worth_fixing(
     monkeypatch.setenv("COLUMNS", "140")
     _, out, _ = outcome("runs")
     assert "  do first  " in out
-    assert "do first: what it is by what the report of one says to do first" in " ".join(out.split())
+    assert "do first: what the report of one says to do first, and what of a step that saves" in " ".join(out.split())
     _, out, _ = outcome("runs/quiet.pt.trace.json.gz")
     assert "No wait is worth fixing: the host never waits" in " ".join(out.split()) or "worth fixing" not in out
     assert "Nothing here is worth fixing" not in out
@@ -168,11 +169,33 @@ def test_other_json_in_the_folder_breaks_no_gate(many: Path) -> None:
     ],
     ids=["in the middle of the begin", "between two long parts", "first", "last"],
 )
-def test_rows_of_long_names_keep_what_tells_them_apart(
+def test_a_name_that_is_longer_than_its_column_is_read_whole(
     many: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     for name in names:
         kineto.save(recording("train.py"), many / "long" / f"{name}.json.gz")
-    found = list(rows(outcome("long")[1]))[1:]
-    assert len(set(found)) == len(names), found
+    lines = outcome("long")[1].splitlines()
+    assert set(names) <= set(lines), "whole, above its figures"
+    table = lines[max(n for n, line in enumerate(lines) if line.startswith("recording  ")) :]
+    figures = [line for line in table if line.startswith("  ") and "train.py:7" in line]
+    assert len(figures) == len(names)
+    assert len({line.index("train.py:7") for line in figures}) == 1, "in columns"
+
+
+def test_a_whole_recording_is_no_step_and_all_are_in_one_unit(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    whole = recording("train.py")
+    kineto.save(whole.take(whole.kind != Kind.STEP), many / "runs" / "unmarked.json.gz")
+    found = rows(out := outcome("runs")[1])
+    assert found["unmarked"][1].endswith("*")
+    assert found["a/run"][1] == "10.00"
+    assert "*: no step is marked in it, so it is the whole recording" in " ".join(out.split())
+    assert "*" not in outcome("runs/a")[1]
+
+
+def test_what_to_do_first_is_named(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    said = {line.split()[0]: line for line in outcome("runs")[1].splitlines() if line}
+    assert re.search(r"  (waits|launches|host work) \d+ %  ", said["a/run"])
+    assert "  -  " in said["torn"], "of which nothing is known"
