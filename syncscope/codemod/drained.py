@@ -55,8 +55,16 @@ def drained_by(view: View, site: Site) -> Iterator[Site]:
     function = view.function(site)
     order, places = evaluated(function)
     at = places.get(id(site.node))
-    if at is not None:
-        yield from _backwards(view, function, map(order.__getitem__, range(at - 1, -1, -1)), order[at][1], _Left(), 0)
+    if at is None:
+        return
+    around, left = order[at][1], _Left()
+    yield from _backwards(view, function, map(order.__getitem__, range(at - 1, -1, -1)), around, left, 0)
+    outermost = next((each for each in around if each.loops), None)
+    if outermost is None or not _only_reads(function, order, outermost):
+        return
+    first = next(number for number, (_, within) in enumerate(order) if outermost in within)
+    outside = around[: around.index(outermost)]
+    yield from _backwards(view, function, map(order.__getitem__, range(first - 1, -1, -1)), outside, left, 0)
 
 
 def followed_by(view: View, site: Site) -> Iterator[Site]:
@@ -87,7 +95,7 @@ def _backwards(
             continue
         if left.none():
             return False
-        sure = all(each.loops for each in others) and not (depth and _left_before(function, node))
+        sure = all(each.loops or each.asks_type for each in others) and not (depth and _left_before(function, node))
         before = sites.get(id(node))
         if before is not None and sure and _drains(function, before):
             yield before
@@ -134,6 +142,13 @@ def _forwards(
             if not ((yield from inside) if sure else _short(inside)):
                 return False
     return True
+
+
+def _only_reads(function: Function, order: Iterable[Step], loop: Within) -> bool:
+    """Whether the passes of a loop ask the device for nothing but what is there: `for v in metrics.values(): add(v.item())`."""
+    inside = [node for node, within in order if loop in within]
+    computed = any(isinstance(node, ast.expr) and function.fact(node).is_tensor for node in inside)
+    return not (computed or any(_keeps_busy(function, node) for node in inside))
 
 
 def _by_node(function: Function) -> dict[int, Site]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
-from syncscope.project.syntax import children
+from syncscope.project.syntax import children, name_of
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 PARTED = frozenset((ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS))  # not all of it runs, or not once
@@ -17,13 +17,15 @@ ENDS = frozenset((ast.Name, ast.Constant))  # half of all nodes, with none below
 
 
 class Within(NamedTuple):
-    """An arm or a loop that something stands in: its node, its block, whether it loops, ends by leaving, ends by raising."""
+    """An arm or a loop that something stands in: its node, its block, whether it loops, ends by leaving, ends by raising, and
+    whether it is gone into where something is a tensor, `if isinstance(loss, torch.Tensor)`, as what is read most often is."""
 
     node: ast.AST
     arm: int
     loops: bool = False
     leaves: bool = False
     raises: bool = False
+    asks_type: bool = False
 
     @property
     def handles(self) -> bool:
@@ -75,7 +77,20 @@ def _block(body: list[ast.stmt], within: tuple[Within, ...], order: _Order) -> N
 def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: _Order) -> None:
     leaves = bool(body) and isinstance(body[-1], LEAVES)
     raises = leaves and isinstance(body[-1], ast.Raise)
-    _block(body, (*within, Within(node, number, leaves=leaves, raises=raises)), order)
+    typed = not number and isinstance(node, ast.If) and _asks_for_tensor(node.test)
+    _block(body, (*within, Within(node, number, leaves=leaves, raises=raises, asks_type=typed)), order)
+
+
+def _asks_for_tensor(test: ast.expr) -> bool:
+    """`isinstance(x, torch.Tensor)`, `torch.is_tensor(x)`, `hasattr(x, "item")`."""
+    match test:
+        case ast.Call(func=func, args=[_, ast.Name(id="Tensor") | ast.Attribute(attr="Tensor")]):
+            return name_of(func) == "isinstance"
+        case ast.Call(func=func, args=[_, ast.Constant(value="item")]):
+            return name_of(func) == "hasattr"
+        case ast.Call(func=func, args=[_]):
+            return name_of(func) == "is_tensor"
+    return False
 
 
 def _statement(node: ast.stmt, within: tuple[Within, ...], order: _Order) -> None:

@@ -143,7 +143,8 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
     if first is None:
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
     if first.fix is None or not first.heat.whole:
-        return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
+        otherwise = before.op in VALUES and (first.fix or first.advice)  # a number that is noted can be noted otherwise
+        return finding.fix is None or not otherwise
     gone = (edit for edit in first.fix.edits if not written_again(edit, site, view.code))
     return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in gone)
 

@@ -78,7 +78,7 @@ def logged(x: torch.Tensor, log: dict):
     first = x.max().item()  # hot
     if first > 3:
         return None
-    log["low"], log["high"] = x.min().item(), x.std().item()  # hot
+    log["low"], log["high"] = x.min().item(), x.std().item()  # cold
     return log
 
 class Left:
@@ -280,6 +280,32 @@ def test_the_line_that_has_waited_is_named() -> None:
         True
     }  # the upload's fix writes it down again
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
+
+
+METERS = """
+import torch
+
+class Meters:
+    def update(self, loss, metrics: dict[str, torch.Tensor]):
+        if isinstance(loss, torch.Tensor):
+            loss = loss.item()
+        self.loss += loss
+        for name, value in metrics.items():
+            self.seen[name] += value.item()
+
+class Norms:
+    def update(self, loss, weights: dict[str, torch.Tensor]):
+        if isinstance(loss, torch.Tensor):
+            loss = loss.item()
+        self.loss += loss
+        for name, value in weights.items():
+            self.seen[name] += value.norm().item()
+"""
+
+
+def test_a_loop_that_only_reads_what_is_there_waits_for_little_behind_a_wait() -> None:
+    told = {f.place.line for f in check("x.py", METERS.encode(), Config()).findings}
+    assert told == {7, 18}, "what each pass computes, it waits for"
 
 
 HIDDEN = """
