@@ -101,6 +101,7 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         as_recorded=_one_timed(timed),
         devices=devices,
         strangers=strangers,
+        common=_common(before, after),
         one_recording=one_recording,
         kernels=()
         if others or strangers or one_recording
@@ -129,6 +130,18 @@ def _same_events(before: Trace, after: Trace) -> bool:
 def _kernels(trace: Trace) -> set[str]:
     """The names of the kernels that ran."""
     return {trace.names[code] for code in np.unique(trace.name[trace.rows(Kind.KERNEL)]).tolist()}
+
+
+def _common(before: Trace, after: Trace) -> float:
+    """The part of the time of kernels that those take which both have: of each name the less of its two parts."""
+    times = []
+    for trace in (before, after):
+        rows = trace.rows(Kind.KERNEL)
+        spent = np.bincount(trace.name[rows], trace.duration[rows], len(trace.names))
+        whole = float(spent.sum())
+        times.append({trace.names[code]: float(spent[code]) / whole for code in np.flatnonzero(spent).tolist()})
+    one, other = times
+    return sum(min(part, other.get(name, 0.0)) for name, part in one.items()) if one and other else 1.0
 
 
 def _replayed(report: Report, timed: float | None) -> Report:

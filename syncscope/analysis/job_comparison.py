@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from syncscope.errors import UserError
 from syncscope.interpreters import safe_path
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
+
+LOOK = 0.2  # seconds between two looks at how many ranks are done
 
 
 class WaitedFor(NamedTuple):
@@ -106,14 +109,22 @@ def compare_jobs(
         if len(pairs) > INLINE:
             stack.enter_context(safe_path())
             executor = stack.enter_context(ProcessPoolExecutor(os.cpu_count()))
-            results = [executor.submit(_one, read, *pair).result for pair in pairs]
+            waiting = [executor.submit(_one, read, *pair) for pair in pairs]
+            tick(0, len(common))
+            while (state := wait(waiting, LOOK, FIRST_EXCEPTION)).not_done:
+                if any(one.exception() for one in state.done):
+                    break
+                tick(len(state.done), len(common))  # also before the first is done, which may take minutes
+            tick(len(pairs), len(common))
+            results = [one.result for one in waiting]
         else:
-            results = [lambda pair=pair: _one(read, *pair) for pair in pairs]  # type: ignore[misc]  # a default is its type
+            results = [partial(_one, read, *pair, partial(tick, n, len(common))) for n, pair in enumerate(pairs)]
         for number, result in zip(common, results, strict=True):
             found[number], *both = result()
             for ranks, rank in zip(of_ranks, both, strict=True):
                 ranks.append(rank)
-            tick(len(found), len(common))
+            if len(pairs) <= INLINE:
+                tick(len(found), len(common))
     only = tuple(sorted(before.keys() - after.keys())), tuple(sorted(after.keys() - before.keys()))
     try:
         return JobComparison(found, only, (job(of_ranks[0]), job(of_ranks[1])))
@@ -121,10 +132,15 @@ def compare_jobs(
         return JobComparison(found, only)
 
 
-def _one(read: Callable[[str], Trace], before: str, after: str) -> tuple[Comparison, Rank, Rank]:
+def _one(
+    read: Callable[[str], Trace], before: str, after: str, halfway: Callable[[], None] = lambda: None
+) -> tuple[Comparison, Rank, Rank]:
     """Two recordings side by side, without their events: of these there are too many to keep those of all ranks. And either
     as a rank of its job."""
-    traces = read(before), read(after)
+    first = read(before)
+    halfway()
+    traces = first, read(after)
+    halfway()
     found = compare(*traces, by_work=True)  # as those of the other ranks are, which they meet
     found = replace(found, before=_without_events(found.before), after=_without_events(found.after))
     return found, rank_of(traces[0], name=before), rank_of(traces[1], name=after)

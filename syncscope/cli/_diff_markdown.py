@@ -30,6 +30,9 @@ def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLim
         yield f"**{plain(headline)}**"
     if limits:
         yield "\n".join(map(limit, limits))
+    first = not unlike(found) and bool(found.of_others or found.perhaps_others)
+    if first:
+        yield plain(sentence(found))
     head = ("| | before | after | |", "| --- | ---: | ---: | --- |")
     yield "\n".join((*head, *(f"| {' | '.join(map(plain, row))} |" for row in tables.totals(found))))
     yield from map(plain, tables.remarks(found))
@@ -45,7 +48,8 @@ def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLim
             yield "Neither waits for the device."
         if found.kernels:
             yield _work(tables.kernels(found))
-    yield plain(sentence(found))
+    if not first:
+        yield plain(sentence(found))
 
 
 def _headline(found: Comparison) -> str:

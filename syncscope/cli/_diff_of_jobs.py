@@ -79,7 +79,7 @@ def diff_jobs(
             "--format github is of two recordings, and these are two jobs",
             f"name one rank of each, as {visible(next(iter(before.traces.values())))}",
         )
-    with Progress("ranks", logged="ranks" if format_ == "terminal" else "") as tick:
+    with Progress("ranks", logged="diff" if format_ == "terminal" else "") as tick:
         found = compare_jobs(partial(kineto.read, most=most), before.traces, after.traces, tick)
     limits = list(_given(found, most_slower, most_new))
     if format_ == "html" and output is not None:

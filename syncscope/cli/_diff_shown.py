@@ -33,6 +33,9 @@ def show(found: Comparison, before: str, after: str) -> None:
     names = [shortened(visible(name), max(12, out.width - len("before   "))) for name in (before, after)]
     out.print(f"before  {names[0]}, on {' and '.join(found.devices[0]) or 'an unknown device'}", highlight=False)
     out.print(f"after   {names[1]}, on {' and '.join(found.devices[1]) or 'an unknown device'}\n", highlight=False)
+    first = not unlike(found) and bool(found.of_others or found.perhaps_others)
+    if first:  # else a reader takes the figures for what became of one program
+        out.print(f"{sentence(found)}\n", style="yellow")
     totals = Table(box=None, padding=(0, 2, 0, 0))
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
@@ -59,7 +62,8 @@ def show(found: Comparison, before: str, after: str) -> None:
             _add(kernels, one.word, cells, one.counts, one.times)
         out.print(kernels)
         out.print(f"and {len(work) - MOST_WORK} more\n" if len(work) > MOST_WORK else "", style="dim")
-    out.print(sentence(found))
+    if not first:
+        out.print(sentence(found))
 
 
 def _table(words: Sequence[str], figures: tuple[str, str]) -> Table:

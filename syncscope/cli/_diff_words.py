@@ -38,7 +38,9 @@ def sentence(found: Comparison) -> str:
     """Whether the two can be compared, and whether what was predicted came true."""
     ranks = f" Mind that {found.of_ranks}; `syncscope ranks` sets ranks side by side." if found.of_ranks else ""
     every = f" {_every_step(found)}" if found.within_noise and found.every_step and not unlike(found) else ""
-    return f"{_compared(found)}{every}{ranks}"
+    apart = found.perhaps_others if not unlike(found) else ""
+    first = f"{apart[:1].upper()}{apart[1:]}. " if apart else ""
+    return f"{first}{_compared(found)}{every}{ranks}"
 
 
 def _compared(found: Comparison) -> str:

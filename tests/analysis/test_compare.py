@@ -164,6 +164,16 @@ def test_a_faster_host_explains_no_longer_step_nor_a_slower_one_a_shorter():
         assert "that is not for the host's speed" in sentence(told)
 
 
+def test_two_programs_may_have_a_few_kernels_in_common(shared):
+    """A loop that classifies and one that plays, on one GPU; and one of them, recorded twice."""
+    gan, again, policy = (
+        kineto.read(shared / "answers" / f"{name}.json.gz") for name in ("gan.wait", "gan.cold", "policy.wait")
+    )
+    assert "these may be two programs: kernels that both have do 0." in compare(gan, policy).perhaps_others
+    assert compare(gan, again).perhaps_others == ""
+    assert compare(gan, again).common > 0.9
+
+
 def test_two_recordings_are_told_apart_alike_whichever_is_the_first():
     """Of two steps of unlike length and spread, on a host that was not as fast in both."""
     quick, slow = (Device().run([[("launch", 0, ms * 1_000_000), ("work", 1_000_000)]] * 8)[0] for ms in (3, 4))

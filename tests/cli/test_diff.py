@@ -91,6 +91,23 @@ def test_two_machines_are_no_change_of_a_program(tmp_path):
     assert "came true" in said
 
 
+def test_that_two_recordings_are_of_two_programs_is_said_before_any_figure(tmp_path, shared):
+    """Also in a comment of a pull request; what is of one program ends with its sentence."""
+    gan, again, policy = (
+        str(shared / "answers" / f"{name}.json.gz") for name in ("gan.wait", "gan.cold", "policy.wait")
+    )
+    for format_ in ("terminal", "markdown"):
+        told = CliRunner().invoke(command, [gan, policy, "--format", format_], standalone_mode=False).stdout
+        assert told.count("These may be two programs") == 1
+        assert told.index("These may be two programs") < told.index("syncs per step")
+        told = CliRunner().invoke(command, [gan, again, "--format", format_], standalone_mode=False).stdout
+        assert "two programs" not in told
+    other = [on(name, Device().run([STEP] * 6)[0]) for name in ("A", "B")]
+    _, told = compared(tmp_path, *other)
+    assert told.count("two different machines, A and B") == 1
+    assert told.index("two different machines") < told.index("syncs per step")
+
+
 def test_a_recording_without_steps_is_not_compared_with_steps(tmp_path):
     trace = Device().run([STEP] * 6)[0]
     code, said = compared(tmp_path, trace, trace.take(trace.kind != Kind.STEP))

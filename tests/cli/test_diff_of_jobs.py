@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from syncscope import kineto
+from syncscope.analysis.job_comparison import compare_jobs
+from syncscope.cli._diff_of_jobs import job_in
 from syncscope.cli.diff import command
 from syncscope.errors import UserError
 
@@ -130,3 +132,13 @@ def test_it_begins_with_whom_the_others_wait_for(tmp_path, late, said):
     assert "`syncscope ranks" in told
     found = json.loads(diff(*jobs, "--format", "json").stdout)["waited_for"]
     assert (found and (found["rank"], found["cause"])) == ((2, "host work") if late else None)
+
+
+@pytest.mark.parametrize("ranks", [3, 9], ids=["in this process", "in others"])
+def test_how_far_it_is_is_heard_before_the_first_rank_is_done(tmp_path, ranks):
+    heard = []
+    folders = [job_in(job(tmp_path / name, *[1] * ranks)) for name in ("one", "two")]
+    compare_jobs(kineto.read, *(folder.traces for folder in folders), lambda *at: heard.append(at))
+    assert heard[0] == (0, ranks)
+    assert heard[-1] == (ranks, ranks)
+    assert heard == sorted(heard)
