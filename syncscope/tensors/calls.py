@@ -46,7 +46,8 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.functions import call_function, call_module, waits_inside
+from syncscope.tensors.function_calls import call_function, call_module
+from syncscope.tensors.functions import waits_inside
 from syncscope.tensors.gradients import BACKWARD, passed_back
 from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_function, is_given_ctx
 from syncscope.tensors.joins import element

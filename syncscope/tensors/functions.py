@@ -8,45 +8,26 @@ from functools import lru_cache
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.names import find_method
 from syncscope.tensors.annotations import annotated
-from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.facts import (
     ARRAY,
     BOOL,
     DEFAULT,
-    DEVICE,
-    HOST,
-    INT,
-    LOADER,
-    MODULE,
     NONE,
     SCALAR,
     SEQUENCE,
-    SOMEWHERE,
-    SPREAD,
     TENSOR,
-    Tag,
     is_distribution,
     like,
-    on_host,
-    sequence,
-    tensor,
 )
 from syncscope.tensors.frame import Frame, execute
-from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import join
-from syncscope.tensors.parameters import ON_HOST, bind_parameters
-from syncscope.tensors.passed import note
+from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.settling import Settling
-from syncscope.tensors.torch import modules
 from syncscope.tensors.usage import usage_of
 
 NOTHING_KNOWN = UNKNOWN.kind
-_DEEPEST = 16  # calls into calls: what lies deeper is unknown
-_INLINED = 2  # of them for particular arguments
-_LONGEST = 60  # lines of a function that is run for particular arguments
-_PARTICULAR = 9  # times that one is run for what a file passes
+DEEPEST = 16  # calls into calls: what lies deeper is unknown
 
 
 def run(function: ProjectFunction, depth: int = 0) -> Fact:
@@ -54,12 +35,12 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
     if function.result is not None:
         return function.result
     module = function.module
-    if function.running or depth > _DEEPEST:
+    if function.running or depth > DEEPEST:
         module.project.cut.add(function if function.running else module)
         return promised(function)
     function.news = False
     with Settling(function, function):
-        frame = Frame(module, function, _outer(function), {} if module.linted else None, depth)
+        frame = Frame(module, function, outer_of(function), {} if module.linted else None, depth)
         frame.used = used(function)
         bind_parameters(function, frame)
         if module.linted:
@@ -150,7 +131,8 @@ def run_apart(function: ProjectFunction) -> Frame:
     return frame
 
 
-def _outer(function: ProjectFunction) -> Frame | None:
+def outer_of(function: ProjectFunction) -> Frame | None:
+    """The frame that a function was defined in, of one inside another."""
     return function.closure if isinstance(function.closure, Frame) else None
 
 
@@ -207,175 +189,3 @@ def _is_left_to_others(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant)
     )
     return does_nothing and len(node.body) <= 2
-
-
-def call_function(
-    function: ProjectFunction,
-    frame: Frame,
-    args: list[Fact],
-    keywords: Keywords,
-    owner: Fact | None = None,
-    unasked: bool = False,
-) -> Fact:
-    """The result of calling a function of the project, and note what was passed for its parameters.
-
-    Where nobody asks for the result, a function of another file is not gone into.
-    """
-    here = function.module is frame.module
-    if unasked and not here and frame.seen is None:
-        return UNKNOWN
-    names = function.names
-    if function.cls is not None and owner is not None and "staticmethod" not in function.decorators():
-        names = names[1:]
-    given: dict[str, Fact] = dict(zip(names, args, strict=False))
-    if keywords:
-        given.update((name, fact) for name, fact in keywords.items() if name is not None)
-    missing: dict[str, Fact] = {}
-    if function.left_out and not (None in keywords or any(each is SPREAD for each in args)):
-        missing = {
-            name: NONE if value is None else ON_HOST for name, value in function.left_out.items() if name not in given
-        }
-    if here and not function.module.linted:
-        result = run(function, frame.depth + 1)
-    elif here and function.result is None and not function.running:
-        note(function, given)
-        result = run(function, frame.depth + 1)
-    elif here:
-        if note(function, given) and not function.running:
-            function.news = True
-            frame.module.functions.append(function)
-        result = function.result if function.result is not None else promised(function)
-    elif function.node.returns is not None:
-        result = promised(function)
-        if result.kind is not SEQUENCE and result.kind is not TENSOR and result.kind is not NOTHING_KNOWN:
-            return result
-        better = run(function, frame.depth + 1)
-        result = better if better.kind is not NOTHING_KNOWN else result
-    else:
-        result = run(function, frame.depth + 1)
-    unlike = here and _unlike_others(function, given)
-    if (
-        result.kind is NOTHING_KNOWN
-        or (result.kind is TENSOR and (result.confidence < 2 or (here and (_guesses(given) or unlike))))
-        or result.kind is SEQUENCE
-    ):
-        better = particular(function, frame, given, missing)
-        if better.kind is not NOTHING_KNOWN:
-            result = better
-        elif result.kind is TENSOR and result.confidence > 1 and (unlike or len(function.calls) >= _PARTICULAR):
-            result = result.but(confidence=1)  # called in too many ways, or too unlike, to say more of this one
-    elif result.kind is TENSOR and result.device is SOMEWHERE and _places(function, missing, result):
-        better = particular(function, frame, given, missing)
-        if better.kind is TENSOR and (better.device is HOST or result.ref is Tag.PERHAPS_OF_HOST):
-            result = better if better.device is not HOST else result.but(device=HOST)
-    if result.kind is SEQUENCE and conventions.of_a_matcher(function.name):
-        why = f"`{function.name}` hands on what a matcher found, on the host"
-        return sequence(*(tensor(INT, HOST, 2, why, ndim=1) for _ in result.elements))
-    if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
-        return result.but(device=DEFAULT)
-    there = owner is not None and owner.device is DEVICE  # a module computes where its parameters lie
-    settled = result.kind in (TENSOR, SEQUENCE) and not there and all_on_host(given)
-    return on_host(result) if settled else result
-
-
-def _places(function: ProjectFunction, missing: dict[str, Fact], result: Fact) -> bool:
-    """Whether what a call leaves out may say where its result lies: `device=None`, or `x=None` of what goes to `x.device`."""
-    unsure = result.ref is Tag.PERHAPS_OF_HOST and bool(function.left_out)
-    return unsure or "device" in missing or ON_HOST in missing.values()
-
-
-def all_on_host(given: dict[str, Fact]) -> bool:
-    """Whether tensors are passed, all from the host: operations do not mix devices, so what comes of them lives there too."""
-    found = False
-    for fact in given.values():
-        if fact.kind is TENSOR:
-            if fact.device is not HOST:
-                return False
-            found = True
-        elif fact.kind in (SEQUENCE, MODULE) or fact.kind is NOTHING_KNOWN:
-            return False
-    return found
-
-
-def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: dict[str, Fact]) -> Fact:
-    """The result for these very arguments, when the function is small and some argument is known, or where it is made."""
-    node = function.node
-    if frame.inlined >= _INLINED or (node.end_lineno or 0) - _first_line(node) > _LONGEST:
-        return UNKNOWN
-    if function.running or frame.depth > _DEEPEST:
-        function.module.project.cut.add(function if function.running else function.module)
-        return UNKNOWN
-    telling = {
-        name: fact
-        for name, fact in given.items()
-        if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR) or (fact.device is DEVICE and fact.ref == LOADER)
-    }
-    if not telling and "device" not in missing and ON_HOST not in missing.values():
-        return UNKNOWN
-    here = frame.module.linted or frame.inlined > 0  # what is passed is of the file at hand
-    key = (*sorted((name, hash(fact)) for name, fact in telling.items()), *missing)
-    if here and key in function.calls:
-        return function.calls[key]
-    if here and len(function.calls) >= _PARTICULAR:
-        return UNKNOWN
-    with Settling(function, function):
-        inner = Frame(function.module, function, _outer(function), None, frame.depth + 1)
-        inner.inlined = frame.inlined + 1
-        inner.used = used(function)
-        bind_parameters(function, inner)
-        inner.env.update(missing)
-        for name, fact in given.items():
-            known = inner.env.get(name)
-            if (
-                known is not None
-                and known.kind is TENSOR
-                and fact.kind is TENSOR
-                and known.confidence > fact.confidence
-                and (name in inner.used or name not in function.passed)
-            ):
-                inner.env[name] = fact.but(confidence=known.confidence)  # what its uses say still holds
-            elif fact.kind is not NOTHING_KNOWN:
-                inner.env[name] = fact
-            elif known is not None and name in function.passed and name not in inner.used:
-                del inner.env[name]  # only what others pass
-        execute(inner, node.body)
-        result = conclude(function, inner)
-    if here:
-        function.calls[key] = result
-        function.module.project.particular.add(function)
-    return result
-
-
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Where a function's code begins, behind what it says of itself."""
-    first = node.body[0]
-    said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return (first.end_lineno or 0) if said else node.lineno
-
-
-def _guesses(given: dict[str, Fact]) -> bool:
-    """Whether a guess is passed where others pass what is known: `default(flag, True)` gives each what it passed."""
-    return any(fact.kind is TENSOR and fact.confidence == 1 for fact in given.values())
-
-
-def _unlike_others(function: ProjectFunction, given: dict[str, Fact]) -> bool:
-    """Whether what is passed is not known to be a tensor, and only other callers say that it may be one."""
-    return bool(function.passed) and any(
-        fact.kind in (NOTHING_KNOWN, SCALAR)
-        and function.passed.get(name, UNKNOWN).kind is TENSOR
-        and name not in used(function)
-        for name, fact in given.items()
-    )
-
-
-def call_module(call: Call, module: Fact) -> Fact:
-    """What calling an nn.Module gives: its own `forward` when it is of this project, else what torch's gives."""
-    ref = module.ref
-    if not isinstance(ref, Instance):
-        return modules.result(module, call.node, call.args)
-    method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
-    if method is not None:
-        result = call_function(method, call.frame, call.args, call.keywords, module, call.unasked)
-        if result.kind is not NOTHING_KNOWN:
-            return result
-    return tensor(confidence=1, why=call.node)

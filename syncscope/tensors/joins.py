@@ -51,66 +51,84 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
     """What is known when either may be the case; `unlike` is what a device is called that is the host's in one case only."""
     if a is b:
         return a
-    if a.kind is b.kind:
-        if a.kind is TENSOR:
-            device = _either_place(a, b)
-            surer = a if a.confidence <= b.confidence else b
-            return Fact(
-                TENSOR,
-                a.dtype if a.dtype is b.dtype else ANY_DTYPE,
-                device,
-                a.shape if a.shape is b.shape else (DYNAMIC if DYNAMIC in (a.shape, b.shape) else ANY_SHAPE),
-                a.ndim if a.ndim == b.ndim else None,
-                _confidence(a, b),
-                (),
-                ref=PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
-                source=surer,
-            )
-        if a.kind is SEQUENCE:
-            return _join_sequences(a, b, unlike)
-        if a.kind is SCALAR:
-            if a.dtype is not b.dtype:
-                return NUMBER
-            return a if a.ref is None or a.ref is b.ref else b if b.ref is None else _OF[a.dtype]
-        if a.kind is OTHER:
-            if a.ref is NOTHING:
-                return b
-            if b.ref is NOTHING:
-                return a
-            if a.ref == b.ref and a.ref is not None and a.ref is not Tag.DEVICE:
-                return a
-            if a.ref is b.ref is Tag.DEVICE:
-                if DEVICE in (a.device, b.device):
-                    return a if a.device is DEVICE else b
-                return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
-            if Tag.DEVICE in (a.ref, b.ref) and Tag.TEXT in (a.ref, b.ref):  # `x.device if is_tensor(x) else "cpu"`
-                place = a if a.ref is Tag.DEVICE else b
-                return place if place.device is DEVICE else place.but(device=unlike)  # `"cuda" if there else "cpu"`
-            known = _type_of_tensors(a, b) or _either_distribution(a, b) or _either_kind_of_distribution(a, b)
-            return known or (THING if a.ref is Tag.TEXT else UNKNOWN)
-        if a.kind is MODULE:
-            return _join_modules(a, b)
-        return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
+    kind = a.kind
+    if kind is not b.kind:
+        return _join_kinds(a, b)
+    if kind is TENSOR:
+        return _join_tensors(a, b)
+    if kind is SEQUENCE:
+        return _join_sequences(a, b, unlike)
+    if kind is SCALAR:
+        if a.dtype is not b.dtype:
+            return NUMBER
+        return a if a.ref is None or a.ref is b.ref else b if b.ref is None else _OF[a.dtype]
+    if kind is OTHER:
+        return _join_things(a, b, unlike)
+    if kind is MODULE:
+        return _join_modules(a, b)
+    return a if a.ref == b.ref else Fact(kind, device=a.device, confidence=min(a.confidence, b.confidence))
+
+
+def _join_kinds(a: Fact, b: Fact) -> Fact:
+    """Of two values of different kinds the one that tells more, as far as it still does."""
     for one, other in ((a, b), (b, a)):
         if one.kind is OTHER and one.ref is NOTHING:
             return other
         if one.kind is TENSOR:
-            if other.kind is SCALAR:
-                return one if one.confidence < 3 else _weaker(one, 2)
-            if other.kind is ARRAY:
-                return _weaker(one, 1)
-            if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
-                return _weaker(one, 1).but(ndim=None)
-            if other.ref is NOTHING:
-                either = _weaker(one, 1)
-                either.ref = Tag.OR_NONE
-                return either
-            if other.kind is not Value.UNKNOWN:
-                return _weaker(one, 1)
-            return _weaker(one, min(one.confidence, 2)) if one.device is not HOST else _perhaps_elsewhere(one)
+            return _tensor_or(one, other)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
+
+
+def _tensor_or(one: Fact, other: Fact) -> Fact:
+    """A tensor, where something else may be in its place."""
+    if other.kind is SCALAR:
+        return one if one.confidence < 3 else _weaker(one, 2)
+    if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
+        return _weaker(one, 1).but(ndim=None)
+    if other.kind is OTHER and other.ref is NOTHING:
+        either = _weaker(one, 1)
+        either.ref = Tag.OR_NONE
+        return either
+    if other.kind is not Value.UNKNOWN:
+        return _weaker(one, 1)
+    return _weaker(one, min(one.confidence, 2)) if one.device is not HOST else _perhaps_elsewhere(one)
+
+
+def _join_tensors(a: Fact, b: Fact) -> Fact:
+    device = _either_place(a, b)
+    return Fact(
+        TENSOR,
+        a.dtype if a.dtype is b.dtype else ANY_DTYPE,
+        device,
+        a.shape if a.shape is b.shape else (DYNAMIC if DYNAMIC in (a.shape, b.shape) else ANY_SHAPE),
+        a.ndim if a.ndim == b.ndim else None,
+        _confidence(a, b),
+        (),
+        ref=PERHAPS_OF_HOST if device is SOMEWHERE and _made_on_host(a, b) else None,
+        source=a if a.confidence <= b.confidence else b,
+    )
+
+
+def _join_things(a: Fact, b: Fact, unlike: Device) -> Fact:
+    """Of two values that are none of the other kinds what both are: a device, a text, a type of tensors, a distribution."""
+    if a.ref is NOTHING:
+        return b
+    if b.ref is NOTHING:
+        return a
+    places = (a.ref is Tag.DEVICE) + (b.ref is Tag.DEVICE)
+    if places == 2:
+        if DEVICE in (a.device, b.device):
+            return a if a.device is DEVICE else b
+        return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
+    if a.ref == b.ref and a.ref is not None:
+        return a
+    if places and Tag.TEXT in (a.ref, b.ref):  # `x.device if is_tensor(x) else "cpu"`
+        place = a if a.ref is Tag.DEVICE else b
+        return place if place.device is DEVICE else place.but(device=unlike)  # `"cuda" if there else "cpu"`
+    known = _type_of_tensors(a, b) or _either_distribution(a, b) or _either_kind_of_distribution(a, b)
+    return known or (THING if a.ref is Tag.TEXT else UNKNOWN)
 
 
 def _confidence(a: Fact, b: Fact) -> int:

@@ -58,53 +58,69 @@ def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
         masks = (left is COMPARED) + (right is COMPARED)
         both = masks and node.op.__class__ in (ast.BitAnd, ast.BitOr)
         return COMPARED if both or (masks == 2 and node.op.__class__ is ast.Mult) else UNKNOWN
-    return binary(node, left, right, node.op, frame)
+    if left is PICKED and right.kind is TENSOR:
+        picked_from_host(frame, node.left, right.device is not HOST)
+    elif right is PICKED and left.kind is TENSOR:
+        picked_from_host(frame, node.right, left.device is not HOST)
+    elif left.ref is TEXT and node.op.__class__ is ast.Mod:
+        _format(frame, node, right)
+    return binary(node, left, right, node.op)
 
 
-def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Frame | None = None) -> Fact:
-    """The result of an arithmetic or bitwise operator; with a `frame`, what it waits for is emitted."""
+def _format(frame: Frame, node: ast.BinOp, value: Fact) -> None:
+    """`"..." % value`, or of several values in a tuple."""
+    held = value if value.kind is TENSOR else None
+    if value.kind is SEQUENCE:
+        held = _spread(frame, node.right) or holds_tensor(value)
+    if held is not None:
+        frame.emit(Op.FORMAT, node, node.right, held)
+
+
+def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator) -> Fact:
+    """The result of an arithmetic or bitwise operator."""
     lk, rk = left.kind, right.kind
     operator = op.__class__
-    if lk is TENSOR or rk is TENSOR:
-        one, other = (left, right) if lk is TENSOR else (right, left)
-        if one is right and left.ref is TEXT:  # "..." % tensor
-            if frame is not None and operator is ast.Mod and isinstance(node, ast.BinOp):
-                frame.emit(Op.FORMAT, node, node.right, right)
-            return STRING
-        if other.kind is OTHER and one.confidence < 3:
-            return UNKNOWN
-        dtype = _dtype(one, other, operator)
-        if other is PICKED and frame is not None and isinstance(node, ast.BinOp):
-            picked_from_host(frame, node.right if one is left else node.left, one.device is not HOST)
-        if other.kind is TENSOR:
-            ndim = max(one.ndim, other.ndim) if one.ndim is not None and other.ndim is not None else None
-            if operator is ast.MatMult:
-                ndim = one.ndim if one.ndim == other.ndim and one.ndim is not None and one.ndim > 1 else None
-            return _both(node, one, other, dtype, ndim)
-        device = one.device if other.kind is not NOTHING_KNOWN or one.device is not HOST else device_of(one, other)
-        return like(one, node, dtype=dtype, device=device, ndim=one.ndim if other.kind is SCALAR else None)
+    if lk is TENSOR:
+        return _of_tensor(node, left, right, operator)
+    if rk is TENSOR and left.ref is not TEXT:
+        return _of_tensor(node, right, left, operator)
     if lk is ARRAY or rk is ARRAY:
         return NP_ARRAY
     if lk is SCALAR and rk is SCALAR:
-        if left.dtype is right.dtype and left.dtype is INT and operator not in (ast.Div, ast.Pow):
-            return INTEGER
-        return NUMBER
-    if lk is SEQUENCE and rk is SEQUENCE and operator is ast.Add:
-        if left.elements and right.elements:
-            return sequence(*left.elements, *right.elements)
-        if isinstance(node, ast.BinOp) and all(map(_is_list, (node.left, node.right), (left, right))):
-            return listed(join(element(left), element(right)))
-        return join(left, right)
-    if lk is SEQUENCE and operator is ast.Mult:
+        whole = left.dtype is INT and right.dtype is INT and operator not in (ast.Div, ast.Pow)
+        return INTEGER if whole else NUMBER
+    if lk is SEQUENCE:
+        return _of_sequence(node, left, right, operator)
+    return STRING if left.ref is TEXT else UNKNOWN
+
+
+def _of_tensor(node: ast.AST, one: Fact, other: Fact, operator: type[ast.operator]) -> Fact:
+    """What an operator makes of a tensor and another value, which may stand before it."""
+    if other.kind is OTHER and one.confidence < 3:
+        return UNKNOWN
+    dtype = _dtype(one, other, operator)
+    if other.kind is not TENSOR:
+        device = one.device if other.kind is not NOTHING_KNOWN or one.device is not HOST else device_of(one, other)
+        return like(one, node, dtype=dtype, device=device, ndim=one.ndim if other.kind is SCALAR else None)
+    ndim = None
+    if one.ndim is not None and other.ndim is not None:
+        of_matrices = operator is ast.MatMult
+        ndim = max(one.ndim, other.ndim) if not of_matrices or one.ndim == other.ndim > 1 else None
+    return _both(node, one, other, dtype, ndim)
+
+
+def _of_sequence(node: ast.AST, left: Fact, right: Fact, operator: type[ast.operator]) -> Fact:
+    """Lists and tuples behind one another, and repeated."""
+    if operator is ast.Mult:
         of_list = isinstance(left.ref, Listed) or (isinstance(node, ast.BinOp) and isinstance(node.left, ast.List))
         return listed(element(left)) if of_list else items(element(left))
-    if left.ref is TEXT:
-        if operator is ast.Mod and rk is SEQUENCE and frame is not None and isinstance(node, ast.BinOp):
-            held = _spread(frame, node.right) or holds_tensor(right)
-            if held is not None:
-                frame.emit(Op.FORMAT, node, node.right, held)
-        return STRING
-    return UNKNOWN
+    if operator is not ast.Add or right.kind is not SEQUENCE:
+        return UNKNOWN
+    if left.elements and right.elements:
+        return sequence(*left.elements, *right.elements)
+    if isinstance(node, ast.BinOp) and all(map(_is_list, (node.left, node.right), (left, right))):
+        return listed(join(element(left), element(right)))
+    return join(left, right)
 
 
 def _spread(frame: Frame, node: ast.expr) -> Fact | None:
@@ -163,49 +179,59 @@ def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
 
 def comparison(frame: Frame, node: ast.Compare) -> Fact:
     """`a < b < c`: all comparisons but the last are asked for their truth."""
-    table = frame.table
-    left = table[node.left.__class__](frame, node.left)
-    before = node.left
+    left, before = evaluate(frame, node.left), node.left
     result = TRUTH
     last = len(node.ops) - 1
     for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=False)):
-        right = table[right_node.__class__](frame, right_node)
+        right = evaluate(frame, right_node)
         operator = op.__class__
-        if operator is ast.Is or operator is ast.IsNot:
+        if operator in (ast.Is, ast.IsNot):
             result = TRUTH
-        elif operator is ast.In or operator is ast.NotIn:
+        elif operator in (ast.In, ast.NotIn):
+            _looked_up(frame, node, (before, left), (right_node, right))
             result = TRUTH
-            if right.kind is TENSOR and left.ref is not TEXT:
-                confidence = 3 if right.confidence == 3 or left.kind is TENSOR else 1
-                frame.emit(Op.CONDITION, node, right_node, right, confidence)
-            elif left.kind is TENSOR and right.kind is SEQUENCE and left.confidence > 1 and not _hashed(right):
-                frame.emit(Op.CONDITION, node, before, left, 2)
-        elif left.kind is TENSOR or right.kind is TENSOR:
-            if (left.ref is TEXT or right.ref is TEXT or left is NONE or right is NONE) or (
-                (left.kind is SEQUENCE or right.kind is SEQUENCE) and operator in (ast.Eq, ast.NotEq)
-            ):
-                result = UNKNOWN
-            else:
-                result = _compared(node, left, right)
-                if position < last:
-                    frame.emit(Op.CONDITION, node, before, result)
-        elif left.kind is ARRAY or right.kind is ARRAY:
-            result = NP_ARRAY
-        elif left.kind is NOTHING_KNOWN or right.kind is NOTHING_KNOWN:
-            sides = (left, right)
-            plain = all(s.kind is SCALAR or (s.kind is NOTHING_KNOWN and s is not NO_TENSOR) for s in sides)
-            result = COMPARED if plain and last == 0 else UNKNOWN
-        elif left.kind is SEQUENCE and right.kind is SEQUENCE and operator in (ast.Eq, ast.NotEq):
-            result = TRUTH
-            for side, at in ((left, before), (right, right_node)):
-                each = next((e for e in side.elements if e.kind is TENSOR), None)
-                if each is not None:
-                    frame.emit(Op.CONDITION, node, at, each)
-                    break
         else:
-            result = TRUTH
+            result = _of_two(frame, node, (before, left), (right_node, right), operator in (ast.Eq, ast.NotEq))
+            if position < last and result.kind is TENSOR:
+                frame.emit(Op.CONDITION, node, before, result)
         left, before = right, right_node
-    return result
+    return UNKNOWN if result is COMPARED and last else result
+
+
+def _looked_up(frame: Frame, node: ast.Compare, one: tuple[ast.expr, Fact], within: tuple[ast.expr, Fact]) -> None:
+    """`x in many`: each of many is compared, unless they are found by what they are."""
+    at, fact = one
+    where, many = within
+    if many.kind is TENSOR and fact.ref is not TEXT:
+        frame.emit(Op.CONDITION, node, where, many, 3 if many.confidence == 3 or fact.kind is TENSOR else 1)
+    elif fact.kind is TENSOR and many.kind is SEQUENCE and fact.confidence > 1 and not _hashed(many):
+        frame.emit(Op.CONDITION, node, at, fact, 2)
+
+
+def _of_two(
+    frame: Frame, node: ast.Compare, one: tuple[ast.expr, Fact], other: tuple[ast.expr, Fact], equal: bool
+) -> Fact:
+    """What a comparison of two values gives; `equal`: it asks whether they are."""
+    left, right = one[1], other[1]
+    kinds = left.kind, right.kind
+    if TENSOR in kinds:
+        text = left.ref is TEXT or right.ref is TEXT
+        never = text or left is NONE or right is NONE or (equal and SEQUENCE in kinds)
+        return UNKNOWN if never else _compared(node, left, right)
+    if ARRAY in kinds:
+        return NP_ARRAY
+    if NOTHING_KNOWN in kinds:
+        plain = (
+            fact.kind is SCALAR or (fact.kind is NOTHING_KNOWN and fact is not NO_TENSOR) for fact in (left, right)
+        )
+        return COMPARED if all(plain) else UNKNOWN
+    if equal and left.kind is SEQUENCE and right.kind is SEQUENCE:
+        for at, side in (one, other):
+            each = next((e for e in side.elements if e.kind is TENSOR), None)
+            if each is not None:
+                frame.emit(Op.CONDITION, node, at, each)
+                break
+    return TRUTH
 
 
 def _hashed(fact: Fact) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
+from typing import NamedTuple
 
 from syncscope.heat import judge
 from syncscope.model.fact import UNKNOWN, Fact
@@ -69,87 +70,188 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     """Give the parameters of a function what is known of them."""
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    cls = function.cls
     host = judge.on_host(function)
+    cls = function.cls
     building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     frame.on_host = host or building  # a module is built on the host, then moved
-    first = 0
-    forward = False
-    if cls is not None and positional and "staticmethod" not in function.decorators():
-        owner = instance(cls)
-        bound = Fact(OTHER, confidence=3, ref=cls) if "classmethod" in function.decorators() else owner
-        frame.env[positional[0].arg] = bound
-        first = 1
-        forward = function.name in conventions.FORWARD and owner.kind is MODULE
-    elif cls is not None and positional and is_given_ctx(function, cls):
-        frame.env[positional[0].arg] = instance(cls)
-        first = 1
+    owned = positional[0] if positional and _bind_owner(function, frame, positional[0].arg) else None
+    own = positional[owned is not None :]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     pairs = [
-        *zip(positional[first:], defaults[first:], strict=True),
+        *zip(own, defaults[owned is not None :], strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    private = conventions.is_private(function.name)
+    around = _Around(function, frame, owned is not None and _is_forward(function), host)
     loaded = given_as_loaded(function)
     for argument, default in pairs:
-        known = _announced(function, argument, frame) if argument.annotation is not None else UNKNOWN
-        if known.kind is SEQUENCE and argument.arg in conventions.MATCHED:
-            known = _matched(function, argument.arg) or known
-        if argument.arg.endswith("_device") and isinstance(default, ast.Constant) and default.value == "cpu":
-            known = ON_HOST
-        passed = function.passed.get(argument.arg)
-        if passed is not None and _contradicts(passed, known, private):
-            usual = isinstance(default, ast.Constant) and known.kind is SCALAR  # most callers leave it out
-            sure = 1 if usual else 3 if private else 2  # callers in other files pass what is announced
-            known = passed.but(confidence=min(passed.confidence, sure))
-        elif passed is not None and known.kind is SEQUENCE and len(passed.elements) == len(known.elements):
-            known = _in_place_of_numbers(passed, known)
-        elif known.kind is TENSOR and known.confidence >= 3:
-            if known.dtype is ANY_DTYPE and documented_as_mask(function, argument.arg):
-                known = known.but(dtype=BOOL)
-            if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
-                inner = function.closure is not None or (
-                    (private or "staticmethod" in function.decorators()) and passed.device in (HOST, DEFAULT)
-                )
-                known = _told_more(known, passed, inner)
-                if function.name == "__init__" and passed.device is HOST:  # others may build it of the device's
-                    known = Fact(
-                        TENSOR,
-                        known.dtype,
-                        SOMEWHERE,
-                        known.shape,
-                        known.ndim,
-                        3,
-                        passed.provenance,
-                        ref=Tag.PERHAPS_OF_HOST,
-                    )
-        elif known is UNKNOWN or known.kind is TENSOR:
-            known = _guessed(function, argument, default, known, frame, forward, host)
-            if passed is not None and (
-                known.kind is not TENSOR or passed.kind is TENSOR or _is_no_guess(passed, known)
-            ):
-                surer = passed.kind is not TENSOR or passed.confidence >= known.confidence
-                flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
-                known = (
-                    passed.but(confidence=1) if flag else passed if surer else passed.but(confidence=known.confidence)
-                )
-        batch = passed if passed is not None and passed.kind is BATCH else loaded if passed is None else None
-        if batch is not None and known.kind is TENSOR and known.source is None:
-            known = Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=batch)
-        if known.kind is TENSOR and known.ndim is None:
-            rank = torch_geometric.rank(argument.arg, function.module.source)
-            known = known.but(ndim=rank) if rank is not None else known
-        if known.kind is TENSOR and (
-            frame.on_host or argument.arg in conventions.OF_THE_HOST or argument.arg in host_only(function)
-        ):
-            known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
-        elif known.kind is SEQUENCE and argument.arg in conventions.OF_THE_HOST:
-            known = items(on_host(element(known)))
+        parameter = _Parameter(around, argument, default, function.passed.get(argument.arg))
+        known = parameter.placed(parameter.ranked(parameter.loaded(parameter.known(), loaded)))
         if known is not UNKNOWN:
             frame.env[argument.arg] = known
     for rest in (arguments.vararg, arguments.kwarg):
         if rest is not None and rest.annotation is not None:
             frame.env[rest.arg] = items(annotated(function.module, rest.annotation))
+
+
+def _bind_owner(function: ProjectFunction, frame: Frame, name: str) -> bool:
+    """Give the first parameter of a method its object, or its class; whether it has one."""
+    cls = function.cls
+    if cls is None:
+        return False
+    if "staticmethod" not in function.decorators():
+        of_class = "classmethod" in function.decorators()
+        frame.env[name] = Fact(OTHER, confidence=3, ref=cls) if of_class else instance(cls)
+        return True
+    if is_given_ctx(function, cls):
+        frame.env[name] = instance(cls)
+        return True
+    return False
+
+
+def _is_forward(method: ProjectFunction) -> bool:
+    """Whether a method is what a module does with its input."""
+    cls = method.cls
+    own = cls is not None and method.name in conventions.FORWARD and "staticmethod" not in method.decorators()
+    return own and cls is not None and instance(cls).kind is MODULE
+
+
+class _Around(NamedTuple):
+    """What holds for all parameters of a function."""
+
+    function: ProjectFunction
+    frame: Frame
+    forward: bool  # it is what a module does with its input
+    on_host: bool  # it prepares data
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody else calls the function: what is passed here is all that is."""
+        return conventions.is_private(self.function.name)
+
+
+class _Parameter(NamedTuple):
+    """A parameter, and what its callers in this file pass for it."""
+
+    around: _Around
+    argument: ast.arg
+    default: ast.expr | None
+    passed: Fact | None
+
+    def known(self) -> Fact:
+        """What its annotation says, else what its callers pass, its uses and its name."""
+        said, passed = self._said(), self.passed
+        if passed is not None and _contradicts(passed, said, self.around.private):
+            return self._in_place_of(said, passed)
+        if passed is not None and said.kind is SEQUENCE and len(passed.elements) == len(said.elements):
+            return _in_place_of_numbers(passed, said)
+        if said.kind is TENSOR and said.confidence >= 3:
+            return self._told_more(said)
+        return self._guessed_or_passed(said) if said is UNKNOWN or said.kind is TENSOR else said
+
+    def _said(self) -> Fact:
+        """What its annotation says, and of a few what they are called."""
+        argument, function = self.argument, self.around.function
+        if argument.arg.endswith("_device") and isinstance(self.default, ast.Constant) and self.default.value == "cpu":
+            return ON_HOST
+        if argument.annotation is None:
+            return UNKNOWN
+        said = _announced(function, argument, self.around.frame)
+        if said.kind is SEQUENCE and argument.arg in conventions.MATCHED:
+            return _matched(function, argument.arg) or said
+        return said
+
+    def _in_place_of(self, said: Fact, passed: Fact) -> Fact:
+        """What is passed, though something else is announced."""
+        usual = isinstance(self.default, ast.Constant) and said.kind is SCALAR  # most callers leave it out
+        sure = 1 if usual else 3 if self.around.private else 2  # callers in other files pass what is announced
+        return passed.but(confidence=min(passed.confidence, sure))
+
+    def _told_more(self, said: Fact) -> Fact:
+        """What is announced as a tensor, with what its docstring and its callers say of it."""
+        function, passed = self.around.function, self.passed
+        if said.dtype is ANY_DTYPE and documented_as_mask(function, self.argument.arg):
+            said = said.but(dtype=BOOL)
+        if passed is None or passed.kind is not TENSOR or passed.confidence < 2:
+            return said
+        own = self.around.private or "staticmethod" in function.decorators()
+        inner = function.closure is not None or (own and passed.device in (HOST, DEFAULT))
+        known = _told_more(said, passed, inner)
+        if function.name != "__init__" or passed.device is not HOST:
+            return known
+        return Fact(  # others may build it of the device's
+            TENSOR, known.dtype, SOMEWHERE, known.shape, known.ndim, 3, passed.provenance, ref=Tag.PERHAPS_OF_HOST
+        )
+
+    def _guessed_or_passed(self, said: Fact) -> Fact:
+        guess, passed = self._guessed(said), self.passed
+        if passed is None or (guess.kind is TENSOR and passed.kind is not TENSOR and not _is_no_guess(passed, guess)):
+            return guess
+        if isinstance(self.default, ast.Constant) and isinstance(self.default.value, bool):
+            return passed.but(confidence=1)
+        surer = passed.kind is not TENSOR or passed.confidence >= guess.confidence
+        return passed if surer else passed.but(confidence=guess.confidence)
+
+    def _guessed(self, said: Fact) -> Fact:
+        """What its default, its uses and its name say."""
+        function, frame, name, default = self.around.function, self.around.frame, self.argument.arg, self.default
+        weight = frame.used.get(name, 0)
+        announced = self.argument.annotation is not None
+        if isinstance(default, ast.Constant) and default.value is not None:
+            return said if weight and announced else _DEFAULTS.get(type(default.value), UNKNOWN)
+        matched = _matched(function, name) if said is UNKNOWN and name in conventions.MATCHED else None
+        if matched is not None:
+            return matched
+        if weight == 2:
+            told = documented(function, name) if said.dtype is ANY_DTYPE else said
+            dtype = told.dtype if told.kind is TENSOR else said.dtype
+            return tensor(dtype, confidence=2, why=f"`{name}` is used as only a tensor can be", ndim=told.ndim)
+        if announced:
+            return said
+        told = documented(function, name)
+        if told is not UNKNOWN:
+            return told.but(confidence=1) if told.kind is TENSOR and conventions.counts(name) else told
+        return self._by_name(weight) if said is UNKNOWN else said
+
+    def _by_name(self, weight: int) -> Fact:
+        """What a parameter is called, of which nothing else is known."""
+        function, frame, name = self.around.function, self.around.frame, self.argument.arg
+        if weight and frame.env and next(iter(frame.env.values())).kind is MODULE:
+            return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
+        if self.around.forward and not conventions.is_number(name):
+            return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
+        if name in devices.BATCHES and devices.OF_A_BATCH.search(function.name):
+            return Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's")
+        called = name in conventions.TENSORS and (name not in conventions.OF_DICTS or _takes(function, "query"))
+        if called and not self.around.on_host:
+            return tensor(confidence=1, why=f"`{name}` is what people call a tensor")
+        return UNKNOWN
+
+    def loaded(self, known: Fact, batch: Fact | None) -> Fact:
+        """The same as a part of what a loader gave: of the batch that is passed, or of a step's `batch`."""
+        passed = self.passed
+        if passed is not None:
+            batch = passed if passed.kind is BATCH else None
+        if batch is None or known.kind is not TENSOR or known.source is not None:
+            return known
+        return Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=batch)
+
+    def ranked(self, known: Fact) -> Fact:
+        """The same with as many dimensions as its name says."""
+        if known.kind is not TENSOR or known.ndim is not None:
+            return known
+        rank = torch_geometric.rank(self.argument.arg, self.around.function.module.source)
+        return known.but(ndim=rank) if rank is not None else known
+
+    def placed(self, known: Fact) -> Fact:
+        """The same on the host, where it can live nowhere else."""
+        name = self.argument.arg
+        if known.kind is SEQUENCE and name in conventions.OF_THE_HOST:
+            return items(on_host(element(known)))
+        if known.kind is TENSOR and (
+            self.around.frame.on_host or name in conventions.OF_THE_HOST or name in host_only(self.around.function)
+        ):
+            return Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
+        return known
 
 
 def _announced(function: ProjectFunction, argument: ast.arg, frame: Frame) -> Fact:
@@ -229,44 +331,3 @@ def _matched(function: ProjectFunction, name: str) -> Fact | None:
     where = tensor(INT, HOST, 2, f"`{name}` is what a matching on the host gives", ndim=1)
     where.ref = Tag.MATCHED
     return items(sequence(where, where))
-
-
-def _guessed(
-    function: ProjectFunction,
-    argument: ast.arg,
-    default: ast.expr | None,
-    known: Fact,
-    frame: Frame,
-    forward: bool,
-    host: bool,
-) -> Fact:
-    """What its default, its uses and its name say of a parameter."""
-    name = argument.arg
-    weight = frame.used.get(name, 0)
-    if isinstance(default, ast.Constant) and default.value is not None:
-        return _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
-    matched = _matched(function, name) if known is UNKNOWN and name in conventions.MATCHED else None
-    if matched is not None:
-        return matched
-    if weight == 2:
-        said = documented(function, name) if known.dtype is ANY_DTYPE else known
-        return tensor(
-            said.dtype if said.kind is TENSOR else known.dtype,
-            confidence=2,
-            why=f"`{name}` is used as only a tensor can be",
-            ndim=said.ndim,
-        )
-    if argument.annotation is not None:
-        return known
-    said = documented(function, name)
-    if said is not UNKNOWN:
-        return said.but(confidence=1) if said.kind is TENSOR and conventions.counts(name) else said
-    if weight and frame.env and next(iter(frame.env.values())).kind is MODULE:
-        return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
-    if forward and not conventions.is_number(name):
-        return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
-    if name in devices.BATCHES and devices.OF_A_BATCH.search(function.name) and known is UNKNOWN:
-        return Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's")
-    if name in conventions.TENSORS and not host and (name not in conventions.OF_DICTS or _takes(function, "query")):
-        return tensor(confidence=1, why=f"`{name}` is what people call a tensor")
-    return known

@@ -31,7 +31,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, heat_of
-from syncscope.tensors.functions import call_function
+from syncscope.tensors.function_calls import call_function
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.loaders import loader_of

@@ -38,7 +38,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import evaluate
-from syncscope.tensors.functions import call_function
+from syncscope.tensors.function_calls import call_function
 from syncscope.tensors.instances import Instance, instance
 from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.loaders import loader_of
