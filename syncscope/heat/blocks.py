@@ -7,9 +7,9 @@ from bisect import bisect_right
 from functools import lru_cache, partial
 from operator import attrgetter
 
-from syncscope.heat import arms, first, loops
+from syncscope.heat import arms, first_time, loops
 from syncscope.heat.counters import counts
-from syncscope.heat.forgotten import forgets, is_fleeting
+from syncscope.heat.fleeting import forgets, is_fleeting
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.syntax import statements
 
@@ -37,7 +37,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                 said = (
                     arms.of_test(statement.test, counted=counted)
                     or arms.of_arm(statement.body)
-                    or first.of_first(statement, forgotten, partial(is_fleeting, function, statement, source))
+                    or first_time.of_first(statement, forgotten, partial(is_fleeting, function, statement, source))
                     or arms.of_nothing(statement)
                     or arms.of_warning(statement.body)
                 )

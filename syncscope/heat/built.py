@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable
 
-from syncscope.heat.said_seldom import SpokenInSteps
+from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.training_loops import PASS
 from syncscope.heat.training_program import TrainingProgram
 from syncscope.project import conventions

@@ -7,7 +7,7 @@ import ast
 from syncscope.heat import loops
 from syncscope.heat.asked_by_name import asking
 from syncscope.heat.by_text import is_of_loss, is_step
-from syncscope.heat.called import Calls, is_seldom
+from syncscope.heat.called_in_steps import Calls, is_seldom
 from syncscope.heat.closure import Closure
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers

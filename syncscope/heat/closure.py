@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from syncscope.heat.by_text import goes_on
-from syncscope.heat.called import Calls
+from syncscope.heat.called_in_steps import Calls
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
 

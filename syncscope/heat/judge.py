@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from syncscope.heat import backward, blocks, by_code, forgotten
+from syncscope.heat import backward, blocks, by_code, fleeting
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.called_in_file import called_in_file
@@ -326,7 +326,7 @@ def _by_code(case: Judged) -> Heat | None:
 def _is_emptied(function: ProjectFunction, kept: str) -> bool:
     """Whether what surely runs in steps empties what a function of the same class keeps: it is made anew in each."""
     methods = function.cls.methods.values() if function.cls is not None and kept.startswith("self.") else ()
-    emptying = forgotten.emptying(kept, function.module.source)
+    emptying = fleeting.emptying(kept, function.module.source)
     return any(each.name in emptying and _surely_in_steps(each) for each in methods)
 
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from syncscope.heat.asked_by_name import asking
 from syncscope.heat.by_text import goes_on, is_step, said_by_name
-from syncscope.heat.called import Calls
+from syncscope.heat.called_in_steps import Calls
 from syncscope.heat.closure import Closure
-from syncscope.heat.handing import handing
+from syncscope.heat.handed_losses import handing
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
-from syncscope.heat.offered import for_others, offered
+from syncscope.heat.offered_to_others import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
 from syncscope.heat.survey import IsHot, Survey

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from syncscope.files import regular
 from syncscope.heat.by_name import by_place, changes_batch, place
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step
-from syncscope.heat.called import is_seldom
+from syncscope.heat.called_in_steps import is_seldom
 from syncscope.heat.compiled_models import compiles_its_model
 from syncscope.heat.kept import kept, registered
 from syncscope.heat.trained import Trained

@@ -17,7 +17,7 @@ from syncscope.heat.built import Built
 from syncscope.heat.by_text import is_frozen
 from syncscope.heat.flags import off
 from syncscope.heat.rollouts import rollouts
-from syncscope.heat.said_seldom import SpokenInSteps
+from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.training_loops import PASS, around, trains, trains_at_top
 from syncscope.heat.training_program import TrainingProgram, after_training, is_evaluation
 from syncscope.model.heat import Role

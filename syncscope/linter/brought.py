@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from syncscope.files import regular
-from syncscope.heat.anew import reached_anew
 from syncscope.heat.reach import Reach
+from syncscope.heat.reached_anew import reached_anew
 from syncscope.linter import engine
 from syncscope.linter.baseline import Baseline
 from syncscope.linter.files import excluded

@@ -12,7 +12,6 @@ from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors.annotations import annotated
-from syncscope.tensors.asked import Asked
 from syncscope.tensors.attributes import elements, set_attribute
 from syncscope.tensors.facts import (
     ARRAY,
@@ -31,6 +30,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.guards import Asked
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.made_of import bindings_of, statements

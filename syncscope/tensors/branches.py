@@ -7,11 +7,10 @@ from functools import partial
 from itertools import compress
 from operator import is_not
 
-from syncscope.heat import arms, blocks, first
-from syncscope.heat.forgotten import forgets, is_fleeting
+from syncscope.heat import arms, blocks, first_time
+from syncscope.heat.fleeting import forgets, is_fleeting
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Heat, Reason
-from syncscope.tensors.asked import named, of_else, of_rest, of_test
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     FLOATING,
@@ -23,9 +22,10 @@ from syncscope.tensors.facts import (
     Tag,
 )
 from syncscope.tensors.frame import Frame, Later, execute, heat_of
+from syncscope.tensors.guards import named, of_else, of_rest, of_test
 from syncscope.tensors.joins import join
 from syncscope.tensors.narrowing import Env, constant, learnt
-from syncscope.tensors.rare import rare_arms
+from syncscope.tensors.rare_arms import rare_arms
 
 
 def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool) -> None:
@@ -139,7 +139,7 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
     return (
         of_test(frame, asked)
         or arms.of_arm(node.body)
-        or first.of_first(node, partial(_forgotten, frame), partial(_fleeting, frame, node))
+        or first_time.of_first(node, partial(_forgotten, frame), partial(_fleeting, frame, node))
         or arms.of_nothing(node)
         or arms.of_warning(node.body)
         or _of_last(frame, node)

@@ -15,7 +15,6 @@ from syncscope.project.modules import Class, Module, ProjectFunction
 from syncscope.project.names import find_method, member
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import libraries
-from syncscope.tensors.assumed import OF_ARRAYS_ALONE, OF_DICTS, TELLING, assumed_method, by_its_owner, tells_by_name
 from syncscope.tensors.attributes import attribute, give_fields, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -52,6 +51,14 @@ from syncscope.tensors.gradients import BACKWARD, passed_back
 from syncscope.tensors.instances import Bound, Instance, instance, is_autograd_function, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import einops, logging, numpy, standard, transformers
+from syncscope.tensors.methods_of_unknown import (
+    OF_ARRAYS_ALONE,
+    OF_DICTS,
+    TELLING,
+    assumed_method,
+    by_its_owner,
+    tells_by_name,
+)
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.passed import note_built
 from syncscope.tensors.torch import distributions, modules

@@ -6,11 +6,11 @@ import ast
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
-from syncscope.tensors.asked import behind
 from syncscope.tensors.facts import BOOL, COMPARED, TENSOR, TRUTH, tensor
 from syncscope.tensors.frame import Frame
+from syncscope.tensors.guards import behind
 from syncscope.tensors.narrowing import learnt
-from syncscope.tensors.rare import special
+from syncscope.tensors.rare_arms import special
 
 
 def condition(frame: Frame, node: ast.expr) -> Fact:

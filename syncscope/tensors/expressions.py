@@ -12,7 +12,6 @@ from syncscope.project import conventions
 from syncscope.project.modules import Module
 from syncscope.project.names import lookup, member, named
 from syncscope.project.syntax import dotted
-from syncscope.tensors.asked import of_test, of_unmet
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
@@ -50,12 +49,13 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, Later, evaluate, heat_of
+from syncscope.tensors.guards import of_test, of_unmet
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.libraries import fastai, numpy, torch_geometric, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
-from syncscope.tensors.rare import rare_arms
+from syncscope.tensors.rare_arms import rare_arms
 from syncscope.tensors.subscripts import subscript
 from syncscope.tensors.usage import usage_of
 

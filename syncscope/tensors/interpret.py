@@ -20,13 +20,13 @@ from syncscope.project.importers import called
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
 from syncscope.tensors.calls import apply
-from syncscope.tensors.elsewhere import Elsewhere
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, knows_more, run, used
 from syncscope.tensors.instances import set_up_by
 from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.passed import note
+from syncscope.tensors.passed_from_other_files import Elsewhere
 from syncscope.tensors.statements import STATEMENTS
 
 _RECORDING = recording(EXPRESSIONS)

@@ -8,7 +8,6 @@ from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact, Value
 from syncscope.project.syntax import dotted, last_word
-from syncscope.tensors.asked import Asked
 from syncscope.tensors.asked_types import classes_of, kind_of, object_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -27,6 +26,7 @@ from syncscope.tensors.facts import (
     Tag,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.guards import Asked
 from syncscope.tensors.joins import join
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 

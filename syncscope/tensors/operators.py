@@ -6,7 +6,6 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors.asked import behind
 from syncscope.tensors.conditions import condition, one_object
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -42,6 +41,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.guards import behind
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.torch.host_indices import picked_from_host

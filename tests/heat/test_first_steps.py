@@ -5,7 +5,7 @@ import ast
 import pytest
 from heat.hot_lines import heat
 
-from syncscope.heat import first
+from syncscope.heat import first_time
 
 SOURCE = """
 import torch
@@ -146,8 +146,8 @@ def test_who_takes_it_away_again_is_asked_of_what_is_kept_alone():
     """The answer goes through the whole file: asked of each `is None`, a package took over three times as long."""
     asked = []
     for code in ("if x is None:\n    y = 1\n", "if a.b is None:\n    y = a.b\n", "if len(f(x)) == 0:\n    y = 1\n"):
-        assert first.of_first(ast.parse(code).body[0], forgotten=asked.append) is None
+        assert first_time.of_first(ast.parse(code).body[0], forgotten=asked.append) is None
     assert asked == []
     (kept,) = ast.parse("if self.mask is None:\n    self.mask = make()\n").body
-    assert first.of_first(kept, forgotten=asked.append) is not None
+    assert first_time.of_first(kept, forgotten=asked.append) is not None
     assert asked == ["self.mask"]

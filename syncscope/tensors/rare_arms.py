@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from syncscope.project.syntax import dotted, last_word
-from syncscope.tensors.asked import named
 from syncscope.tensors.facts import SEQUENCE, TENSOR, Items, Tag
 from syncscope.tensors.frame import Frame
+from syncscope.tensors.guards import named
 
 
 def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:

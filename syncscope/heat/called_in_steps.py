@@ -16,9 +16,9 @@ from typing import Any
 
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
-from syncscope.heat.certain import Certain
 from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
+from syncscope.heat.surely_in_steps import Certain
 from syncscope.project import cold_names, conventions
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
