@@ -135,7 +135,8 @@ class _FunctionCall(NamedTuple):
 
     def _told_where(self, result: Fact) -> Fact:
         """A tensor that lives anywhere, where what is left out may say where: `device=None`, `x=None` of `.to(x.device)`."""
-        unsure = result.ref is Tag.PERHAPS_OF_HOST and bool(self.function.left_out)
+        one_is_there = any(fact.kind is TENSOR and fact.device is DEVICE for fact in self.given.values())
+        unsure = result.ref is Tag.PERHAPS_OF_HOST and (bool(self.function.left_out) or one_is_there)
         if not (unsure or self._leaves_out_a_place()):
             return result
         better = self._particular()

@@ -122,6 +122,25 @@ CASES = {
             def changed(self, device):
                 return self.apply(lambda x: x.to(device))
     """,
+    "what a helper makes a tensor of, whatever it is given, and what is converted behind it": """
+        def to_tensor(x):
+            if isinstance(x, torch.Tensor):
+                return x
+            if isinstance(x, list) and isinstance(x[0], torch.Tensor):
+                return torch.stack(x)
+            return torch.tensor(x)
+
+        class Agent:
+            def learn(self, drawn):
+                rewards = to_tensor(drawn["reward"]).float().to(self.device)  # waits: to_device
+                ends = to_tensor(drawn["done"]).type(torch.int).to(self.device).unsqueeze(1)  # waits: to_device
+                seen = to_tensor(drawn["seen"])
+                seen = seen.unsqueeze(0).to(self.device)  # waits: to_device
+                here = torch.ones(3, device="cuda")
+                near = to_tensor(here).float().to(self.device)
+                kept = to_tensor(drawn["kept"]).float().to("cpu")
+                return rewards, ends, seen, near, kept
+    """,
 }
 
 

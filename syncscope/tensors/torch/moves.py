@@ -36,6 +36,10 @@ SHAPING = set("unsqueeze view reshape repeat flatten t transpose permute".split(
 _SAME = frozenset(("detach", "contiguous"))  # what was made just now is given as it is
 CONVERTING = {"to", "type", "long", "int", "short", "float", "double", "half", "bfloat16", "bool", "byte"}
 
+_STAYING = (
+    (CONVERTING - {"to"}) | SHAPING | _SAME | {"squeeze", "select", "clone"}
+)  # methods that leave a tensor where it is
+
 
 def to_the_host(call: Call) -> Fact:
     """`x.cpu()`: a copy for which the host waits, unless it lived there."""
@@ -114,7 +118,8 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
     of_batch = _of_a_batch(owner) or (owner.device is SOMEWHERE and sends_a_part(call))
     if target is HOST:
         if owner.device is not HOST:
-            call.emit(Op.CPU, at, owner, 1 if beside and owner.device is SOMEWHERE else 3)
+            unsure = owner.device is SOMEWHERE and (beside or (isinstance(at, ast.Call) and _perhaps_of_host(owner)))
+            call.emit(Op.CPU, at, owner, 1 if unsure else 3)
     elif of_batch and owner.device is SOMEWHERE and target in (DEVICE, SOMEWHERE) and not _beside_a_tensor(call):
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif target is DEFAULT:
@@ -188,7 +193,19 @@ def _stays_on_host(call: Call, beside: bool) -> bool:
     """Whether one path made it on the host, or its object keeps it there."""
     heat = call.frame.heat
     moved = heat is not None and heat.reason is Reason.MOVED  # and kept: most often it is there
-    return (call.receiver.ref is Tag.PERHAPS_OF_HOST and not moved) or (beside and _set_up_on_host(call))
+    return (_perhaps_of_host(call.receiver) and not moved) or (beside and _set_up_on_host(call))
+
+
+def _perhaps_of_host(fact: Fact | None) -> bool:
+    """Whether one path made it on the host, and perhaps methods converted or shaped it: `to_tensor(x).float()`."""
+    while fact is not None and fact.kind is TENSOR and fact.device is SOMEWHERE:
+        if fact.ref is Tag.PERHAPS_OF_HOST:
+            return True
+        said = fact.provenance
+        if not (isinstance(said, ast.Call) and name_of(said.func) in _STAYING):
+            return False
+        fact = fact.source
+    return False
 
 
 def _set_up_on_host(call: Call) -> bool:
