@@ -33,10 +33,23 @@ def _text_of(function: ProjectFunction) -> bytes:
 
 @lru_cache(maxsize=64)
 def holds_its_loop(function: ProjectFunction) -> bool:
-    """Whether one of its loops is known to train; else all of it may be what does."""
-    return any(
+    """Whether one of its loops is known to train; else all of it may be what does, and so is what runs a backward pass
+    beside its loops: the update of an agent whose critic takes several steps of its own.
+    """
+    return not _runs_backward_pass(function) and any(
         isinstance(each, LOOPS) and trains(each, function.name, function.module.source) for each in walk(function.node)
     )
+
+
+def _runs_backward_pass(function: ProjectFunction) -> bool:
+    """Whether it holds a backward pass in no loop of its own."""
+    todo: list[ast.AST] = [*function.node.body] if speaks_of_backward(function.node, function.module.source) else []
+    for node in todo:
+        if isinstance(node, ast.Call) and name_of(node.func) == "backward":
+            return True
+        if not isinstance(node, (*LOOPS, ast.FunctionDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+    return False
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +59,7 @@ def holds_all_steps(function: ProjectFunction) -> bool:
     """
     source = function.module.source
     node = function.node
-    if not speaks_of_backward(node, source):
+    if not speaks_of_backward(node, source) or _runs_backward_pass(function):
         return False
     return any(
         isinstance(each, (ast.For, ast.AsyncFor))

@@ -1,5 +1,7 @@
 """A loop over the epochs of one update, and the loop around it, run once for many steps: told in a line, both alike."""
 
+from heat.hot_lines import heat
+
 from syncscope.tensors.interpret import sites
 
 CODE = b"""
@@ -56,3 +58,37 @@ def test_what_runs_once_an_update_is_told_in_a_line() -> None:
         for site in sites(CODE, "ppo.py")
     }
     assert {line: found[line] for line in marks} == marks
+
+
+OF_AN_AGENT = b"""
+import torch
+
+class Agent:
+    def learn(self, drawn):
+        seen = drawn.sum().item()  # hot
+        loss = self.actor(drawn).mean()
+        loss.backward()
+        self.actor_optimizer.step()
+        for _ in range(self.updates):
+            loss = (self.critic(drawn) - 1).square().mean()
+            loss.backward()
+            self.critic_optimizer.step()
+            kept = loss.item()  # hot
+        best = drawn.max().item()  # hot
+
+class Other:
+    def learn(self, steps):
+        x = torch.zeros(3, device="cuda")
+        seen = x.sum().item()  # cold
+        for _ in range(steps):
+            loss = self.actor(x).mean()
+            loss.backward()
+            self.optimizer.step()
+            kept = loss.item()  # hot
+"""
+
+
+def test_what_runs_a_backward_pass_beside_its_loops_is_a_step() -> None:
+    lines = enumerate(OF_AN_AGENT.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(OF_AN_AGENT, "agent.py") == marks
