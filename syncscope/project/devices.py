@@ -69,3 +69,11 @@ def on_cpu(name: str) -> bool:
 def is_model(name: str) -> bool:
     """Whether people call so what is moved to a device as a whole, once: a network, or a loss that has parameters."""
     return name in MODELS or name.lower().endswith(("model", "net", "network", "criterion", "loss"))
+
+
+@lru_cache(maxsize=10_000)  # asked of each method of what is not known
+def is_network(name: str) -> bool:
+    """Whether people call so a network that is called, and gives a tensor: `self.critic(states)`, `agent.q_net(x)`."""
+    return name.lower().endswith(
+        ("model", "net", "net1", "net2", "network", "critic", "backbone", "encoder", "decoder")
+    )

@@ -45,8 +45,8 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     kind = target.__class__
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
-        if fact is UNKNOWN and frame.function is not None and name in frame.function.names:
-            fact = _as_announced(frame.function, name)
+        if frame.function is not None and name in frame.function.names and (fact is UNKNOWN or _is_guess(fact)):
+            fact = _as_announced(frame.function, name, fact)
         frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
@@ -76,11 +76,16 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         bind(frame, target.value, items(element(fact)))
 
 
-def _as_announced(function: ProjectFunction, name: str) -> Fact:
+def _is_guess(fact: Fact) -> bool:
+    """Whether it is only guessed to be a tensor: what a network gives."""
+    return fact.kind is TENSOR and fact.confidence == 1
+
+
+def _as_announced(function: ProjectFunction, name: str, fact: Fact) -> Fact:
     """What a parameter is when it is unpacked anew from what nobody knows: a tensor, where it is announced as one."""
     said = announced(function, name)
     if said.kind is not TENSOR or said.confidence < 3:
-        return UNKNOWN
+        return fact if said is UNKNOWN else UNKNOWN
     return tensor(confidence=2, why=f"`{name}` is annotated as a tensor")
 
 

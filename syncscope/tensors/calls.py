@@ -11,8 +11,9 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import IN_TRAINING, Reason
 from syncscope.model.ops import Op
 from syncscope.project import conventions
+from syncscope.project.devices import is_network
 from syncscope.project.modules import Class, Module, ProjectFunction
-from syncscope.project.names import find_method, member
+from syncscope.project.names import ancestry, find_method, member
 from syncscope.project.syntax import dotted, name_of
 from syncscope.tensors import libraries
 from syncscope.tensors.attributes import attribute, give_fields, set_attribute
@@ -57,6 +58,7 @@ from syncscope.tensors.methods_of_unknown import (
     TELLING,
     assumed_method,
     by_its_owner,
+    given_by_network,
     tells_by_name,
 )
 from syncscope.tensors.parameters import announced
@@ -90,7 +92,8 @@ def call(frame: Frame, node: ast.Call) -> Fact:
         if receiver.kind is NOTHING_KNOWN and word not in TELLING:  # most methods of a file
             held = frame.env.get(dotted(func))
             if held is None or held.kind is NOTHING_KNOWN:
-                return by_its_owner(word, func.value)
+                given = by_its_owner(word, func.value)
+                return given_by_network(node) if given is UNKNOWN and is_network(word) else given
         if receiver.kind is TENSOR and receiver.confidence == 1 and word in OF_DICTS:  # no tensor has these
             return by_its_owner(word, func.value)
         return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
@@ -288,6 +291,8 @@ def call_member(call: Call) -> Fact:
                 inherited = distributions.inherited(call, ref.cls)
                 if inherited.kind is not NOTHING_KNOWN:
                     return inherited
+                if taken is not NONE and (is_network(word) or (kind is MODULE and _sets(ref.cls, word))):
+                    return given_by_network(call.node)
         tells_by_name(call)
         return assumed_method(call) if kind is OTHER and ref is None else UNKNOWN
     if kind is SEQUENCE:
@@ -349,6 +354,11 @@ def _registered(call: Call) -> bool:
     buffer = Fact(TENSOR, known.dtype, SOMEWHERE, FIXED, known.ndim, 3, call.node)
     set_attribute(call.receiver, str(name.value), buffer, call.frame)
     return True
+
+
+def _sets(cls: Class, name: str) -> bool:
+    """Whether an object of a class has an attribute of this name: of a module, what is called is most often another."""
+    return any(f"self.{name} = ".encode() in each.text for each in ancestry(cls))
 
 
 def _own(call: Call) -> Fact:

@@ -106,6 +106,11 @@ def one_of_losses(node: ast.expr) -> Fact:
     return tensor(confidence=2, why=f"`{ast.unparse(node)}` is what people call losses", ndim=0)
 
 
+def given_by_network(node: ast.Call) -> Fact:
+    """What a network gives of which only its name is known: most often a tensor, and surely what is used as an array."""
+    return tensor(confidence=1, why=node)
+
+
 OF_DICTS = frozenset(("items", "values", "get", "pop"))
 
 

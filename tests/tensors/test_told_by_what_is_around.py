@@ -141,6 +141,32 @@ CASES = {
                 kept = to_tensor(drawn["kept"]).float().to("cpu")
                 return rewards, ends, seen, near, kept
     """,
+    "what a network gives whose kind is not known, where it is used as an array": """
+        import numpy as np
+
+        class Twin(nn.Module):
+            def __init__(self, kind, n: int):
+                super().__init__()
+                self.one = kind(n)
+                self.two = kind(n)
+
+            def forward(self, x, y):
+                return self.one(x, y), self.two(x, y)
+
+        class Agent:
+            def __init__(self, kind):
+                self.twin = Twin(kind, 3)
+                self.critic = kind(3)
+                self.table = kind(3)
+
+            def training_step(self, x, y):
+                one, two = self.twin(x, y)
+                self.seen["one"] = float(one.mean())  # waits: float
+                worth, known = self.critic(x, y), self.table(x, y)
+                self.seen["worth"] = np.array(float(worth.mean()))  # waits: float
+                self.seen["known"] = float(known.mean())
+                self.seen["other"] = float(self.actor.encoder(x).mean())
+    """,
 }
 
 
