@@ -109,7 +109,7 @@ def command(
     syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
     syncscope report run.json.gz --max-syncs-per-step 3 --max-saving 2%   a gate for CI: exits 1
 
-    Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read or a limit not be judged.
+    Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read to its end or a limit not be judged.
     """
     from dataclasses import replace
 
@@ -179,6 +179,9 @@ def command(
             for error in (limit.error for limit in given if limit.error is not None):
                 failed = True
                 complain(UserError(f"{path}: {error.message}", error.hint))
+            if report.trace is not None and report.trace.meta.get("cut") and not any(limit.error for limit in given):
+                said = f"{path} is cut off before the end of its events: the report is of what came before"
+                raise UserError(said, "copy it once more, or read more of it (--max-size)")
         except UserError as error:
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))

@@ -12,6 +12,7 @@ from syncscope.errors import UserError
 from syncscope.kineto import source as files
 from syncscope.kineto.columns import Columns
 from syncscope.kineto.scan import MOST, SMALLEST, Scan
+from syncscope.kineto.twice import once
 from syncscope.model.trace import Trace
 
 
@@ -30,8 +31,10 @@ def _uncollected() -> Iterator[None]:
 def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) -> Trace:
     """The trace in a file: a path, an fsspec URL, its bytes or an open binary file; plain or gzip.
 
-    A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Names are `visible`:
-    control characters are written as Python escapes them. An event takes 62 bytes (70 where lines of calls are known), and up
+    A file that is truncated or damaged is used as far as it is whole, and what stands in it twice once; `meta["notes"]` says
+    so. Names are `visible`: control characters are written as Python escapes them.
+
+    An event takes 62 bytes (70 where lines of calls are known), and up
     to 90 while they are put in order; beside them reading needs some 60 MB, whatever the size of the file
     (`benchmarks/read_speed.py` prints both).
 
@@ -61,4 +64,4 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
     if not len(trace) and lost:
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope? If so, record or copy it again"
         raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", hint)
-    return trace.visible()
+    return once(trace).visible()

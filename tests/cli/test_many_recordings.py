@@ -1,5 +1,6 @@
 """`syncscope report` of many recordings: a table for people, a list for programs, files whose names tell them apart."""
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -199,3 +200,16 @@ def test_what_to_do_first_is_named(many: Path, monkeypatch: pytest.MonkeyPatch) 
     said = {line.split()[0]: line for line in outcome("runs")[1].splitlines() if line}
     assert re.search(r"  (waits|launches|host work) \d+ %  ", said["a/run"])
     assert "  -  " in said["torn"], "of which nothing is known"
+
+
+def test_a_recording_that_is_cut_off_is_shown_and_is_no_success(many: Path) -> None:
+    """What came before the end is reported, and the exit code says that the file was not read whole, with limits or without."""
+    whole = Path("runs/a/run.json.gz").read_bytes()
+    text = gzip.decompress(whole)
+    Path("cut.json").write_bytes(text[: len(text) * 3 // 4])
+    for limit in ((), ("--max-syncs-per-step", "99")):
+        code, out, err = outcome("cut.json", *limit)
+        assert code == 2
+        assert "Where the host waits" in out or "not enough to judge" in " ".join(out.split())
+        assert err.count("cut off before the end of its events") == 1
+    assert outcome("runs/a/run.json.gz")[0] == 0

@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import json
 import re
 import zlib
+from random import Random
 
 import hypothesis.strategies as st
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from kineto.written import call, kineto_json
 
 from syncscope import kineto
+from syncscope.analysis.summary import summarize
 from syncscope.errors import UserError
 from syncscope.kineto.values import has_huge
 
@@ -35,6 +38,28 @@ def test_a_truncated_file_gives_what_is_whole(tmp_path):
     flipped[len(packed) // 2] ^= 0xFF
     damaged = kineto.read(bytes(flipped))
     assert damaged.meta["notes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("v100_resnet50_train_workers0_6steps.pt.trace", 1.0), ("h100_qwen1.5_infer_stacks", 0.3)]
+)
+def test_events_that_stand_in_a_file_twice_are_used_once(shared, name, part):
+    """A recording that was appended to itself, whole or in part, is what it was: nothing of it was lost."""
+    with gzip.open(shared / "traces" / f"{name}.json.gz") as file:
+        told = json.load(file)
+    events, random = told["traceEvents"], Random(1)
+    again = [event for event in events if random.random() < part]
+    known = kineto.read(json.dumps(told).encode())
+    found = kineto.read(json.dumps({**told, "traceEvents": [*events, *again]}).encode())
+    notes = found.meta["notes"]
+    assert "events stand in the file more than once: each is used once" in notes.pop()
+    assert abs(len(found) - len(known)) < 0.01 * len(known), "but for events that nothing tells apart"
+    assert summarize(found).answer == summarize(known).answer
+
+
+def test_short_events_of_one_name_may_begin_together():
+    ops = [{"ph": "X", "cat": "cpu_op", "name": "aten::view", "pid": 1, "tid": 1, "ts": 5, "dur": 0}] * 3
+    assert len(kineto.read(kineto_json(*ops, call(6, args={"correlation": 7})))) == 4
 
 
 def test_damage_costs_only_the_event_it_hits():
