@@ -81,6 +81,14 @@ def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within,
     _block(body, (*within, Within(node, number, leaves=leaves, raises=raises, asks_type=typed)), order)
 
 
+def _is_none(test: ast.expr) -> bool:
+    """`x is None`, `x is not None`: what is asked for its value behind it is there, most often."""
+    match test:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+    return False
+
+
 def _asks_for_tensor(test: ast.expr) -> bool:
     """`isinstance(x, torch.Tensor)`, `torch.is_tensor(x)`, `hasattr(x, "item")`."""
     match test:
@@ -152,10 +160,11 @@ def _expression(node: ast.AST, within: tuple[Within, ...], order: _Order) -> Non
         for number, part in enumerate((node.body, node.orelse)):
             _expression(part, (*within, Within(node, number)), order)
     elif isinstance(node, ast.BoolOp):
-        inside = within
+        inside, typed = within, True
         for number, part in enumerate(node.values):
             _expression(part, inside, order)
-            inside = (*inside, Within(node, number))
+            typed = typed and (_is_none(part) or _asks_for_tensor(part))
+            inside = (*inside, Within(node, number, asks_type=typed))
     elif isinstance(node, COMPREHENSIONS):
         inside = (*within, Within(node, 0, loops=True))
         for number, generator in enumerate(node.generators):

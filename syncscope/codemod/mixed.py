@@ -15,7 +15,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def mixed(function: Function, node: ast.expr) -> bool:
     """Whether an expression may be a number or a tensor, or is made of a name that may be, and that no test around it tells."""
-    if any(_either(function, n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call))):
+    if any(_either(function, n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call, ast.BoolOp))):
         return True
     for name in (n for n in walk(node) if isinstance(n, ast.Name)):
         fact = function.fact(name)
@@ -44,8 +44,10 @@ def _last_asked(function: Function, name: str) -> int:
 
 
 def _either(function: Function, node: ast.expr) -> bool:
-    """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`."""
+    """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`, `t is None or t.all()`."""
     match node:
+        case ast.BoolOp(values=values):
+            pass
         case ast.IfExp(body=a, orelse=b):
             values = [a, b]
         case ast.Call(func=ast.Name(id="max" | "min"), args=values, keywords=[]):

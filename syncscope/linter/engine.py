@@ -19,7 +19,6 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, LEAST, Config, names_one, runs_in_steps
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
-from syncscope.linter.gainless import without_gain
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset, selectable
 from syncscope.linter.source import (
@@ -143,8 +142,6 @@ def check_source(source: SourceFile, config: Config, apart: bool = False) -> Che
     if view is not None:
         findings = with_fixes(source, findings, said, silent, told.sites, view, config, apart)
         findings = spared(source, findings, comments, (*selectable(config.rules), *BUILT_IN))
-        if not (apart or config.measured):
-            findings = without_gain(findings)
         if not config.all:
             also = [replace(f, fix=None) for f in findings if f.short]
             findings = [f for f in findings if not f.short]

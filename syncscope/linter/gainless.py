@@ -6,11 +6,16 @@ itself: such a change is a line to be read and reviewed, for nothing. Who knows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from syncscope.linter.config import LEAST
+from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, Reason
+from syncscope.model.ops import Family
+from syncscope.rules import View
 
 NOTHING_IN_FLIGHT = FOLLOWS | {
     Reason.ENVIRONMENT,
@@ -26,10 +31,51 @@ OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED))
 """Cold as far as the project says; who calls it may do so in every step."""
 
 
-def without_gain(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; a fix of which none says that a step gains by it is left to people, with the reason first."""
-    gained = {f.fix for f in findings if f.fix is not None and _gains(f, f.fix)}
-    return [f if f.fix is None or f.fix in gained else _by_hand(f, f.fix) for f in findings]
+def without_gain(
+    findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View
+) -> list[Finding]:
+    """The findings; a fix of which none says that a step gains by it is left to people, with the reason first.
+
+    `states` has what is said of each site, by its `id`.
+    """
+    places: dict[Fix, list[tuple[Finding, Site | None]]] = {}
+    for finding, site in zip(findings, sites, strict=True):
+        if finding.fix is not None:
+            places.setdefault(finding.fix, []).append((finding, site))
+    idle = {fix: why for fix, each in places.items() if (why := _idle(fix, each, states, view))}
+    return [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix]) for f in findings]
+
+
+def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:
+    """Why no step gains by a fix of these findings; "" where one may."""
+    if not any(_gains(finding, fix) for finding, _ in places):
+        return places[0][0].heat.words or "it is not in a step"
+    sites = [site for _, site in places if site is not None]
+    if fix.rewrite == "index_once" and len(sites) <= 2 * (1 + fix.title.count("; ")):
+        return "the first wait for each mask stays, and the second follows it"
+    if fix.rewrite == "read_before_loop":
+        line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
+        return f"line {line} is read on each pass of the loop all the same" if line else ""
+    return ""
+
+
+def _reads_anyway(fix: Fix, site: Site, states: Mapping[int, Finding], view: View) -> int:
+    """The line in which each pass of the loop around a site waits for another number, which nothing mends; 0: none."""
+    function = view.function(site)
+    loop = function.loop(site.node)
+    for other in function.sites:
+        said = states.get(id(other))
+        if said is None or said.confidence < LEAST["medium"] or said.fix == fix or other.op.family is not Family.READ:
+            continue
+        if (
+            loop is not None
+            and function.loop(other.node) is loop
+            and (said.fix is None or said.fix.safety is Safety.SUGGEST)
+        ):
+            chosen = next((n for n in function.around(other.node) if isinstance(n, ast.IfExp)), None)
+            if not function.sometimes(chosen or other.node, loop):
+                return other.place.line
+    return 0
 
 
 def _gains(finding: Finding, fix: Fix) -> bool:
@@ -39,8 +85,7 @@ def _gains(finding: Finding, fix: Fix) -> bool:
     return finding.heat.reason in OFFERED and fix.safety is Safety.SAFE
 
 
-def _by_hand(finding: Finding, fix: Fix) -> Finding:
+def _by_hand(finding: Finding, fix: Fix, why: str) -> Finding:
     """The finding with a fix that is shown, and not made."""
-    told = f"no step gains by it: {finding.heat.words}" if finding.heat.words else "no step gains by it"
-    said = "; ".join(filter(None, (told, fix.changes)))
+    said = "; ".join(filter(None, (f"no step gains by it: {why}", fix.changes)))
     return replace(finding, fix=replace(fix, safety=Safety.SUGGEST, changes=said, gains=""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from syncscope.linter.config import Config
+from syncscope.linter.gainless import without_gain
 from syncscope.linter.gains import with_gains
 from syncscope.linter.identity import identified
 from syncscope.linter.joined import joined
@@ -50,6 +51,9 @@ def with_fixes(
     found = [freed(source, f, site, heard, view, config) for f, site in zip(found, sites, strict=True)]
 
     found = with_gains(joined(found, sites, view, apart), sites, view)
+    if not (apart or config.measured):
+        told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
+        found = without_gain(found, sites, told, view)
     found = [f if site is None else identified(f, site, view) for f, site in zip(found, sites, strict=True)]
     gone = replaced(states)
     return [f for f, s in zip(found, sites, strict=True) if s is None or not goes_along(s, states, gone)]

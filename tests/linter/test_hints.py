@@ -70,7 +70,7 @@ def test_a_fix_beside_a_wait_that_stays_is_no_fix_whatever_it_changes(door):
     ("body", "gains"),
     [
         ("return x + torch.zeros(3).to(x.device)", "saves a wait in each step"),
-        ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept]", "saves 1 of 2 waits in each step"),
+        ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept], (x * 4)[kept]", "saves 2 of 3 waits in each step"),
         (
             "for part in self.parts:\n        x = part(x) + torch.zeros(3).to(x.device)\n    return x",
             "saves a wait on each pass of the loop",
@@ -151,3 +151,39 @@ def test_what_the_configuration_calls_hot_is_mended_there_too(door):
     door.write("pyproject.toml", '[tool.syncscope.lint]\nhot = ["step.py:validate"]\n')
     found = json.loads(door("lint", "step.py", "--format", "json").out)
     assert ("created-on-host", "safe") in {(f["rule"], f["fix"]["safety"]) for f in found if f["fix"]}
+
+
+PASSES = """\
+import torch
+
+
+def training_step(starts: torch.LongTensor, lengths: torch.Tensor, x: torch.Tensor, given: torch.Tensor | None):
+    sums = []
+    for i in range(3):
+        start = int(starts[i].item())
+        length = int(lengths.sum().item()) if given is not None else 3
+        sums.append(x[start : start + length].sum())
+    return torch.stack(sums)
+
+
+def loss(x: torch.Tensor, y: torch.Tensor):
+    kept = x > 0
+    return (x * 2)[kept] + (y * 3)[kept]
+
+
+def aux_loss(x: torch.Tensor, dead: torch.Tensor | None):
+    if dead is None or (number := int(dead.sum())) == 0:
+        return x.new_tensor(0.0)
+    return x.topk(number).values.sum()
+"""
+
+
+def test_a_fix_after_which_its_place_waits_as_often_is_made_by_hand(door):
+    door.write("step.py", PASSES)
+    found = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    told = {f["line"]: (f["fix"]["safety"], f["fix"]["changes"].partition(";")[0]) for f in found if f["fix"]}
+    assert told == {
+        7: ("suggest", "no step gains by it: line 8 is read on each pass of the loop all the same"),
+        15: ("suggest", "no step gains by it: the first wait for each mask stays, and the second follows it"),
+        20: ("suggest", "no step gains by it: line 19 has just waited: little is in flight"),
+    }
