@@ -27,39 +27,49 @@ def of_test(
     if _evaluates(node):
         return Reason.WHEN(ast.unparse(node))
     for part in _asked_for(node):
-        inner = part.operand if isinstance(part, ast.UnaryOp) else part
-        inner = inner.left if isinstance(inner, ast.Compare) else inner
-        if _is_in_list(part) and counted(inner):
-            return Reason.LISTED(ast.unparse(node))
-        if _is_last(part):
-            return Reason.ENDS_EPOCH(ast.unparse(node))
-        divided = _remainder(inner) or _divisible(part)
-        if divided is not None:
-            if not counted(divided[0]):
-                continue
-            steps = number(divided[1])
-            if steps is None:
-                if _is_for_most(part):
-                    continue
-                if _DELAY.search(name_of(divided[1])):
-                    return Reason.DELAYED(ast.unparse(node))
-                return Reason.WHEN(ast.unparse(node))
-            if steps > 1 and _is_for_one(part):
-                reason = Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM
-                return reason(ast.unparse(node), str(steps))
-            continue
-        if _is_for_host(part):
-            return Reason.WHEN(ast.unparse(part))
-        if _moved(part):
-            return Reason.WHEN_MOVED(ast.unparse(part))
-        name = name_of(inner)
-        if inner is part and devices.on_cpu(name):
-            return Reason.WHEN(name)
-        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
-            return Reason.NOT_TRAINED(ast.unparse(inner))
-        if _asks_seldom(part):
-            return Reason.WHEN(ast.unparse(node))
+        said = _of_part(part, node, number, counted)
+        if said is not None:
+            return said
     return None
+
+
+def _of_part(
+    part: ast.expr, node: ast.expr, number: Callable[[ast.expr], int | None], counted: Callable[[ast.expr], bool]
+) -> Heat | None:
+    """What one part of a test says of what all of it guards."""
+    inner = part.operand if isinstance(part, ast.UnaryOp) else part
+    inner = inner.left if isinstance(inner, ast.Compare) else inner
+    if _is_in_list(part) and counted(inner):
+        return Reason.LISTED(ast.unparse(node))
+    if _is_last(part):
+        return Reason.ENDS_EPOCH(ast.unparse(node))
+    divided = _remainder(inner) or _divisible(part)
+    if divided is not None:
+        return _of_remainder(part, node, divided[1], number) if counted(divided[0]) else None
+    if _is_for_host(part):
+        return Reason.WHEN(ast.unparse(part))
+    if _moved(part):
+        return Reason.WHEN_MOVED(ast.unparse(part))
+    name = name_of(inner)
+    if inner is part and devices.on_cpu(name):
+        return Reason.WHEN(name)
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
+        return Reason.NOT_TRAINED(ast.unparse(inner))
+    return Reason.WHEN(ast.unparse(node)) if _asks_seldom(part) else None
+
+
+def _of_remainder(
+    part: ast.expr, node: ast.expr, divisor: ast.expr, number: Callable[[ast.expr], int | None]
+) -> Heat | None:
+    """What `step % n == 0` says: how seldom it holds, where n is known."""
+    steps = number(divisor)
+    if steps is not None:
+        if steps <= 1 or not _is_for_one(part):
+            return None
+        return (Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM)(ast.unparse(node), str(steps))
+    if _is_for_most(part):
+        return None
+    return (Reason.DELAYED if _DELAY.search(name_of(divisor)) else Reason.WHEN)(ast.unparse(node))
 
 
 def _evaluates(node: ast.expr) -> bool:
@@ -160,25 +170,40 @@ def _asks_seldom(test: ast.expr) -> bool:
 def of_rest(test: ast.expr, counted: Callable[[ast.expr], bool] = counts) -> Heat | None:
     """Cold behind `if step % n: return`, `if not should_log: return` and the like."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]:
-        left: ast.expr = part
-        op: ast.cmpop = ast.NotEq()
-        bound: object = 0  # `if step % n` asks whether it is not 0
-        if isinstance(part, ast.Compare) and isinstance(part.comparators[0], ast.Constant):
-            left, op, bound = part.left, part.ops[0], part.comparators[0].value
-        divided = _remainder(left) if bound == 0 and isinstance(op, (ast.NotEq, ast.Gt)) else None
-        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
-            divided = _divisible(part.operand)
-        if isinstance(part, (ast.Name, ast.Attribute)) and conventions.MADE.search(name_of(part)):
-            return Reason.FIRST(f"not {ast.unparse(part)}")
-        if divided is not None and "accum" not in ast.unparse(part) and counted(divided[0]):
-            return Reason.WHEN_NOT(ast.unparse(part))
-        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
-            return Reason.WHEN(ast.unparse(part.operand))
-        if isinstance(part, ast.Attribute) and part.attr == "training":
+        said = _behind(part, counted)
+        if said is not None:
+            return said
+    return None
+
+
+def _behind(part: ast.expr, counted: Callable[[ast.expr], bool]) -> Heat | None:
+    """What a test says of what runs where it did not hold."""
+    denied = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
+    if isinstance(part, (ast.Name, ast.Attribute)) and conventions.MADE.search(name_of(part)):
+        return Reason.FIRST(f"not {ast.unparse(part)}")
+    divided = _divisible(denied) if denied is not None else _with_remainder(part)
+    if divided is not None and "accum" not in ast.unparse(part) and counted(divided[0]):
+        return Reason.WHEN_NOT(ast.unparse(part))
+    if denied is not None and _asks_seldom(denied):
+        return Reason.WHEN(ast.unparse(denied))
+    match part:
+        case ast.Attribute(attr="training"):
             return Reason.NOT_TRAINED(ast.unparse(part))
-        if isinstance(part, ast.Compare) and isinstance(op, ast.Is) and bound is None and _asks_seldom(left):
+        case ast.Compare(left=left, ops=[ast.Is(), *_], comparators=[ast.Constant(value=None), *_]) if _asks_seldom(
+            left
+        ):
             return Reason.WHEN_GIVEN(ast.unparse(left))
     return None
+
+
+def _with_remainder(test: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The parts of `step % n`, where a test asks whether that is not 0."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.NotEq() | ast.Gt(), *_], comparators=[ast.Constant(value=0), *_]):
+            return _remainder(left)
+        case ast.Compare(comparators=[ast.Constant(), *_]):
+            return None
+    return _remainder(test)
 
 
 def chosen_to_evaluate(call: ast.AST, arm: list[ast.stmt], *others: list[ast.stmt]) -> bool:
@@ -204,36 +229,32 @@ def of_nothing(node: ast.If) -> Heat | None:
     """Cold where a value is not finite, `if not x.isfinite(): ...`, and where nothing is left, `if total == 0: return ...`,
     `if not mask.any(): return ...`.
     """
-    test = node.test
+    test, returns = node.test, isinstance(node.body[-1], ast.Return)
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=func)) if returns and name_of(func) == "any":
+            return Reason.WHEN_NOTHING(ast.unparse(test))
+    if _asks_for_infinity(test):
+        return Reason.WHEN(ast.unparse(test))
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq(), *_], comparators=[ast.Constant(value=0), *_]) if returns:
+            if conventions.AMOUNT.search(name_of(left.func if isinstance(left, ast.Call) else left)):
+                return Reason.WHEN_NOTHING(ast.unparse(test))
+            if isinstance(left, ast.Attribute) and conventions.WEIGHT.search(left.attr):
+                return Reason.WHEN(ast.unparse(test))
+    return None
+
+
+def _asks_for_infinity(test: ast.expr) -> bool:
+    """Whether a test is true where a value is not finite: `not x.isfinite().all()`, `isnan(x).any()`."""
     denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
-    if (
-        denied
-        and isinstance(asked, ast.Call)
-        and name_of(asked.func) == "any"
-        and isinstance(node.body[-1], ast.Return)
-    ):
-        return Reason.WHEN_NOTHING(ast.unparse(test))
-    while (
-        isinstance(asked, ast.Call)
-        and name_of(asked.func) in ("any", "all", "item")
-        and isinstance(asked.func, ast.Attribute)
-    ):
+    while isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) and asked.func.attr in _OF_ALL:
         asked = asked.func.value
     name = name_of(asked.func) if isinstance(asked, ast.Call) else ""
-    if name == "isfinite" if denied else name in ("isnan", "isinf"):
-        return Reason.WHEN(ast.unparse(test))
-    if not (
-        isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(node.body[-1], ast.Return)
-    ):
-        return None
-    zero, left = test.comparators[0], test.left
-    called = name_of(left.func) if isinstance(left, ast.Call) else name_of(left)
-    if isinstance(zero, ast.Constant) and zero.value == 0 and conventions.AMOUNT.search(called):
-        return Reason.WHEN_NOTHING(ast.unparse(test))
-    if isinstance(zero, ast.Constant) and zero.value == 0 and isinstance(left, ast.Attribute):
-        return Reason.WHEN(ast.unparse(test)) if conventions.WEIGHT.search(left.attr) else None
-    return None
+    return name == "isfinite" if denied else name in ("isnan", "isinf")
+
+
+_OF_ALL = ("any", "all", "item")
 
 
 def of_notice(body: list[ast.stmt]) -> Heat | None:

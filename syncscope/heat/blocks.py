@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
+from typing import NamedTuple
 
 from syncscope.heat import arms, first_time, loops
 from syncscope.heat.counters import counts
@@ -20,33 +21,16 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
     """What the blocks around a call say; None where nothing speaks against it. `source` is the text of the function's file."""
     heat: Heat | None = None
     trained = False
-    counted = partial(counts, function=function, source=source)
-    forgotten = partial(forgets, function, source=source)
-    body = function.body
-    while (found := _holding(body, call)) is not None:
+    around = _Around(function, call, source)
+    body: list[ast.stmt] | None = function.body
+    while body is not None and (found := _holding(body, call)) is not None:
         index, statement = found
         for before in body[:index]:
             if isinstance(before, ast.If) and _leaves(before.body) and not before.orelse:
-                heat = _colder(heat, arms.of_rest(before.test, counted))
-                if arms.chosen_to_evaluate(call, [statement], before.body):
-                    heat = _colder(heat, Reason.NOT_TRAINED(ast.unparse(before.test)))
+                heat = around.behind(heat, before, statement)
         inner = _part(statement, call)
         if isinstance(statement, ast.If):
-            said = None
-            if inner is statement.body:
-                said = (
-                    arms.of_test(statement.test, counted=counted)
-                    or arms.of_arm(statement.body)
-                    or first_time.of_first(statement, forgotten, partial(is_fleeting, function, statement, source))
-                    or arms.of_nothing(statement)
-                    or arms.of_warning(statement.body)
-                )
-            elif inner is statement.orelse and statement.orelse:
-                said = arms.of_unmet(statement.test) or arms.of_arm(statement.orelse)
-            if said is None and arms.chosen_to_evaluate(call, inner or [], *_other_arms(statement, inner)):
-                reason = Reason.WHEN if inner is statement.body else Reason.NOT_TRAINED
-                said = reason(ast.unparse(statement.test))
-            heat = _colder(heat, said)
+            heat = _colder(heat, around.of_if(statement, inner))
         elif isinstance(statement, loops.LOOPS):
             said = loops.of_loop(statement, function.name, source)
             trained = trained or (said is not None and said.hot)
@@ -57,12 +41,51 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
             heat = _colder(heat, loops.of_with(statement))
         elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
             heat = _colder(heat, None if inner is statement.finalbody else Reason.AFTER_ERROR())
-        if inner is None:
-            break
         body = inner
     if heat is None or heat.hot:
         return Reason.OUTSIDE(function.name) if not trained and trains(function, source) else None
     return heat
+
+
+class _Around(NamedTuple):
+    """A call in a function."""
+
+    function: Function
+    call: ast.AST
+    source: bytes
+
+    def _counts(self, node: ast.expr) -> bool:
+        return counts(node, function=self.function, source=self.source)
+
+    def behind(self, heat: Heat | None, before: ast.If, statement: ast.stmt) -> Heat | None:
+        """What is said, and what an `if` says that ends the block which the call stands in."""
+        heat = _colder(heat, arms.of_rest(before.test, self._counts))
+        if arms.chosen_to_evaluate(self.call, [statement], before.body):
+            heat = _colder(heat, Reason.NOT_TRAINED(ast.unparse(before.test)))
+        return heat
+
+    def of_if(self, node: ast.If, arm: list[ast.stmt] | None) -> Heat | None:
+        """What an `if` says in whose arm the call stands, or in its test: then that is None."""
+        said = None
+        if arm is node.body:
+            said = (
+                arms.of_test(node.test, counted=self._counts)
+                or arms.of_arm(node.body)
+                or self._first(node)
+                or arms.of_nothing(node)
+                or arms.of_warning(node.body)
+            )
+        elif arm is node.orelse and node.orelse:
+            said = arms.of_unmet(node.test) or arms.of_arm(node.orelse)
+        if said is None and arms.chosen_to_evaluate(self.call, arm or [], *_other_arms(node, arm)):
+            return (Reason.WHEN if arm is node.body else Reason.NOT_TRAINED)(ast.unparse(node.test))
+        return said
+
+    def _first(self, node: ast.If) -> Heat | None:
+        function, source = self.function, self.source
+        return first_time.of_first(
+            node, lambda kept: forgets(function, kept, source), lambda name: is_fleeting(function, node, source, name)
+        )
 
 
 def trains(function: Function, source: bytes) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from syncscope.heat.by_code import is_made_by_set_up
 from syncscope.model.heat import Heat, Reason, Role
@@ -24,24 +26,18 @@ def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
     module, owner = outermost.module, outermost.cls.name if outermost.cls is not None else ""
     if not module.path.endswith(".ipynb") and (name := _defined_again(outermost)) is not None:  # cells run one by one
         return Reason.REDEFINED(name)
-    role = module.project.role(module.path, outermost.name, owner)
-    if role is Role.PREPARES:
-        return Reason.PREPARES(owner)
-    if role is Role.OVERRIDDEN:
-        return Reason.OVERRIDDEN(owner, outermost.name)
-    if role is Role.UNTRAINED:
-        return Reason.UNTRAINED(owner or outermost.name)
-    if role is Role.UNREACHED and maybe and not is_made_by_set_up(function):
-        return Reason.UNREACHED(function.name)
-    if role is Role.PUBLIC and maybe:
-        return for_others(function)
-    if role is Role.UNUSED and (maybe or owner):
-        return Reason.UNUSED(owner or outermost.name)
-    if role is Role.NAMESAKE and maybe:
-        return Reason.NAMESAKE(function.name)
-    if role is Role.OFFERED and maybe and _gives_numbers(outermost):
-        return Reason.OFFERED(outermost.name)
-    return None
+    case = _Case(function, outermost, owner, maybe)
+    judge = _JUDGES.get(module.project.role(module.path, outermost.name, owner))
+    return judge(case) if judge is not None else None
+
+
+class _Case(NamedTuple):
+    """A function, the one around it that its project knows, with its class, and whether no name says that it runs in steps."""
+
+    function: ProjectFunction
+    outermost: ProjectFunction
+    owner: str
+    maybe: bool
 
 
 def for_others(function: ProjectFunction) -> Heat:
@@ -59,6 +55,22 @@ def _gives_numbers(function: ProjectFunction) -> bool:
     """Whether all that it gives has been read from the device: `return total.item() / count`."""
     given = [each for each in walk(function.node) if isinstance(each, ast.Return)]
     return bool(given) and all(each.value is not None and _is_read(each.value) for each in given)
+
+
+_JUDGES: dict[Role, Callable[[_Case], Heat | None]] = {
+    Role.PREPARES: lambda case: Reason.PREPARES(case.owner),
+    Role.OVERRIDDEN: lambda case: Reason.OVERRIDDEN(case.owner, case.outermost.name),
+    Role.UNTRAINED: lambda case: Reason.UNTRAINED(case.owner or case.outermost.name),
+    Role.UNREACHED: lambda case: (
+        Reason.UNREACHED(case.function.name) if case.maybe and not is_made_by_set_up(case.function) else None
+    ),
+    Role.PUBLIC: lambda case: for_others(case.function) if case.maybe else None,
+    Role.UNUSED: lambda case: Reason.UNUSED(case.owner or case.outermost.name) if case.maybe or case.owner else None,
+    Role.NAMESAKE: lambda case: Reason.NAMESAKE(case.function.name) if case.maybe else None,
+    Role.OFFERED: lambda case: (
+        Reason.OFFERED(case.outermost.name) if case.maybe and _gives_numbers(case.outermost) else None
+    ),
+}
 
 
 def _is_read(node: ast.expr) -> bool:

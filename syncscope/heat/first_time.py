@@ -19,44 +19,66 @@ def of_first(
     `forgotten` says of what is kept whether each step takes it away again, `fleeting` of a name whether each binds it anew.
     """
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
-        if any(_switches(each, part) for each in _straight(node.body)):
-            return Reason.FIRST(ast.unparse(part))
-        if isinstance(part, ast.Name) and conventions.FIRST.match(part.id):
-            return Reason.FIRST(part.id)
-        if not isinstance(part, ast.Compare):
-            inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
-            lacks = _asked_for_attribute(inner)
-            if (
-                conventions.MADE.search(name_of(inner))
-                or name_of(inner).endswith("state")
-                or (lacks and any(_keeps(s, lacks) for s in _straight(node.body)))
-            ):
-                return Reason.FIRST(ast.unparse(part))
-            continue
-        left, right, op = part.left, part.comparators[0], part.ops[0]
-        if isinstance(op, ast.Lt) and isinstance(left, ast.Name) and _sets_both(node.body, left.id):
-            return Reason.FIRST(ast.unparse(part))
-        if isinstance(op, ast.NotEq) and any(_follows(each, left, right) for each in _straight(node.body)):
-            return Reason.FIRST(ast.unparse(part))
-        kept, state, memo = "", not isinstance(op, ast.Is), _asked_for_key(left, op, right)
-        if memo is not None:
-            kept = _path(memo[1])
-        elif isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
-            kept = dotted(left)
-        elif isinstance(op, ast.Eq) and _is_step_of_optimizer(left) and isinstance(right, ast.Constant):
-            return Reason.FIRST(ast.unparse(part))
-        elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
-            kept = dotted(left.args[0])
-        if state and conventions.OF_OPTIMIZER.search(kept):
-            return Reason.FIRST(ast.unparse(part))
-        if memo is not None and counts(memo[0]):
-            continue
-        if not (kept and any(_keeps(each, kept, memo is not None) for each in _straight(node.body))):
-            continue  # before anybody looks through the file for who takes it away again
-        named = memo is not None and "." not in kept  # else part of an object
-        if not (("cache" not in kept.lower() and fleeting(kept)) if named else forgotten(kept)):
+        if _is_first(part, node.body) or (
+            isinstance(part, ast.Compare) and _misses(part, node.body, forgotten, fleeting)
+        ):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def _is_first(test: ast.expr, body: list[ast.stmt]) -> bool:
+    """Whether a test holds the first time alone, as it is called, or as what it guards sees to that."""
+    if any(_switches(each, test) for each in _straight(body)):
+        return True
+    if isinstance(test, ast.Name) and conventions.FIRST.match(test.id):
+        return True
+    if not isinstance(test, ast.Compare):
+        return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _lacks(test.operand, body)
+    left, right, op = test.left, test.comparators[0], test.ops[0]
+    match op:
+        case ast.Lt():
+            return isinstance(left, ast.Name) and _sets_both(body, left.id)
+        case ast.NotEq():
+            return any(_follows(each, left, right) for each in _straight(body))
+        case ast.Eq():
+            return isinstance(right, ast.Constant) and _is_step_of_optimizer(left)
+    return False
+
+
+def _lacks(asked: ast.expr, body: list[ast.stmt]) -> bool:
+    """Whether what is denied is that something was made: `not self.initialized`, `not state`, `not hasattr(self, "grid")`."""
+    name, attribute = name_of(asked), _asked_for_attribute(asked)
+    if conventions.MADE.search(name) or name.endswith("state"):
+        return True
+    return bool(attribute) and any(_keeps(each, attribute) for each in _straight(body))
+
+
+def _misses(
+    test: ast.Compare, body: list[ast.stmt], forgotten: Callable[[str], bool], fleeting: Callable[[str], bool]
+) -> bool:
+    """Whether a comparison finds that something is not there, which the arm makes and keeps: `self.mask is None`."""
+    left, right, op = test.left, test.comparators[0], test.ops[0]
+    memo = _asked_for_key(left, op, right)
+    kept = _path(memo[1]) if memo is not None else _asked_for_itself(left, op, right)
+    if not isinstance(op, ast.Is) and conventions.OF_OPTIMIZER.search(kept):
+        return True
+    if memo is not None and counts(memo[0]):
+        return False
+    if not (kept and any(_keeps(each, kept, memo is not None) for each in _straight(body))):
+        return False  # before anybody looks through the file for who takes it away again
+    if memo is not None and "." not in kept:  # no part of an object
+        return "cache" in kept.lower() or not fleeting(kept)
+    return not forgotten(kept)
+
+
+def _asked_for_itself(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
+    """What is missed as a whole, or is empty: `kept is None`, `len(kept) == n`; else ""."""
+    match left, op, right:
+        case _, ast.Is(), ast.Constant(value=None):
+            return dotted(left)
+        case ast.Call(func=func, args=[kept, *_]), ast.Eq(), _ if name_of(func) == "len":
+            return dotted(kept)
+    return ""
 
 
 def _asked_for_key(left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[ast.expr, ast.expr] | None:

@@ -53,39 +53,63 @@ def off(
 
     `known` are the names of all functions and classes of the project, `derived` by a class those derived from it.
     """
-    by_name: dict[str, list[Switch]] = defaultdict(list)
-    called: dict[str, list[Switch]] = defaultdict(list)
-    for flag in flags(functions):
-        by_name[flag.name].append(flag)
-        for name in _names(flag.function, derived):
-            called[name].append(flag)
-    left = {flag.key for same in by_name.values() for flag in same}
-    on: list[str] = []
-    handed: dict[str, set[str]] = defaultdict(set)  # by the key of a flag those that are what it is
+    switches = _Switches(flags(functions), known, derived)
     calling = {each.key for each in functions}
-    for path, tree in trees if left else ():
+    for path, tree in trees if switches.keys else ():
         for around, call in _calls(path, tree, calling):
-            name, args = name_of(call.func), call.args
-            if name == "partial" and args:
-                name, args = name_of(args[0]), args[1:]
-            meant = called.get(name, ())
-            if name == "__init__":  # of what the class around is derived from
-                cls = around.rpartition(":")[2].partition(".")[0]
-                meant = [flag for flag in meant if cls in derived.get(flag.function.cls, ())]
-            given = [(flag, value) for flag in meant for value in _given(flag, args, call.keywords)]
-            if name not in known:  # an object, or what else is called later
-                given += [(flag, each.value) for each in call.keywords for flag in by_name.get(each.arg or "", ())]
-            for flag, value in given:
-                source = _source(value, around)
-                if source is not None and source in left:
-                    handed[source].add(flag.key)
-                elif not (isinstance(value, ast.Constant) and not value.value):
-                    on.append(flag.key)
-    for key in on:  # grows while it is gone through
-        if key in left:
-            left.remove(key)
-            on += handed[key]
-    return left
+            switches.take(around, call)
+    return switches.off()
+
+
+class _Switches:
+    """The flags of a project, what turns them on, and what hands them on."""
+
+    def __init__(
+        self, switches: Iterable[Switch], known: Collection[str], derived: Mapping[str, Collection[str]]
+    ) -> None:
+        self._known, self._derived = known, derived
+        self._by_name: dict[str, list[Switch]] = defaultdict(list)
+        self._called: dict[str, list[Switch]] = defaultdict(list)  # by what their functions are called by
+        self._on: list[str] = []
+        self._handed: dict[str, set[str]] = defaultdict(set)  # by the key of a flag those that are what it is
+        for flag in switches:
+            self._by_name[flag.name].append(flag)
+            for name in _names(flag.function, derived):
+                self._called[name].append(flag)
+        self.keys = {flag.key for same in self._by_name.values() for flag in same}
+
+    def take(self, around: str, call: ast.Call) -> None:
+        """Note what a call gives for flags; `around` is the key of the function that it is made in."""
+        for flag, value in self._given(around, call):
+            source = _source(value, around)
+            if source is not None and source in self.keys:
+                self._handed[source].add(flag.key)
+            elif not (isinstance(value, ast.Constant) and not value.value):
+                self._on.append(flag.key)
+
+    def _given(self, around: str, call: ast.Call) -> Iterator[tuple[Switch, ast.expr]]:
+        """The flags that a call may give something for, each with that."""
+        name, args = name_of(call.func), call.args
+        if name == "partial" and args:
+            name, args = name_of(args[0]), args[1:]
+        cls = around.rpartition(":")[2].partition(".")[0] if name == "__init__" else ""
+        for flag in self._called.get(name, ()):
+            if name != "__init__" or cls in self._derived.get(
+                flag.function.cls, ()
+            ):  # of what the class is derived from
+                yield from ((flag, value) for value in _given(flag, args, call.keywords))
+        if name not in self._known:  # an object, or what else is called later
+            for each in call.keywords:
+                yield from ((flag, each.value) for flag in self._by_name.get(each.arg or "", ()))
+
+    def off(self) -> set[str]:
+        """The keys of flags that nothing has turned on, nor what it hands on."""
+        left, on = set(self.keys), self._on
+        for key in on:  # grows while it is gone through
+            if key in left:
+                left.remove(key)
+                on += self._handed[key]
+        return left
 
 
 def _names(function: FunctionText, derived: Mapping[str, Collection[str]]) -> Iterator[str]:
