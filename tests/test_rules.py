@@ -72,7 +72,9 @@ def test_what_is_offered_beside_a_fix_is_as_shown(name: str, rule: Rule, example
     offered = [f.fix.also for f in found_in(plain(example.code), name) if f.fix is not None]
     assert offered
     assert all(fix is not None and fix.safety is Safety.SUGGEST for fix in offered)
-    assert not list(failures_of(example, Config(select=(name,), all=True, min_confidence="low", backend="ocl")))
+    assert not list(
+        failures_of(example, Config(select=(name,), all=True, measured=True, min_confidence="low", backend="ocl"))
+    )
 
 
 @pytest.mark.parametrize(("name", "rule", "example"), FIXABLE)

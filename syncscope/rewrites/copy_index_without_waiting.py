@@ -14,7 +14,7 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.project.syntax import each_of
 
 TITLE = "copy the index while the host goes on"
-CHANGES = f"{TAKEN_OVER}; an index in pinned memory must not be written again before the copy is made"
+CHANGES = f"{TAKEN_OVER}; one that is pinned must not be written before the copy is made"
 EXAMPLES = (
     Example(
         """

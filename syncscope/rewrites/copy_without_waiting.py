@@ -19,7 +19,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import name_of, walk
 
 TOGETHER = True
 EXAMPLES = (
@@ -39,7 +39,7 @@ EXAMPLES = (
         from torch.utils.data import DataLoader
 
         def train(model, data, device):
-            loader = DataLoader(data, batch_size=64, pin_memory=True)
+            loader = DataLoader(data, batch_size=64, pin_memory=torch.cuda.is_available())
             for x, y in loader:
                 x = x.to(device, non_blocking=True)
                 model(x).mean().backward()
@@ -94,7 +94,7 @@ EXAMPLES = (
         from torch_geometric.data import DataLoader
 
         def train(model, data, device):
-            loader = DataLoader(data, batch_size=64, pin_memory=True)
+            loader = DataLoader(data, batch_size=64, pin_memory=torch.cuda.is_available())
             for batch in loader:
                 batch = batch.to(device, non_blocking=True)
                 model(batch.x).mean().backward()
@@ -107,13 +107,10 @@ EXAMPLES = (
 PINS = re.compile(  # of a loader beside it, or of its settings
     rb"""pin_memory(?:(?:_device)?["']?\s*[=:]\s*(?!False)|(?<=\.pin_memory)\()"""
 )
-CHANGES = "the tensor on the host must not be written before the copy is done"
+CHANGES = "nothing may write the tensor on the host before the copy is done"
 CONVERTS = frozenset("float double half long int bool".split())  # what has the dtype stays as it is
 BESIDE = "what is copied beside it is waited for all the same"
-NOT_PINNED = (
-    "nothing here pins its memory: CUDA takes up to 2 MB over at once (on an H100), and is waited for all the same where it is "
-    "more, unless `.pin_memory()` comes before the copy, or its loader pins what it gives"
-)
+NOT_PINNED = "nothing here pins its memory: more than 2 MB (on an H100) are waited for all the same"
 
 
 class Copied(NamedTuple):
@@ -164,8 +161,8 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     changes, safety = CHANGES, Safety.UNSAFE
     for each in loaders:
         if not any(k.arg in ("pin_memory", None) for k in each.keywords):
-            pin(draft, function, each)
-            changes = f"{CHANGES}; what the loader gives must live on the host, or it cannot be pinned"
+            pin(draft, function, each, anywhere=any(name_of(call.func) != "cuda" for call in calls))
+            changes = f"{CHANGES}; the loader must give what lives on the host, or it cannot be pinned"
             safety = Safety.SUGGEST if of_tensors(function, each) else safety
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
     if (
@@ -198,7 +195,7 @@ def takes_it(function: Function, loaders: list[ast.Call]) -> str:
     other = next((name for name in named if "." in name and not name.startswith("torch.")), None)
     if other is not None:
         return f"what `{other}` gives must take non_blocking, as a tensor does: classes of older versions may not"
-    return "what is moved must be a tensor: a class of your own may not take non_blocking"
+    return "a batch of a class of your own must take non_blocking, as a tensor does"
 
 
 def guessed(function: Function, call: ast.Call) -> bool:

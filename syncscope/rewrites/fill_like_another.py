@@ -72,8 +72,8 @@ EXAMPLES = (
     ),
 )
 ROUNDED = "it is rounded to {x}'s dtype at once, and one that does not fit it is an error"
-OWN_DTYPE = "a numpy number gets torch's default dtype, not its own"
-FITS = "a number that does not fit the dtype is reported in other words"
+OWN_DTYPE = "a number of numpy's gets torch's default dtype"
+FITS = "beyond 3.4e38 it is an error, no inf"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:

@@ -8,7 +8,16 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.asked import may_be_several
-from syncscope.codemod.patterns.numbers import as_long, element, filling, of_equals, own_int, special, too_large
+from syncscope.codemod.patterns.numbers import (
+    as_long,
+    element,
+    filling,
+    is_whole,
+    of_equals,
+    own_int,
+    special,
+    too_large,
+)
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -212,8 +221,8 @@ EXAMPLES = (
     ),
 )
 
-OWN_DTYPE = "a numpy number gets torch's default dtype, not its own"
-FITS = "a number that does not fit the dtype is reported in other words"
+OWN_DTYPE = "a number of numpy's gets torch's default dtype"
+FITS = "beyond 3.4e38 it is an error, no inf"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -247,6 +256,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     said = any(k.arg == "dtype" for k in call.keywords)
     known = known or (written is None and not said and special(function, value))
     known = known or (written is None and whole and (not said or as_long(function, call)))
+    known = known or (
+        said and (special(function, value) or (is_whole(function, value) and site.fact_of(value).confidence == 3))
+    )
     if (
         isinstance(function.value(value), (ast.Attribute, ast.Subscript))
         and not special(function, value)
@@ -366,6 +378,8 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
         )
     if plain or (written is not None and abs(written) <= 127):
         return draft.fix(title, Safety.SAFE)
-    if written is not None or special(function, value):
+    if special(function, value) or own_int(function, value):
+        return draft.fix(title, Safety.SAFE)
+    if written is not None:
         return draft.fix(title, Safety.UNSAFE, FITS)
-    return draft.fix(title, Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise")
+    return draft.fix(title, Safety.UNSAFE, f"{function.file.text(value)} must be a number of Python")

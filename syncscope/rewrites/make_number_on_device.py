@@ -239,12 +239,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     elif not written_out(function, value):
         if may_be_several(function, value):
             return None
-        safety, changes = Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise"
+        safety, changes = Safety.UNSAFE, f"{function.file.text(value)} must be a number of Python"
     if one_element(target, site):
         if not isinstance(target.value, ast.Name) and not function.pure(value):
             return None  # a call may put another tensor there, and is made before it is looked at
         if safety is Safety.SAFE and not fits(site, function, value):
-            safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
+            safety, changes = Safety.UNSAFE, "a number that the dtype cannot hold is reported in other words"
         if flags := [part for part in parts(target) if may_be_flag(site.fact_of(part), part)]:
             whole = f"{function.file.text(flags[0])} must be a whole number, not True or False"
             safety, changes = Safety.UNSAFE, "; ".join(filter(None, (whole, changes)))

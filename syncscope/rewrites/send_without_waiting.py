@@ -27,9 +27,7 @@ from syncscope.model.finding import Fix, Safety
 OWN_MEMORY = {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # nobody else can write to it
 SHARED = "torch.from_numpy"
 MADE = {"torch.tensor", "torch.as_tensor"}
-CHANGES = (
-    "the host goes on while the values are on their way: as on CUDA, the backend must take them over before it returns"
-)
+CHANGES = "the backend must take the values over before it returns, as CUDA does"
 TITLE = "send it without waiting"
 HOST = "torch's default device must be the host"
 EXAMPLES = (

@@ -30,10 +30,11 @@ Fix safety
 Safe where all parts are made on the device and only shaped and joined: the same tensor; unsafe where they are computed with,
 or drawn at random. A buffer is unsafe, because `model.half()` turns it with the rest. A copy that nobody waits for is unsafe,
 because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where the
-loader is made in the same file, it gets `pin_memory=True`. Where nothing pins the memory it is suggested, not applied, but for
-a few numbers in a project that says `non_blocking=True` elsewhere: it is enough for those, and no help for megabytes. Then say
-`x.pin_memory().to(device, non_blocking=True)`, send fewer bytes (`uint8`, made `float` on the device), or send it earlier.
-`pin_memory()` is an error where there is no GPU, so it is not written for you.
+loader is made in the same file, it gets `pin_memory=torch.cuda.is_available()`: without a GPU torch warns of `True`. Where
+nothing pins the memory it is suggested, not applied, but for a few numbers in a project that says `non_blocking=True`
+elsewhere: it is enough for those, and no help for megabytes. Then say `x.pin_memory().to(device, non_blocking=True)`, send
+fewer bytes (`uint8`, made `float` on the device), or send it earlier. `pin_memory()` is an error where there is no GPU, so it
+is not written for you.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def test_what_a_loader_gives_is_sent_by_one_fix_converted_or_not() -> None:
     after = fixed(PINNED, "blocking-upload", allowed={Safety.UNSAFE})
     assert after == PINNED.replace("to(device)", "to(device, non_blocking=True)")
     (fix,) = {f.fix for f in findings(PINNED, "blocking-upload")}
-    assert fix.changes.count("must not be written") == 1
+    assert fix.changes.count("nothing may write") == 1
 
 
 def test_what_an_extractor_gives_is_no_tensor_to_be_sent_without_waiting() -> None:

@@ -102,7 +102,7 @@ def test_a_batch_that_a_method_places_is_pinned_by_the_loaders_of_its_callers() 
     assert found
     assert {fix.safety for fix in found if fix} == {Safety.UNSAFE}
     after = fixed(LOADED, "blocking-upload", allowed=FIXES)
-    assert after.count("DataLoader(data, batch_size=8, pin_memory=True)") == 2
+    assert after.count("DataLoader(data, batch_size=8, pin_memory=torch.cuda.is_available())") == 2
     assert after.count("to(self.device, non_blocking=True)") == 1
     other = LOADED.replace("        for batch in held_out:\n", "        for batch in data.rows():\n")
     assert "pin_memory" not in fixed(other, "blocking-upload", allowed=FIXES)

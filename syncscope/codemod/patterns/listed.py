@@ -29,12 +29,9 @@ FEW = re.compile(
 )
 """What people call what has a number for each example, box or class: positions, lengths, labels, weights."""
 TAKEN_OVER = (
-    "CUDA takes it over before the call returns, up to 2 MB on an H100, and waits for more as before; another backend must "
-    "take it over, too"
+    "memory that is not pinned: CUDA takes 2 MB over at once (on an H100), as another backend must, and waits for more"
 )
-NO_LINE_SAYS = (
-    "PyTorch's guide recommends it for memory that is not pinned, but no other line of the project says it yet"
-)
+NO_LINE_SAYS = "no other line of the project says non_blocking"
 CHAIN = "`device=` is shorter, and waits"
 
 

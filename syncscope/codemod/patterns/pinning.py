@@ -28,16 +28,19 @@ def of_tensors(function: Function, loader: ast.Call) -> bool:
     return name_of(made.func) == "TensorDataset" and not all(f.device is Device.HOST for f in facts)
 
 
-def pin(draft: Draft, function: Function, loader: ast.Call) -> None:
-    """Have a loader pin what it gives, whichever function makes it."""
+def pin(draft: Draft, function: Function, loader: ast.Call, anywhere: bool) -> None:
+    """Have a loader pin what it gives, whichever function makes it. What runs `anywhere` asks for a GPU first: without one
+    torch warns of `True`, each time.
+    """
+    asked = "torch.cuda.is_available()" if anywhere else "True"
     if function.statement(loader) is not None:
-        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
+        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory=draft.part(asked)))
         return
     scope = next(
         (n for n in walk(function.file.tree) if isinstance(n, SCOPES) and loader in walk(n)), function.file.tree
     )
     other = Draft(Function(function.file, scope, ()))
-    other.replace(loader, "{call}", call=other.call(loader, {}, pin_memory="True"))
+    other.replace(loader, "{call}", call=other.call(loader, {}, pin_memory=other.part(asked)))
     draft.take(other)
 
 

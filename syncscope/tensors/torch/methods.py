@@ -152,6 +152,8 @@ _READS = {"item": Op.ITEM, "__bool__": Op.BOOL, "__float__": Op.FLOAT, "__int__"
 
 def _item(call: Call) -> Fact:
     owner = call.receiver
+    if owner.confidence < 3 and call.word == "item" and (call.args or call.keywords):
+        return UNKNOWN  # a tensor's takes nothing, most often: an entry of a list view
     if owner.confidence == 1 and call.word == "item":
         owner = owner.but(confidence=2)  # nothing but an array has it, and a step holds few of the host's
     call.emit(_READS[call.word], call.at, owner)
