@@ -32,7 +32,8 @@ def together(fixes: Sequence[Fix]) -> Fix:
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
     changes = "; ".join(dict.fromkeys(said for fix in taken for said in fix.changes.split("; ") if said))
-    return replace(taken[0], title=_called(taken), edits=edits, changes=changes)
+    left = sum(fix.left for fix in dict.fromkeys(taken))
+    return replace(taken[0], title=_called(taken), edits=edits, changes=changes, left=left)
 
 
 def _called(fixes: Sequence[Fix]) -> str:

@@ -51,7 +51,7 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
     if not any(_gains(finding, fix) for finding, _ in places):
         return places[0][0].heat.words or "it is not in a step"
     sites = [site for _, site in places if site is not None]
-    if fix.rewrite == "index_once" and len(sites) <= 2 * (1 + fix.title.count("; ")):
+    if fix.rewrite == "index_once" and len(sites) <= 2 * fix.left:
         return "the first wait for each mask stays, and the second follows it"
     if fix.rewrite == "read_before_loop":
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)

@@ -37,4 +37,4 @@ def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
             return f"waits once, not {where}"
     if fix.stays is Stays.NONE:
         return f"saves {'a wait' if waits == 1 else f'{waits} waits'} {where}"
-    return f"saves {waits - 1} of {waits} waits {where}" if waits > 1 else ""
+    return f"saves {waits - fix.left} of {waits} waits {where}" if waits > fix.left else ""

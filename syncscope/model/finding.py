@@ -59,7 +59,8 @@ class Fix:
     """Edits that belong together: all of them or none.
 
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
-    device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`.
+    device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`,
+    and of several such fixes that are one, as many as are `left`.
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
     what took them stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it, and
     `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then.
@@ -71,6 +72,7 @@ class Fix:
     changes: str = ""
     adds: Adds = Adds.NOTHING
     stays: Stays = Stays.NONE
+    left: int = 0
     clears: bool = False
     takes: bool = False
     also: Fix | None = field(default=None, compare=False)

@@ -30,7 +30,7 @@ from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.together import apart, together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.heat import Reason
 
 PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
@@ -172,7 +172,8 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
             takes = getattr(module, "TAKES", fix.takes)
             seldom = site.heat.reason is Reason.MAYBE and getattr(module, "LONG", False)
             hint = fix.hint or seldom or (fix.safety is Safety.SUGGEST and not getattr(module, "LOCAL", False))
-            fix = replace(fix, adds=adds, stays=stays, clears=clears, takes=takes, rewrite=name, hint=hint)
+            left = fix.left or int(stays is not Stays.NONE)
+            fix = replace(fix, adds=adds, stays=stays, left=left, clears=clears, takes=takes, rewrite=name, hint=hint)
             found = fix if found is None else replace(found, also=fix)
     return found
 

@@ -18,6 +18,7 @@ from syncscope.codemod.patterns.totals import (
     is_long,
     is_one_number,
     is_over,
+    is_wide,
     only_divided,
     read_in_passes,
     seen_half_done,
@@ -150,6 +151,29 @@ EXAMPLES = (
         """
         import torch
 
+        def mean_norm(norms: list[torch.Tensor]):
+            total = 0.0
+            for norm in norms:
+                total += norm.float().sum().item()  # !
+            return total / len(norms)
+        """,
+        """
+        import torch
+
+        def mean_norm(norms: list[torch.Tensor]):
+            total = 0.0
+            for norm in norms:
+                total += norm.float().sum().detach()
+            total = float(total)
+            return total / len(norms)
+        """,
+        Safety.UNSAFE,
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
         def mean_error(errors: list[torch.Tensor]):
             total, worst = 0.0, 0
             for number, error in enumerate(errors):
@@ -171,34 +195,6 @@ EXAMPLES = (
             return total
         """,
         Safety.UNSAFE,
-        rule="host-read",
-    ),
-    Example(
-        """
-        import torch
-
-        def mean_error(model, loader, device):
-            total, seen = 0, 1
-            for x, y in loader:
-                x, y = x.to(device), y.to(device)
-                total += torch.abs(model(x).sum(1) - y).sum().item()  # !
-                seen += len(y)
-            return total / seen
-        """,
-        """
-        import torch
-
-        def mean_error(model, loader, device):
-            total, seen = 0, 1
-            for x, y in loader:
-                x, y = x.to(device), y.to(device)
-                total += torch.abs(model(x).sum(1) - y).sum().detach().float()
-                seen += len(y)
-            total = float(total)
-            return total / seen
-        """,
-        Safety.UNSAFE,
-        "model: model; loader: loader; device: cpu",
         rule="host-read",
     ),
     Example(
@@ -357,7 +353,10 @@ def _total_of(site: Site, function: Function) -> Total | None:
     whole, counted = sum_of.whole, sum_of.counted
     long = whole and is_long(function, tensor)
     exact = not whole and knows_float64(function)  # as Python adds; elsewhere the device may have no float64
-    number, wide = "float", ".detach().double()" if exact else ".detach().float()"
+    number, wide = (
+        "float",
+        ".detach().double()" if exact else ".detach()" if is_wide(function, tensor) else ".detach().float()",
+    )
     if whole:
         number, wide = "int", "" if long else ".detach().long()"
     if site.fact.ndim != 0 and made_on_host(function, tensor):  # in some passes: what is added up lives on two devices

@@ -12,19 +12,52 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import FLOATS, READ_BESIDE, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
-from syncscope.codemod.sharing import sharing
+from syncscope.codemod.sharing import VIEWS, sharing
 from syncscope.codemod.together import together
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.project import conventions
+from syncscope.project.syntax import name_of
 from syncscope.rewrites import named, tried
 
 STAYS = Stays.LAST
 TOGETHER = "read after the loop"
 
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        class Trainer:
+            def losses(self, loader, device):
+                with torch.no_grad():
+                    losses = []
+                    for x, y in loader:
+                        x, y = x.to(device), y.to(device)
+                        loss = self.criterion(self.model(x), y)
+                        losses.append(loss.item())  # !
+                return losses
+        """,
+        """
+        import torch
+
+        class Trainer:
+            def losses(self, loader, device):
+                with torch.no_grad():
+                    losses = []
+                    for x, y in loader:
+                        x, y = x.to(device), y.to(device)
+                        loss = self.criterion(self.model(x), y)
+                        losses.append(loss.detach())
+                    losses = torch.hstack(losses).tolist() if losses else []
+                return losses
+        """,
+        Safety.UNSAFE,
+        rule="host-read",
+    ),
     Example(
         """
         import torch
@@ -197,8 +230,18 @@ def made_in(function: Function, tensor: ast.expr, loop: ast.AST) -> bool:
     """
     if isinstance(tensor, ast.Name):
         bound = any(loop in function.around(n) for n in function.binds(tensor.id))
-        return bound and sharing(function, tensor.id, surely=True) == {tensor.id}
+        return bound and (
+            is_fresh_loss(function, tensor.id) or sharing(function, tensor.id, surely=True) == {tensor.id}
+        )
     return not isinstance(tensor, (ast.Attribute, ast.Subscript))
+
+
+def is_fresh_loss(function: Function, name: str) -> bool:
+    """Whether this is called a loss, and is what a call has just computed: `loss = self.criterion(x, y)`."""
+    if not conventions.is_loss(name):
+        return False
+    made = [s.value if isinstance(s := function.statement(n), ast.Assign) else None for n in function.binds(name)]
+    return all(isinstance(each, ast.Call) and name_of(each.func) not in VIEWS for each in made)
 
 
 def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:

@@ -72,6 +72,10 @@ def test_a_fix_beside_a_wait_that_stays_is_no_fix_whatever_it_changes(door):
         ("return x + torch.zeros(3).to(x.device)", "saves a wait in each step"),
         ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept], (x * 4)[kept]", "saves 2 of 3 waits in each step"),
         (
+            "up, low = x > 0, x < 0\n    z = x * 2\n    return [x[up], z[up], (x + z)[up], x[low], z[low], (x + z)[low]]",
+            "saves 4 of 6 waits in each step",
+        ),
+        (
             "for part in self.parts:\n        x = part(x) + torch.zeros(3).to(x.device)\n    return x",
             "saves a wait on each pass of the loop",
         ),

@@ -185,6 +185,18 @@ def is_float(function: Function, tensor: ast.expr) -> bool:
     return "float" in to or to.endswith(("double", "half"))
 
 
+def is_wide(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number is computed in float32 or more already, as it says: `norms.float().sum()`."""
+    op = function.op(tensor)
+    while op is not None:
+        if op.name in ("float", "double"):
+            return True
+        if op.name not in ("sum", "mean", "norm", "max", "min", "abs", "square", "detach"):
+            return False
+        op = function.op(op.base)
+    return False
+
+
 def counted_mask(function: Function, tensor: ast.expr) -> ast.expr | None:
     """What is called a mask, of which nothing says what it holds, and whose elements are added up: `mask.sum()`."""
     op = function.op(tensor)
