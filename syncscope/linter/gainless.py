@@ -43,7 +43,8 @@ def without_gain(
         if finding.fix is not None:
             places.setdefault(finding.fix, []).append((finding, site))
     idle = {fix: why for fix, each in places.items() if (why := _idle(fix, each, states, view))}
-    return [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix]) for f in findings]
+    found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix]) for f in findings]
+    return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
 
 
 def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:

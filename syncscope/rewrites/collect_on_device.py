@@ -56,7 +56,6 @@ EXAMPLES = (
                 return losses
         """,
         Safety.UNSAFE,
-        rule="host-read",
     ),
     Example(
         """

@@ -201,7 +201,7 @@ def plain(node: ast.expr) -> bool:
 def _called(function: Function, call: ast.Call) -> str:
     """What the user calls it, or a view of it."""
     at = function.parent(call)
-    while isinstance(at, (ast.Attribute, ast.Call, ast.Subscript)):
+    while isinstance(at, (ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)):
         at = function.parent(at)
     match at:
         case ast.Assign(targets=[ast.Name(id=name)]):
