@@ -3,7 +3,8 @@
 A comment at the end of a line speaks of the logical line that it belongs to (a statement over all its lines, the head of a
 compound one); on a line of its own, of the next.
 `# noqa: item-read` silences one rule; `# noqa` all of them, but only where it begins the comment or stands behind words for
-other tools: prose that ends in one is meant for them. Unused `allow` comments are reported.
+other tools, and behind code: prose that ends in one is meant for them, and to them one on a line of its own speaks of that line.
+Unused `allow` comments are reported.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
             for match in pattern.finditer(text):
                 start += len(text[before : match.start()].encode())
                 before = match.start()
-                if not ours and not match["rules"] and not FOR_TOOLS.fullmatch(text, 0, before):
+                bare = not ours and not match["rules"]
+                if bare and (not code[row:comment].strip() or not FOR_TOOLS.fullmatch(text, 0, before)):
                     continue
                 end = start + len(match[0].rstrip().encode())
                 first, last = lines[number] if number < len(lines) else (line, line)

@@ -52,6 +52,16 @@ def test_a_comment_about_something_else_does_not(door, comment):
     assert ("train.py", 11, "host-read") in door("lint").lines
 
 
+@pytest.mark.parametrize("above", ["# type: (Tensor) -> None # noqa", "# noqa"])
+def test_a_bare_noqa_on_a_line_of_its_own_is_of_that_line(door, above):
+    """As the comments of types in detr's `util/misc.py`; one that names a rule of ours is meant for the statement below."""
+    code = READS.replace("print(loss.item())", f"{above}\n        print(loss.item())")
+    door.write("train.py", code)
+    assert ("train.py", 12, "host-read") in door("lint").lines
+    door.write("train.py", code.replace("noqa", "noqa: host-read"))
+    assert door("lint").lines == []
+
+
 def test_statistics_list_what_comments_let_stand(door):
     door.write("train.py", commented("# noqa"))
     assert "allowed by comments:\ntrain.py:11: host-read\n" in door("lint", "--statistics").out
