@@ -100,13 +100,20 @@ class _Told:
 
 
 def _words(found: Finding) -> str:
-    """Why it is hot or cold; of what a step calls, in which function."""
+    """Why it is hot or cold; of what a step calls, in which function; of what may run in every step, a line that calls it."""
+    from syncscope.heat.called_elsewhere import called_elsewhere
     from syncscope.heat.steps import Steps
     from syncscope.model.heat import Reason
 
     said = found.heat.of if found.heat.of is not None else found.heat
     by = Steps().caller(found.place.path, said.about[0]) if said.reason is Reason.CALLED else ""
-    return found.heat.words.replace(said.words, f"{said.words}, in `{by}`") if by else found.heat.words
+    if said.reason is Reason.MAYBE and not said.line:
+        owner = found.function.rpartition(".")[0].rpartition(".")[2]
+        at = called_elsewhere(found.place.path, said.about[0], owner)
+        more = f"{said.words}: {visible(os.path.relpath(at[0]))}:{at[1]} calls it" if at else ""
+    else:
+        more = f"{said.words}, in `{by}`" if by else ""
+    return found.heat.words.replace(said.words, more) if more else found.heat.words
 
 
 def _by_place(findings: Iterator[Finding] | tuple[Finding, ...]) -> Known:

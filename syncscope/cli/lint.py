@@ -346,11 +346,11 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 
         output.write(statistics(linted))
     elif said["exporter"] is None:
-        from syncscope.exporters import _long_list, _source_frame, concise
+        from syncscope.exporters import _long_list, _source_frame
 
         shown, provenance = list(linted.shown), said["explain_finding"]
         told = () if said["quiet"] else linted.shown_also
-        also = concise.also(told, color=output.color)
+        also = _long_list.also([*told], color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
             output.write(_long_list.text(shown, linted.sources, color=output.color) + also)
         else:

@@ -28,6 +28,15 @@ def text(findings: Sequence[Finding], sources: Mapping[str, bytes], *, color: bo
     return "".join(said)
 
 
+def also(waits: Sequence[Finding], *, color: bool = False) -> str:
+    """What waits in a step, too: what in one function waits for one reason, in the same way, is said once."""
+    found: dict[object, list[Finding]] = {}
+    for each in waits:
+        about = (each.source_name, each.function, each.rule, each.heat) if each.function else id(each)
+        found.setdefault(about, []).append(each)
+    return concise.also_together(found.values(), color=color)
+
+
 def folded(findings: Sequence[Finding]) -> list[list[Finding]]:
     """The findings, with those that have the same to say together."""
     found: dict[object, list[Finding]] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from syncscope.exporters._alike import like_it
 from syncscope.exporters._source_frame import STYLES
 from syncscope.model.finding import Finding, Safety
 from syncscope.model.words import visible
@@ -35,10 +36,16 @@ def text(findings: Iterable[Finding], *, color: bool = False) -> str:
 
 def also(waits: Iterable[Finding], *, color: bool = False) -> str:
     """What waits in a step, too, and fails nothing: each with the reason for which it is no finding."""
+    return also_together([[each] for each in waits], color=color)
+
+
+def also_together(groups: Iterable[Sequence[Finding]], *, color: bool = False) -> str:
+    """The same of groups that have the same reason: the first of each, with the lines of the others."""
     lines = []
-    for each in waits:
-        said = f"also waits in a step: {visible(each.message)} ({each.heat.words})"
-        lines.append(f"{_where(each, color)}: {said} [{_paint('rule', each.rule, color)}]\n")
+    for first, *more in groups:
+        said = f"also waits in a step: {visible(first.message)} ({first.heat.words})"
+        others = f" ({like_it(more)})" if more else ""
+        lines.append(f"{_where(first, color)}: {said} [{_paint('rule', first.rule, color)}]{others}\n")
     return "".join(lines)
 
 

@@ -21,10 +21,11 @@ _IN_WORD = re.compile(rb"\w")
 
 
 class Caller(NamedTuple):
-    """A function that calls another, and what the blocks around the call say; None where nothing speaks against it."""
+    """A function that calls another, what the blocks around the call say (None where nothing speaks against it), its line."""
 
     function: ProjectFunction
     around: Heat | None
+    line: int
 
 
 @lru_cache(maxsize=64)
@@ -45,10 +46,41 @@ def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     for number in sorted(spoken):
         function = module.top[number]
         for node, called in _uses(function.node, name, spoken[number], anyhow):
-            found.append(Caller(function, blocks.of_call(function.node, node, module.source)) if called else None)
+            around = blocks.of_call(function.node, node, module.source) if called else None
+            found.append(Caller(function, around, node.lineno) if called else None)
     if outside:
         found += [None for node in _named_outside(module).get(name, ()) if node.lineno in outside]
     return found
+
+
+def nearest(function: ProjectFunction) -> tuple[int, str]:
+    """A line of its own file that calls a function, in a loop over steps if any does, and the function that the line is in; 0
+    where none is known. A method is called by its own class, or by its name where it is the only one of the file."""
+    module, name, cls = function.module, function.name, function.cls
+    alone = sum(each.name == name for each in module.top) == 1
+    found: list[tuple[bool, int, str]] = []
+    for caller in callers(module, name, True):
+        if caller is None or caller.function is function or not (alone or _is_kin(caller.function, function)):
+            continue
+        trains = caller.around is None and blocks.trains(caller.function.node, module.source)
+        owner = f"{caller.function.cls.name}." if caller.function.cls is not None else ""
+        found.append((not trains, caller.line, f"{owner}{caller.function.name}"))
+    if found:
+        return min(found)[1:]
+    outside = _named_outside(module).get(name, ()) if alone and cls is None else ()
+    return next(((node.lineno, "") for node in outside if _is_called(module.source, node)), (0, ""))
+
+
+def _is_kin(one: ProjectFunction, other: ProjectFunction) -> bool:
+    """Whether both are of one class, or neither is of any, or the first is of one that the second's is derived from."""
+    bases = map(name_of, other.cls.node.bases) if other.cls is not None and one.cls is not None else ()
+    return one.cls is other.cls or (one.cls is not None and one.cls.name in bases)
+
+
+def _is_called(source: bytes, node: ast.Name | ast.Attribute) -> bool:
+    """Whether brackets stand right behind what is named."""
+    at = line_starts(source)[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+    return source[at : at + 1] == b"("
 
 
 @lru_cache(maxsize=2)
@@ -114,10 +146,10 @@ def _last(node: Any) -> int:
     return last
 
 
-def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[tuple[ast.AST, bool]]:
+def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[tuple[ast.expr, bool]]:
     """The places on these lines where a name stands, also as an attribute, and whether it is called there, of `self` unless
     `anyhow`."""
-    uses: dict[int, tuple[ast.AST, bool]] = {}
+    uses: dict[int, tuple[Any, bool]] = {}
     for node in _on(lines, root):  # a call comes before what it calls
         if node.__class__ is ast.Call:
             func: Any = node.func

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from syncscope.heat import backward, blocks, by_code, fleeting
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.called_in_file import called_in_file
-from syncscope.heat.callers import callers
+from syncscope.heat.callers import callers, nearest
 from syncscope.heat.loops import at_top
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, cold_names, conventions, environments
@@ -75,7 +76,11 @@ def of_function(function: ProjectFunction | None) -> Heat:
     role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
-    return _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
+    said = _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
+    if said.reason is not Reason.MAYBE:
+        return said
+    line, caller = nearest(function)
+    return replace(said, line=line, caller=caller) if line else said
 
 
 def _is_untrained(function: ProjectFunction) -> bool:

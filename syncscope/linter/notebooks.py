@@ -312,6 +312,9 @@ def _in_cells(source: Notebook, heat: Heat) -> Heat:
     """A reason that names a line of the cells, joined as they are analysed, with the cell and the line in it."""
     of = _in_cells(source, heat.of) if heat.of is not None else None
     named = {Reason.BEFORE: Reason.BEFORE_IN, Reason.DRAINED: Reason.DRAINED_IN}.get(heat.reason)
+    if heat.line:
+        cell, line = source.at(heat.line)
+        heat = replace(heat, line=line, caller=", ".join(filter(None, (heat.caller, f"cell {cell.number}"))))
     if named is None:
         return replace(heat, of=of)
     cell, line = source.at(int(heat.about[0]))

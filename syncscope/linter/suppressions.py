@@ -3,7 +3,7 @@
 A comment at the end of a line speaks of the logical line that it belongs to (a statement over all its lines, the head of a
 compound one); on a line of its own, of the next.
 `# noqa: item-read` silences one rule; `# noqa` all of them, but only where it begins the comment or stands behind words for
-other tools, and behind code: prose that ends in one is meant for them, and to them one on a line of its own speaks of that line.
+other tools, and behind code: prose that ends in one is meant for them, and one on a line of its own speaks of that line.
 Unused `allow` comments are reported.
 """
 

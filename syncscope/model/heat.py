@@ -186,11 +186,16 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Why a place runs in every step, or does not: `about` are the names that the reason is about, `of` another reason."""
+    """Why a place runs in every step, or does not: `about` are the names that the reason is about, `of` another reason.
+
+    Of a function of which no name says so, `line` is one of its file that calls it, and `caller` the function there; 0: none.
+    """
 
     reason: Reason
     about: tuple[str, ...] = ()
     of: Heat | None = None
+    line: int = 0
+    caller: str = ""
 
     @property
     def hot(self) -> bool:
@@ -205,7 +210,8 @@ class Heat:
     @property
     def words(self) -> str:
         """The reason in words; "" where none needs to be given."""
-        return self.reason.prose.format(*self.about, of=self.of.words if self.of is not None else "")
+        said = self.reason.prose.format(*self.about, of=self.of.words if self.of is not None else "")
+        return f"{said}: line {self.line} calls it{f', in {self.caller}' * bool(self.caller)}" if self.line else said
 
 
 FOLLOWS = frozenset(

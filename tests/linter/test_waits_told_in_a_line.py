@@ -1,6 +1,7 @@
 """What waits in a step, too: told in a line each, counted, in JSON with its worth, no failure unless new to a baseline."""
 
 import json
+import re
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door)
     assert line.startswith("net.py:11:12: also waits in a step: ")
     assert line.endswith("and no fix can be made here) [tensor-in-condition]")
     assert "1 more waits in a step, told in a line; --all tells it whole" in ran.err
+
+
+def test_what_waits_in_one_function_for_one_reason_is_one_line(door):
+    """In the text that people read; a list for programs has a line each."""
+    code = CODE.replace("if x.isnan().any():", "if self.flag:").rstrip("\n")
+    body = "        if (x < 0).any():\n            self.large(x)\n" * 2
+    door.write("net.py", code.replace("        return x * 2", f"{body}        return x * 2") + "\n")
+    told = [line for line in door("lint", "net.py").out.splitlines() if "also waits in a step" in line]
+    each = [line for line in door("lint", "--format", "concise", "net.py").out.splitlines() if "also waits" in line]
+    assert len(told) < len(each)
+    assert any(re.search(r"\(and \d like it: lines? [\d, ]+\)$", line) for line in told)
 
 
 def test_who_asks_for_less_is_not_told_of_them(door):

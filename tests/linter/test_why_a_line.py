@@ -76,6 +76,22 @@ def test_what_calls_a_function_is_named_and_what_finds_an_attribute_is_no_step(d
     assert said in door("lint", "--explain-finding", "model.py:9").out
 
 
+def test_of_what_may_run_in_every_step_a_line_of_another_file_that_calls_it_is_named(door):
+    """Of its own file it is said wherever the reason is; of two that are called so only what imports it calls the one."""
+    door.write("pyproject.toml", "")
+    door.write("ops.py", "import torch\n\n\ndef amount(x: torch.Tensor):\n    return x.item()\n")
+    door.write("look.py", "from ops import amount\n\n\ndef look(x):\n    # amount(x)\n    return amount(x)\n")
+    loop = "from ops import amount\n\n\nfor x in loader:\n    net(x).sum().backward()\n    opt.step()\n    amount(x)\n"
+    door.write("train.py", loop)
+    said = door("lint", "--explain-finding", "ops.py:5").out
+    assert "`amount` may run in every step: train.py:7 calls it" in said
+    door.write("other.py", "def amount(x):\n    return 1\n")
+    door.write(
+        "train.py", loop.replace("from ops import amount", "import other").replace("amount(x)", "other.amount(x)")
+    )
+    assert "look.py:6 calls it" in door("lint", "--explain-finding", "ops.py:5").out
+
+
 def test_a_rule_that_is_off_or_a_baseline_is_named(door):
     door.write("train.py", CODE)
     door.write("pyproject.toml", "[tool.syncscope.lint.per-file-ignores]\n'train.py' = ['host-read']\n")

@@ -1,0 +1,79 @@
+"""Where no name says that a function runs in every step, it is said which line calls it."""
+
+from textwrap import dedent
+
+import pytest
+
+from syncscope.tensors.interpret import sites
+
+PLAIN = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+def early(x):
+    return amount(x)
+
+def train(net, loader, opt):
+    for x in loader:
+        net(x).sum().backward()
+        opt.step()
+        print(amount(x))
+"""
+METHOD = """
+import torch
+
+class Other:
+    def weigh(self, x):
+        return self.amount(x)
+
+class Scale:
+    def weigh(self, x):
+        return self.amount(x)
+
+class Kitchen(Scale):
+    def amount(self, x: torch.Tensor):
+        return x.item()
+
+class Shop:
+    def amount(self, x):
+        return 1
+"""
+SCRIPT = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+net, opt = torch.nn.Linear(1, 1), None
+for x in loader:
+    net(x).sum().backward()
+    opt.step()
+    amount(x)
+"""
+NOBODY = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+handed = [amount]
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (PLAIN, "`amount` may run in every step: line 14 calls it, in train"),
+        (METHOD, "`amount` may run in every step: line 10 calls it, in Scale.weigh"),
+        (SCRIPT, "`amount` may run in every step: line 11 calls it"),
+        (NOBODY, "`amount` may run in every step"),
+    ],
+    ids=["in a training loop before elsewhere", "of a base, and not of a stranger", "at the top level", "by no line"],
+)
+def test_the_line_that_calls_is_said(code, words):
+    (site,) = (
+        one for one in sites(dedent(code).encode(), "x.py") if one.op == "item" and one.heat.about == ("amount",)
+    )
+    assert site.heat.words == words
