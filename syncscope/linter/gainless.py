@@ -10,6 +10,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from syncscope.codemod.drained import followed_by
 from syncscope.linter.config import LEAST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
@@ -52,8 +53,10 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
     if not any(_gains(finding, fix) for finding, _ in places):
         return places[0][0].heat.words or "it is not in a step"
     sites = [site for _, site in places if site is not None]
-    if fix.rewrite == "index_once" and len(sites) <= 2 * fix.left:
-        return "the first wait for each mask stays, and the second follows it"
+    if fix.rewrite == "index_once" and (len(sites) <= 2 * fix.left or fix.left > 1):
+        return "the first wait for each mask stays, and others follow it"
+    if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):
+        return f"line {line} waits right after, and stays"
     if fix.rewrite == "read_before_loop":
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
@@ -76,6 +79,15 @@ def _reads_anyway(fix: Fix, site: Site, states: Mapping[int, Finding], view: Vie
             chosen = next((n for n in function.around(other.node) if isinstance(n, ast.IfExp)), None)
             if not function.sometimes(chosen or other.node, loop):
                 return other.place.line
+    return 0
+
+
+def _waits_after(fix: Fix, sites: Sequence[Site], states: Mapping[int, Finding], view: View) -> int:
+    """The line of a wait that follows the last of these sites, which nothing mends without more ado; 0: none."""
+    for other in followed_by(view, sites[-1]) if sites else ():
+        said = states.get(id(other))
+        if said is not None and said.hot and said.confidence >= LEAST["medium"] and said.fix != fix:
+            return other.place.line if said.fix is None or said.fix.safety is Safety.SUGGEST else 0
     return 0
 
 

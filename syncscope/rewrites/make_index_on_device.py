@@ -60,7 +60,7 @@ EXAMPLES = (
             order = torch.randperm(len(x), device=x.device)[:kept]
             return x[order]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -81,7 +81,7 @@ EXAMPLES = (
             x = x[:, order]
             return x * weights[:, order]
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
 )
 EXACT = SAME | {"torch.arange"}  # of an index, whose numbers are whole
@@ -118,7 +118,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"{function.file.text(taken.value)} must be a tensor")
     else:
         with_number(function, taken, draft)
-    return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+    safety = (
+        Safety.SUGGEST if drawn else Safety.UNSAFE if changes else Safety.SAFE
+    )  # who seeds a run wants its numbers again
+    return draft.fix("make the index on the device", safety, "; ".join(changes))
 
 
 def with_number(function: Function, taken: ast.Subscript, draft: Draft) -> None:
@@ -181,7 +184,10 @@ def shared(function: Function, assign: ast.Assign) -> Fix | None:
         changes.append("all that it selects from must live on one device")
     if function.fact(there).confidence < 2:
         changes.append(f"{function.file.text(there)} must be a tensor")
-    return draft.fix("make the index on the device", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+    safety = (
+        Safety.SUGGEST if drawn else Safety.UNSAFE if changes else Safety.SAFE
+    )  # who seeds a run wants its numbers again
+    return draft.fix("make the index on the device", safety, "; ".join(changes))
 
 
 def split(function: Function, assign: ast.Assign) -> tuple[ast.Assign, list[ast.Assign]]:

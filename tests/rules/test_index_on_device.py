@@ -21,7 +21,7 @@ CASES = {  # what follows, and what is offered
     "return x[torch.arange(n), labels]": {Safety.SAFE},
     "x[torch.eye(n, 4, dtype=torch.bool)] = 0.0": {Safety.SAFE},
     "return x[torch.eye(n, 4, dtype=torch.bool)]": {None},  # a mask is best looked through on the host
-    "return x[torch.randperm(n)]": {Safety.UNSAFE},
+    "return x[torch.randperm(n)]": {Safety.SUGGEST},
     "rows = torch.arange(n)\n    return rows.tolist(), x[rows]": {Safety.SUGGEST},  # and read on the host: sent
     "rows = torch.arange(n)\n    x = x.exp()\n    return x[rows, labels]": {
         Safety.SUGGEST
@@ -188,10 +188,10 @@ def episode(images: torch.Tensor, labels: torch.Tensor, shots: int, queries: int
 
 
 def test_what_is_sliced_into_indices_is_made_on_the_device_whole() -> None:
-    after = fixed(SPLIT.format(""), "host-tensor-as-index", allowed={Safety.UNSAFE})
+    after = fixed(SPLIT.format(""), "host-tensor-as-index", allowed={Safety.SUGGEST})
     assert after == SPLIT.format("").replace("shots + queries)", "shots + queries, device=images.device)")
 
 
 def test_it_stays_where_a_slice_serves_for_something_else() -> None:
     told = SPLIT.format(", query.tolist()")
-    assert "order = torch.randperm(shots + queries)\n" in fixed(told, "host-tensor-as-index", allowed={Safety.UNSAFE})
+    assert "order = torch.randperm(shots + queries)\n" in fixed(told, "host-tensor-as-index", allowed={Safety.SUGGEST})
