@@ -21,7 +21,7 @@ from syncscope.verify.spent import READING
 from syncscope.verify.timing import FEWEST
 from syncscope.verify.values import Difference
 from syncscope.verify.versions import Set
-from syncscope.verify.why_kept import is_timed, why_it_is_left, why_it_stays
+from syncscope.verify.why_kept import NEXT, is_timed, why_it_is_left, why_it_stays
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
@@ -268,11 +268,14 @@ class Fixes:
             open_ = [c for c in different if c not in self.runs.failed and not search.is_known(c)]
             whole = [together] if not search.is_known(together) else []
             gains = self.found.is_gain(search.ratio(together))
-            until = budget.part(EACH if gains and len(good) > 1 else ALL if gains else 1.0)
-            if not (open_ or whole) or budget.spent() > until:
+            if not (open_ or whole) or budget.spent() > budget.part((EACH if len(good) > 1 else ALL) if gains else 1.0):
                 return
             is_first = whole and budget.spent() < budget.part(FIRST)  # whether there is anything to be had at all
             search.turn(whole if is_first else [*whole, *open_])
+            if whole and open_ and search.is_known(together) and self.found.is_gain(search.ratio(together)):
+                self.runs.processes.warn(
+                    f"decided: all {len(good)} fixes together gain, {search.ratio(together)} {NEXT}"
+                )
 
     def _needed(self, together: Set, good: Sequence[int]) -> Set:
         """The smallest set whose step is as short as that of all; none where nothing gains."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from syncscope.verify.processes import RunFailedError
 from syncscope.verify.timing import FEWEST, WIDE, Ratio
 
+NEXT = (
+    "of the step as written. Which of them it takes is looked for until that is known, or the budget spent; Ctrl-C ends this "
+    "and shows what is known"
+)
+"""What is done once all fixes together are known to gain."""
+
 
 def is_timed(ratio: Ratio | None) -> bool:
     """Whether it ran in so many turns that something can be said."""

@@ -20,14 +20,20 @@ class TimeIsUp(Exception):
 
 
 def tried(
-    worth: dict[int, float], runs: int, spread: float, seed: int, order: list[frozenset[int]] | None = None
+    worth: dict[int, float],
+    runs: int,
+    spread: float,
+    seed: int,
+    order: list[frozenset[int]] | None = None,
+    warned: list[str] | None = None,
 ) -> Verification:
     """Four fixes, of which some shorten the step by a part of it; the budget holds so many runs, whose steps are spread.
 
-    What is timed comes into `order`.
+    What is timed comes into `order`, what is said at once into `warned`.
     """
     draw = random.Random(seed)
     processes: Any = SimpleNamespace(count=0, importing=0.0, starting=0.0, changed={})
+    processes.warn = ([] if warned is None else warned).append
     processes.left = lambda: BUDGET * (1 - processes.count / runs)
     found = Verification("train.py", values=EQUAL)
     program: Any = SimpleNamespace(target="train.py")
@@ -66,6 +72,18 @@ def test_what_gains_is_kept_alone() -> None:
     found = tried({2: 0.1}, runs=200, spread=0.01, seed=0)
     assert [fix.kept for fix in found.fixes] == [False, False, True, False]
     assert found.code == 0
+
+
+def test_that_all_together_gain_is_said_as_soon_as_it_is_known() -> None:
+    """Which of them it takes is another question, and takes longer; of what gives nothing no word comes."""
+    said: list[str] = []
+    found = tried({1: 0.1, 2: 0.1}, runs=200, spread=0.01, seed=0, warned=said)
+    assert [fix.kept for fix in found.fixes] == [False, True, True, False]
+    assert len(said) == 1
+    assert said[0].startswith("decided: all 4 fixes together gain, 0.")
+    said.clear()
+    tried({}, runs=200, spread=0.01, seed=0, warned=said)
+    assert not any("decided" in one for one in said)
 
 
 def test_the_best_of_several_that_give_nothing_is_seldom_a_gain() -> None:
