@@ -349,8 +349,7 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         from syncscope.exporters import _long_list, _source_frame
 
         shown, provenance = list(linted.shown), said["explain_finding"]
-        told = () if said["quiet"] else linted.shown_also
-        also = _long_list.also([*told], color=output.color)
+        also = _long_list.also([] if said["quiet"] else [*linted.shown_also], color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
             output.write(_long_list.text(shown, linted.sources, color=output.color) + also)
         else:

@@ -257,8 +257,7 @@ class Fixes:
         """All together, and each by itself."""
         search, budget = self.search, self.search.budget
         budget.begin_turns()
-        alone = self._foresee(good)
-        different = [chosen for chosen in alone if chosen != together]
+        different = [chosen for chosen in self._foresee(good) if chosen != together]
         if not self.runs.in_one:  # those first whose lines wait most; what is left goes to what is without each
             held = max(0, int(budget.runs_left(budget.part(EACH)) / FEWEST) - 3)
             different = sorted(
@@ -272,10 +271,9 @@ class Fixes:
                 return
             is_first = whole and budget.spent() < budget.part(FIRST)  # whether there is anything to be had at all
             search.turn(whole if is_first else [*whole, *open_])
-            if whole and open_ and search.is_known(together) and self.found.is_gain(search.ratio(together)):
-                self.runs.processes.warn(
-                    f"decided: all {len(good)} fixes together gain, {search.ratio(together)} {NEXT}"
-                )
+            told = search.ratio(together)
+            if whole and open_ and search.is_known(together) and self.found.is_gain(told):
+                self.runs.processes.warn(f"decided: all {len(good)} fixes together gain, {told} {NEXT}")
 
     def _needed(self, together: Set, good: Sequence[int]) -> Set:
         """The smallest set whose step is as short as that of all; none where nothing gains."""
