@@ -138,8 +138,9 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
             return f"a step may be anything from {least} to {high:.1%} shorter: measuring it settles it"
 
 
-def without_figure(report: Report, works: bool) -> Answer:
-    """The answer where no replay tells what is saved: by what is known without one. `works` says that a device did."""
+def without_figure(report: Report, works: bool, asked: bool = True) -> Answer:
+    """The answer where no replay tells what is saved: by what is known without one. `works` says that a device did. Nor where
+    savings were not `asked` for."""
     bound = report.bound.share if report.bound else None
     silent = report.silent or 0.0
     if report.coverage is not None and report.coverage.refusal:
@@ -155,6 +156,8 @@ def without_figure(report: Report, works: bool) -> Answer:
         why = (
             f"in {silent:.0%} of a step a thread waits for the device by no recorded call: record it by `syncscope run`"
         )
+    if not asked:
+        why = "savings were not asked for"
     if not works:
         why = "record on the device: no work of one is known here"
     return Answer(Decision.UNKNOWN, bound=bound, why=why)

@@ -178,7 +178,7 @@ def summarize(
     if prices and trusted.told:
         report = priced(report, replayed, graph, [rows for rows, _ in counted], trusted, loops)
     if report.answer is None or not report.lines:
-        report = replace(report, answer=without_figure(report, graph.ops > 0))
+        report = replace(report, answer=without_figure(report, graph.ops > 0, prices or not trusted.told))
     if prices and (found_ifs := what_ifs(report, replayed, trusted, loops)):
         report = replace(report, what_if=found_ifs)
     report = _sorted(of_one_rank(report))

@@ -22,6 +22,7 @@ MUCH = 0.1  # the part of a step that goes with waits and is no waiting, from wh
 STAYS = 0.95  # of what lines cost, from which on it is not worth a word that one of their reads stays
 BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
+BESIDE = "Record the processes, ranks and streams beside it, too, or ask the driver's own profiler."
 NAMED = 6  # lines outside of steps that are named
 
 
@@ -71,8 +72,8 @@ def _decision(report: Report, per: str) -> tuple[str, tuple[str, ...], tuple[str
     if report.fidelity is None:
         return "", ("" if report.refused else blocked, f"No savings: {idle}."), (), ""
     if found is None or found.share is None:
-        left = "No wait is worth fixing." if leave else ""
-        return word, (blocked, left), (no_lines if refused else "Savings were not asked for.",), ""
+        left = "No wait is worth fixing." if leave else f"{found.why[:1].upper()}{found.why[1:]}." if found else ""
+        return word, (blocked, left), (no_lines if refused else "",), ""
     word = f"Decision: {found.decision}{', all together, for no line is worth it alone' * report.only_together}."
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     without = _without(report, found, step, per)
@@ -226,7 +227,8 @@ def _next(report: Report) -> str:
     order = "Until then the lines stand in the order of how long the device had nothing to do after them." * bool(
         report.lines
     )
-    return f"{next_recording(report)} {order}".rstrip()
+    more = BESIDE if report.recurring else next_recording(report)  # the answer says that it is no chance
+    return f"{more} {order}".rstrip()
 
 
 def next_recording(report: Report) -> str:
@@ -237,7 +239,7 @@ def next_recording(report: Report) -> str:
     if report.recurring:
         return (
             f"It is no chance: {report.recurring}. What it waits for was not recorded, and a quieter machine does not change "
-            "that: record the processes, ranks and streams beside it, too, or ask the driver's own profiler."
+            f"that. {BESIDE}"
         )
     if float(meta.get("others") or 0.0) > BUSY:
         return "Record it again, while nothing else runs on this machine."

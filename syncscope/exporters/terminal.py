@@ -74,7 +74,7 @@ def nowhere(report: Report) -> Text:
     if report.fidelity is None and report.lead and not report.refused:
         return Text(report.lead, "yellow")
     if report.coverage is not None and report.coverage.refusal:
-        return Text(f"This recording cannot show where the host waits: {report.coverage.refusal}.", "yellow")
+        return Text("This recording cannot show where the host waits.", "yellow")  # why stands above
     return Text("The host waited for the device nowhere in this recording.", "green")
 
 
@@ -92,22 +92,21 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
     if report.coverage is not None:
-        yield "trace", Text(report.coverage.words, "yellow" if report.coverage.refusal else "dim")
+        there = report.coverage.briefly if of_waits else report.coverage.words  # the answer has the reason
+        yield "trace", Text(there, "yellow" if report.coverage.refusal else "dim")
     if report.steps:
         yield "steps", Text.assemble(*steps(report, width))
     elif report.trace is not None and report.uses is not None:
-        told = (
-            "none is marked, so all figures are of the whole recording, from its first launch on: "
-            "end each with `prof.step()` or `trace.step()`"
-        )
-        yield "steps", Text(told, "yellow")
+        told = "none is marked, so all figures are of the whole recording, from its first launch on"
+        length = f": {figures.time(report.saving_step)}" if report.saving_step is not None else ""
+        yield "steps", Text(told + length, "yellow")
     if whole and report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
         median = figures.time(bare["median_ns"])
         yield "untraced", Text(f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)")
     recorded_step = figures.measured_step(report) or 0.0
     another = abs((report.saving_step or 0.0) - recorded_step) > APART * recorded_step
-    if report.saving_step is not None and (whole or another or not report.steps):
+    if report.saving_step is not None and (whole or (another and report.steps)):
         yield "savings", Text(savings_are_of(report))
     if report.busy_by_device:
         yield "devices", Text(f"busy {by_device(report)} of the {'steps' if report.steps else 'recording'}")
@@ -178,16 +177,17 @@ def answer(found: Answer, per: str) -> Text:
     return text.append(found.why, "dim")
 
 
-def narrowed(report: Report) -> str:
+def narrowed(report: Report, bounded: bool = True) -> str:
     """What narrows the sentence: that no line is worth it alone, what is open besides the interval, what goes along, what that
-    rests on, what no fix can pass, and who else was at work. "" of an answer without a figure, which says all."""
+    rests on, what no fix can pass, if that is not said beside it, and who else was at work. "" of an answer without a figure,
+    which says all."""
     found, crowd = report.answer, report.bound.crowd if report.bound is not None else ""
     if found is None or found.share is None:
         return ""
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
     more = f" ({crowd}: measure it while they do not)" if crowd else ""
-    bound = f"at most {figures.percent(found.bound)}{more}" if found.bound is not None else ""
+    bound = f"at most {figures.percent(found.bound)}{more}" if found.bound is not None and bounded else ""
     return "; ".join(filter(None, (together, found.doubt, along, found.source, bound)))
 
 

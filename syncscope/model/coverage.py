@@ -26,10 +26,18 @@ class Coverage:
     @property
     def words(self) -> str:
         """In a sentence: whether it is enough, what there is, what is missing and how to record that."""
+        return self._told(f": {self.refusal}; {self.hint}")
+
+    @property
+    def briefly(self) -> str:
+        """The same where it is said already why it is not enough."""
+        return self._told("")
+
+    def _told(self, why: str) -> str:
         there = ", ".join(self.has) or "nothing"
         missing = ", ".join(f"{what} ({how})" for what, how in self.lacks)
         rest = f". Not in it: {missing}" if missing else ""
         if self.refusal:
-            return f"not enough to judge syncs or savings by: {self.refusal}; {self.hint}. In it: {there}{rest}"
+            return f"not enough to judge syncs or savings by{why}. In it: {there}{rest}"
         enough = "enough for syncs and savings" if self.fits else "enough for syncs, not for savings, as no replay fits"
         return f"{enough}: {there}{rest}"

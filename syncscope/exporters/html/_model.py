@@ -47,7 +47,7 @@ def model(report: Report) -> dict[str, Any]:
 
 def further(report: Report) -> list[str]:
     """What is said below the answer: what narrows it, what figures do not tell, and whose recording it is."""
-    narrowed = terminal.narrowed(report) if report.lines else ""
+    narrowed = terminal.narrowed(report, not report.further) if report.lines else ""
     job = f"This is {report.of_a_job}." if report.of_a_job else ""
     return [said for said in (f"{narrowed[:1].upper()}{narrowed[1:]}." * bool(narrowed), report.further, job) if said]
 

@@ -12,7 +12,7 @@ export function whatIf(model) {
     return make("li", {class: one.first ? "most" : null},
       make("div", {class: "if"}, make("span", {class: "words"}, `if ${one.name}`), make("b", {}, known ? percent(one.saving_ms / step) : ""), make("span", {class: "ms"}, known ? `${fixed(one.saving_ms)} ms` : `< ${msTime(one.bound_ms)}`)),
       make("div", {class: "reach", role: "img", "aria-label": told, title: told}, make("i", {class: "bound", style: {width: at(one.bound_ms)}}), known && make("i", {class: "saves", style: {width: at(one.saving_ms)}}), known && make("i", {class: "whisker", style: {left: at(low), width: `calc(${at(high)} - ${at(low)})`}})),
-      make("p", {class: "advice"}, prose(one.advice), known && low < 0 ? make("span", {class: "faint"}, ` A ${per} may be ${within(low, high)}.`) : ""),
+      make("p", {class: "advice"}, prose(one.advice), known && low < 0 ? make("span", {class: "faint"}, `. A ${per} may be ${within(low, high)}.`) : ""),
       one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
