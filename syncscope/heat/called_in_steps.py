@@ -47,6 +47,7 @@ _ASKED = re.compile(
     rb"getattr\(\s*(?:type\(\s*)?(?:\w+\.)*(\w+)\s*\)?\s*,\s*[\"'](\w+)[\"']"
 )  # an object for a method, by its name
 _CALLED_OF_SELF = re.compile(rb"self\.([\w\x80-\xff]+)\(")  # in small letters
+_ANY = ("Module", "LightningModule")  # what says nothing of what an object is for
 _ENTRANCES = frozenset(("forward", "__call__"))  # methods that run where an object is called
 _DOER = re.compile(r"(?:ors?|ers?|(?<!s)s)$")
 _LIBRARIES = frozenset("torch functional F nn linalg np numpy math random".split())  # whose functions are no methods
@@ -204,7 +205,7 @@ class Calls:
     def _attribute_can_mean(self, name: str, caller: FunctionText) -> bool:
         same = self.seldom.get(name, ())
         few = self._means_few(name)
-        if any(few or not each.cls for each in same) or self.makers.of(name):
+        if any(few or not each.cls or len(self._kin(each.cls)) > 1 for each in same) or self.makers.of(name):
             return True
         return bool(self._meant(name, "self", caller, True))
 
@@ -243,14 +244,15 @@ class Calls:
         if not is_called:
             return []
         # `self.logger.log(loss)`
-        named = [each for each in same if cold_names.beside(each.name, each.cls) and _is_called_like(owner, each.cls)]
+        named = self._of_kind([each for each in same if cold_names.beside(each.name, each.cls)], owner)
         if not (asked and "_" in name.strip("_") and self._means_few(name)):  # `values.evaluate_actions(x)`
             same = _without_beside(same)  # it may be any object's
         owner = self.imported.aliases(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         alike = "" if name not in _OF_TENSORS else owner.lower() if len(owner) >= _TELLING else " "
         methods = [each for each in same if each.cls and owner not in _LIBRARIES and alike in each.cls.lower()]
-        return functions or named or (methods if methods and self._means_few(name) else [])
+        few = methods if methods and self._means_few(name) else []
+        return functions or named or few or self._of_kind(methods, owner)
 
     def _means_few(self, name: str) -> bool:
         """Whether few methods have a name, but for those of modules that override one another and, where the name alone says
@@ -264,6 +266,16 @@ class Calls:
                 few = len({self._first_with(name, each.cls) for each in same}) <= _FEW
             self._few[name] = few
         return self._few[name]
+
+    def _of_kind(self, methods: list[FunctionText], owner: str) -> list[FunctionText]:
+        """Those of a class that an object is called like, or that is derived from one: `attack.generate(x)` of all that are an
+        `EvasionAttack`, or derived from what stands in a file that does not name torch.
+        """
+        kin = [(each, self._kin(each.cls).difference(_ANY)) for each in methods if each.cls]
+        alike = [each for each, above in kin if any(_is_called_like(owner, cls) for cls in above)]
+        if not alike:
+            return []
+        return [each for each, above in kin if each in alike or not above <= self.classes.keys()]
 
     def _has(self, name: str, cls: str) -> bool:
         """Whether a class, or what it is derived from, has a method."""

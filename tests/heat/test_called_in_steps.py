@@ -307,3 +307,67 @@ def test_a_name_means_what_it_is_imported_from_and_no_namesake_of_a_program_besi
     (package / "shown.py").write_text("def evaluate(x):\n    return x\n")
     (package / "model.py").write_text(f"{imports}\n" + MODEL.replace("match(x)", "evaluate(x)"))
     assert heat(path)[4] == "cold"
+
+
+ATTACKS = """
+import torch
+
+class EvasionAttack:
+    def generate(self, x):
+        raise NotImplementedError
+"""
+KINDS = """
+import torch
+from attacks.base import EvasionAttack
+from attacks.unseen import Common
+
+class Other:
+    def generate(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+
+class FastGradient(EvasionAttack):
+    def generate(self, x: torch.Tensor):
+        return x / x.sum().item()  # {0}
+
+class Projected(FastGradient):
+    def generate(self, x: torch.Tensor):
+        return x / x.max().item()  # {0}
+
+class Patched(EvasionAttack):
+    def generate(self, x: torch.Tensor):
+        return x / x.min().item()  # {0}
+
+class Descent(Common):
+    def generate(self, x: torch.Tensor):
+        return x / x.mean().item()  # {0}
+"""
+ATTACKED_IN_STEPS = """
+import torch
+
+class Trainer:
+    def __init__(self, attack, net, optimizer):
+        self._attack, self.net, self.optimizer = attack, net, optimizer
+
+    def fit(self, loader):
+        for x in loader:
+            x = {}.generate(x.cuda())
+            self.net(x).mean().backward()
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("of", "told"), [("self._attack", "hot"), ("attack", "hot"), ("self.text", "cold"), ("self.net", "cold")]
+)
+def test_what_a_step_asks_an_object_for_that_is_called_like_what_many_are_a_kind_of(
+    of: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    folder = tmp_path / "attacks"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "unseen.py").write_text("class Common:\n    pass\n")
+    (folder / "base.py").write_text(ATTACKS)
+    (folder / "kinds.py").write_text(KINDS.format(told))
+    (tmp_path / "trainer.py").write_text(ATTACKED_IN_STEPS.format(of))
+    assert heat(folder / "kinds.py") == marked((folder / "kinds.py").read_text())
