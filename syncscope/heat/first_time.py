@@ -18,6 +18,8 @@ def of_first(
 
     `forgotten` says of what is kept whether each step takes it away again, `fleeting` of a name whether each binds it anew.
     """
+    if _or_keeps_nothing(node.test):
+        return None
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if _is_first(part, node.body) or (
             isinstance(part, ast.Compare) and _misses(part, node.body, forgotten, fleeting)
@@ -79,6 +81,15 @@ def _asked_for_itself(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
         case ast.Call(func=func, args=[kept, *_]), ast.Eq(), _ if name_of(func) == "len":
             return dotted(kept)
     return ""
+
+
+def _or_keeps_nothing(test: ast.expr) -> bool:
+    """Whether it is made as well where a flag says that nothing is kept: `if not self.cached or self.kept is None`."""
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and any(map(_denies_cache, test.values))
+
+
+def _denies_cache(part: ast.expr) -> bool:
+    return isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and "cache" in name_of(part.operand)
 
 
 def _asked_for_key(left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[ast.expr, ast.expr] | None:

@@ -151,3 +151,28 @@ def test_who_takes_it_away_again_is_asked_of_what_is_kept_alone():
     (kept,) = ast.parse("if self.mask is None:\n    self.mask = make()\n").body
     assert first_time.of_first(kept, forgotten=asked.append) is not None
     assert asked == ["self.mask"]
+
+
+CACHED = """
+import torch
+
+class Conv(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if TEST:
+            self.kept = torch.zeros(x.amin().item())
+        return x * self.kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("not self.cached or self.kept is None", "hot"),
+        ("self.kept is None or not use_cache", "hot"),
+        ("self.kept is None", "cold"),
+        ("self.kept is None or not self.training", "cold"),
+        ("self.cached and self.kept is None", "cold"),
+    ],
+)
+def test_what_is_made_in_each_step_where_a_flag_says_that_nothing_is_kept(test: str, told: str) -> None:
+    assert list(heat(CACHED.replace("TEST", test).encode(), "conv.py").values()) == [told]
