@@ -28,6 +28,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.guards import Asked
 from syncscope.tensors.joins import join
+from syncscope.tensors.parameters import announced
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 Env = dict[str, Fact]
@@ -51,7 +52,7 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
             if fact is None or fact.confidence < 2:  # of most nothing is known
                 return None
             of = set(map(kind_of, classes_of(frame, test.args[1])))
-            if _UNKNOWN in of:
+            if _UNKNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
                 return None
             if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
                 return TENSOR in of
@@ -68,6 +69,15 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
             is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
             return {ast.Is: left_out, ast.IsNot: not left_out}.get(type(test.ops[0])) if is_none else None
     return None
+
+
+def _may_be_array(frame: Frame, node: ast.expr) -> bool:
+    """Whether a parameter is announced as a tensor or an array, whatever callers in its file pass."""
+    function = frame.function
+    if function is None or frame.inlined or not isinstance(node, ast.Name) or node.id not in function.names:
+        return False
+    ref = announced(function, node.id).ref
+    return isinstance(ref, Either) and any(one.kind is ARRAY for one in ref.facts)
 
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import ProjectFunction
 from syncscope.tensors.call import Keywords
-from syncscope.tensors.facts import MODULE, NONE, SCALAR, SEQUENCE, TENSOR
+from syncscope.tensors.facts import MODULE, NONE, SCALAR, SEQUENCE, TENSOR, Tag
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.joins import join
+
+DEVICE = Tag.DEVICE
 
 
 def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
@@ -20,7 +22,7 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
         if before is None:
             function.passed[name] = fact
             guessed = function.bound.get(name, UNKNOWN)
-            news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
+            news = news or fact.kind in (TENSOR, SEQUENCE, MODULE) or (fact.ref is DEVICE and name in function.left_out)
             news = news or (fact.kind is SCALAR and guessed.kind is TENSOR and guessed.confidence == 1)
         elif before is not fact and before != fact:
             both = join(before, fact)

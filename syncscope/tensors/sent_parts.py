@@ -38,7 +38,7 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     sending = [each for each in calls if isinstance(each.func, ast.Attribute) and _to_a_device(each, function, beside)]
     if not sending:
         return frozenset()
-    if _makes_its_like(function, calls):
+    if _makes_its_like(function, calls) or _fills_another(function, every):
         return frozenset(id(each) for each in sending if dotted(each.func).startswith("self."))
     if function.cls is not None and function.name in _SENDERS and not is_module(function.cls):
         handed = {
@@ -74,6 +74,20 @@ def _makes_its_like(function: ProjectFunction, calls: list[ast.Call]) -> bool:
         return False
     made = {dotted(each.func) for each in calls} | {"type" for each in calls if isinstance(each.func, ast.Call)}
     return not made.isdisjoint((cls.name, "self.__class__", "cls", "type", "replace", "dataclasses.replace"))
+
+
+def _fills_another(function: ProjectFunction, every: list[ast.AST]) -> bool:
+    """Whether a method `to(self, device)` puts what it sends into another object: `new.points = self.points.to(device)`."""
+    if function.cls is None or function.name not in _SENDERS or is_module(function.cls):
+        return False
+    for each in every:
+        match each:
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id=other), attr=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=same))),
+            ) if other != "self" and name == same:
+                return True
+    return False
 
 
 def _parts(every: list[ast.AST], given: set[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -167,6 +167,52 @@ CASES = {
                 self.seen["known"] = float(known.mean())
                 self.seen["other"] = float(self.actor.encoder(x).mean())
     """,
+    "what goes to a device that is the host's where nobody names one, and that a caller names": """
+        def waves(n: int, device="cpu"):
+            pos = 1.0 * torch.arange(n).view(-1, 1)
+            return pos.to(device)  # waits: to_device
+
+        def steps(n: int, device="cpu"):
+            pos = 1.0 * torch.arange(n).view(-1, 1)
+            return pos.to(device)
+
+        def embedded(x: torch.Tensor):
+            return x + waves(x.shape[0], device=x.device) + steps(x.shape[0])
+    """,
+    "what is announced as a tensor or an array, though its file passes tensors": """
+        import numpy as np
+
+        class Model:
+            def moved(self, actions: torch.Tensor | np.ndarray):
+                if isinstance(actions, np.ndarray):
+                    actions = torch.from_numpy(actions).to(self.device)  # waits: created_on_host
+                return self.net(actions)
+
+            def all(self, actions: torch.Tensor):
+                return self.moved(actions)
+    """,
+    "parts that another object is given": """
+        class Points:
+            def to(self, device, non_blocking=False):
+                new = self.empty(device)
+                new.points = self.points.to(device, non_blocking=non_blocking)  # waits: to_device
+                if self.normals is not None:
+                    new.normals = self.normals.to(device)  # waits: to_device
+                return new
+
+        class Kept:
+            def to(self, device):
+                self.points = self.points.to(device)
+                return self
+    """,
+    "a list that is drawn, as an index": """
+        import random
+
+        def pairs(z: torch.Tensor, rows, n: int):
+            one, two = random.choices(rows, k=n), random.sample(range(9), n)
+            first = random.choice(rows)
+            return z[one] - z[two], z[first]  # waits: index_list
+    """,
 }
 
 

@@ -8,7 +8,8 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import NUMBER, OTHER, TENSOR, TRUTH, TupleType, tensor
+from syncscope.tensors.facts import NUMBER, OTHER, TENSOR, TRUTH, TupleType, listed, tensor
+from syncscope.tensors.joins import element
 
 
 def math(call: Call) -> Fact:
@@ -46,6 +47,11 @@ def pickled(call: Call) -> Fact | None:
 def copied(call: Call) -> Fact | None:
     """`copy.copy`, `copy.deepcopy`: the same again."""
     return call.args[0] if call.name in ("copy.copy", "copy.deepcopy") and call.args else None
+
+
+def drawn(call: Call) -> Fact | None:
+    """`random.sample(rows, n)`, `random.choices(rows, k=n)`: a list of some of them."""
+    return listed(element(call.first)) if call.name in ("random.sample", "random.choices") and call.args else None
 
 
 def typed(call: Call) -> Fact | None:
@@ -86,6 +92,7 @@ CALLS = {
     "timeit": clock,
     "pickle": pickled,
     "copy": copied,
+    "random": drawn,
     "collections": tuple_type,
     **dict.fromkeys(("typing", "typing_extensions"), typed),
 }
