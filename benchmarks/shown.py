@@ -60,7 +60,8 @@ class Score:
             if line in of
         }
         every = {place for place, part in share.items() if part >= EVERY}
-        elsewhere = {place for place in ran if share.get(place, 0) < ELSEWHERE}
+        inside = {of[line] for line in truth.get("inside", ()) if line in of}  # the host waits, in another library
+        elsewhere = {place for place in ran - inside if share.get(place, 0) < ELSEWHERE}
         self.waiting += len(every)
         self.shown += len(every & rules.keys())
         self.named += len((every | elsewhere) & rules.keys())

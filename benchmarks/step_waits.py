@@ -197,6 +197,7 @@ class Recorder:
         self.waits: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(int))
         self.words: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.ran: dict[str, set[int]] = defaultdict(set)
+        self.inside: dict[str, set[int]] = defaultdict(set)  # lines that call what waits in another library
         self.seen: set[tuple[str, int]] = set()
 
     def aside(self, path: str) -> bool:
@@ -212,10 +213,21 @@ class Recorder:
             return None
         return frame.f_code.co_filename.removeprefix(self.sources), frame.f_lineno
 
+    def caller(self) -> tuple[str, int] | None:
+        """The innermost line of the sources, whatever it calls."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not frame.f_code.co_filename.startswith(self.sources):
+            if frame.f_code.co_filename == STEPS:
+                return None
+            frame = frame.f_back
+        return frame and (frame.f_code.co_filename.removeprefix(self.sources), frame.f_lineno)
+
     def heard(self, word: str) -> None:
         if place := self.place():
             self.seen.add(place)
             self.words[place].add(word)
+        elif place := self.caller():
+            self.inside[place[0]].add(place[1])
 
     def lines(self) -> coverage.Coverage:
         """What collects which lines of the sources run."""
@@ -245,12 +257,15 @@ class Recorder:
         return len(each)
 
     def truth(self) -> dict[str, Any]:
-        """By file: its hash, the lines that ran, and of those that waited in how many steps, or what share of them, and how."""
+        """By file: its hash, the lines that ran, and of those that waited in how many steps, or what share of them, and how;
+        and the lines that call what waits in another library.
+        """
         return {
             path: {
                 "sha1": hashlib.sha1(Path(self.sources, path).read_bytes()).hexdigest(),
                 "executed": sorted(ran),
                 "waits": {str(line): [n, " ".join(self.words[path, line])] for line, n in self.waits[path].items()},
+                **({"inside": sorted(self.inside[path])} if self.inside[path] else {}),
             }
             for path, ran in self.ran.items()
         }
