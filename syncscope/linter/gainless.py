@@ -26,10 +26,11 @@ NOTHING_IN_FLIGHT = FOLLOWS | {
     Reason.ACTION,
     Reason.SCORE,
     Reason.ONE_NUMBER,
+    Reason.ASKED,
 }
 """What waits in a step, and where the host waits as long when it is mended."""
-OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED))
-"""Cold as far as the project says; who calls it may do so in every step."""
+OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
+"""Of what no step of the project calls; who calls it may do so in every step."""
 
 
 def without_gain(
@@ -93,9 +94,9 @@ def _waits_after(fix: Fix, sites: Sequence[Site], states: Mapping[int, Finding],
 
 def _gains(finding: Finding, fix: Fix) -> bool:
     """Whether a step may wait less, once it is made."""
-    if finding.hot:
-        return finding.heat.reason not in NOTHING_IN_FLIGHT
-    return finding.heat.reason in OFFERED and fix.safety is Safety.SAFE
+    if finding.heat.reason in OFFERED:
+        return fix.safety is Safety.SAFE
+    return finding.hot and finding.heat.reason not in NOTHING_IN_FLIGHT
 
 
 def _by_hand(finding: Finding, fix: Fix, why: str) -> Finding:

@@ -22,6 +22,26 @@ EXAMPLES = (
         """
         import torch
 
+        def bounds(x: torch.Tensor):
+            least, most = x.amin(), x.amax()
+            low, high = [t.item() for t in (least, most)]  # !
+            return high - low
+        """,
+        """
+        import torch
+
+        def bounds(x: torch.Tensor):
+            least, most = x.amin(), x.amax()
+            low, high = torch.stack((least, most)).tolist()
+            return high - low
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
         def losses(x: torch.Tensor):
             parts = {"error": x.square().mean(), "size": x.abs().mean()}
             every = [part.item() for part in parts.values()]  # !
@@ -71,9 +91,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     join = "stack" if ndim == 0 else "hstack"  # which takes tensors of one element too
-    whole, outer = f"torch.{join}(tuple({{all}})).tolist()", function.parent(loop)
+    parts: dict[str, ast.expr] = {"all": found["all"]}
+    given = "tuple({all})"
+    if isinstance(found["all"], (ast.Tuple, ast.List)) and len(found["all"].elts) > 1:
+        parts = {f"t{n}": each for n, each in enumerate(found["all"].elts)}
+        given = f"({', '.join(f'{{{each}}}' for each in parts)})"
+    whole, outer = f"torch.{join}({given}).tolist()", function.parent(loop)
     alone = isinstance(loop, ast.GeneratorExp) and isinstance(outer, ast.Call) and outer.args == [loop]
     alone = alone and not getattr(outer, "keywords", ())  # then it has no parentheses but the call's
-    draft.replace(loop, f"({whole})" if alone else whole, all=found["all"])
+    draft.replace(loop, f"({whole})" if alone else whole, **parts)
     changes = NO_DIMENSIONS if ndim == 0 else ONE_ELEMENT
     return draft.fix("read all at once", Safety.UNSAFE, changes)

@@ -187,3 +187,10 @@ def test_a_fix_after_which_its_place_waits_as_often_is_made_by_hand(door):
         15: ("suggest", "no step gains by it: the first wait for each mask stays, and others follow it"),
         20: ("suggest", "no step gains by it: line 19 has just waited: little is in flight"),
     }
+
+
+def test_a_count_of_which_a_size_is_made_in_another_arm_is_not_kept_on_the_device(door):
+    body = "if data.batch is not None:\n        rows = len(torch.unique(data.batch))\n    else:\n        rows = x.shape[0]\n"
+    door.write("step.py", f"import torch\n\n\ndef step(data, x: torch.Tensor):\n    {body}    return x.view((rows, -1)).sum()\n")
+    (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert (found["rule"], found["fix"]) == ("unique", None)

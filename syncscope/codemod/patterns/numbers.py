@@ -172,10 +172,16 @@ def is_whole(function: Function, number: ast.expr) -> bool:
     return known or isinstance(function.constant(number), int)
 
 
+def _as_another(function: Function, dtype: ast.expr) -> bool:
+    """Whether this is the dtype of a tensor, `x.dtype`: whole numbers are rounded to it alike, wherever that is."""
+    return isinstance(dtype, ast.Attribute) and dtype.attr == "dtype" and function.fact(dtype.value).is_tensor
+
+
 def counts(function: Function, made: ast.Call) -> bool:
     """Whether this is `torch.arange` that gives whole numbers, wherever it ends: that is exact on every device."""
-    dtypes = [function.dotted(k.value) for k in made.keywords if k.arg == "dtype"]
-    if function.dotted(made.func) != "torch.arange" or len(made.keywords) > len(dtypes) or set(dtypes) - WHOLE_DTYPES:
+    given = [k.value for k in made.keywords if k.arg == "dtype"]
+    dtypes = [function.dotted(each) for each in given if not _as_another(function, each)]
+    if function.dotted(made.func) != "torch.arange" or len(made.keywords) > len(given) or set(dtypes) - WHOLE_DTYPES:
         return False
     begin_and_step = (*made.args[:-1][:1], *made.args[2:])
     return all(is_whole(function, a) for a in begin_and_step)

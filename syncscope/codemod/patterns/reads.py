@@ -237,11 +237,18 @@ def needs_number(function: Function, value: ast.expr) -> bool:
             case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
                 return outer.test is inner
             case ast.Assign():
-                return inner is value and any(needs_number(function, use) for use in function.seen_by(outer))
+                uses = function.seen_by(outer) or _read_below(function, outer)
+                return inner is value and any(needs_number(function, use) for use in uses)
             case ast.stmt():
                 return False
         inner = outer
     return False
+
+
+def _read_below(function: Function, assign: ast.Assign) -> list[ast.Name]:
+    """Where a name is read below one of several that bind it, as each arm of an `if` does."""
+    named = assign.targets[0]
+    return [n for n in function.reads(named.id) if n.lineno > assign.lineno] if isinstance(named, ast.Name) else []
 
 
 def of_two_tensors(function: Function, early: ast.expr, last: ast.stmt) -> bool:
