@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from syncscope.codemod.drained import followed_by
 from syncscope.linter.config import LEAST
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, Reason
 from syncscope.model.ops import Family
@@ -26,7 +26,6 @@ NOTHING_IN_FLIGHT = FOLLOWS | {
     Reason.ACTION,
     Reason.SCORE,
     Reason.ONE_NUMBER,
-    Reason.ASKED,
 }
 """What waits in a step, and where the host waits as long when it is mended."""
 OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
@@ -58,6 +57,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return "the first wait for each mask stays, and others follow it"
     if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):
         return f"line {line} waits right after, and stays"
+    if fix.rewrite == "note_the_tensor" and any(_reads_beside(site, states, view) for site in sites):
+        return "the same statement reads another number, too"
     if fix.rewrite == "read_before_loop":
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
@@ -81,6 +82,27 @@ def _reads_anyway(fix: Fix, site: Site, states: Mapping[int, Finding], view: Vie
             if not function.sometimes(chosen or other.node, loop):
                 return other.place.line
     return 0
+
+
+def _reads_beside(site: Site, states: Mapping[int, Finding], view: View) -> bool:
+    """Whether the statement of a site reads what may be a tensor, too, which nothing mends: `float(aug_loss)`."""
+    function = view.function(site)
+    statement = function.statement(site.node)
+    if statement is None:
+        return False
+    sites = function.sites_in(statement)
+    mended = {id(s.node) for s in sites if (f := states.get(id(s))) and f.fix and f.fix.safety is not Safety.SUGGEST}
+    for node in ast.walk(statement):
+        match node:
+            case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[], keywords=[]):
+                pass
+            case ast.Call(func=ast.Name(id="float" | "int"), args=[ast.Name() | ast.Attribute() as read], keywords=[]):
+                pass
+            case _:
+                continue
+        if id(node) not in mended and function.fact(read).kind in (Value.UNKNOWN, Value.TENSOR):
+            return True
+    return False
 
 
 def _waits_after(fix: Fix, sites: Sequence[Site], states: Mapping[int, Finding], view: View) -> int:

@@ -191,6 +191,20 @@ def test_a_fix_after_which_its_place_waits_as_often_is_made_by_hand(door):
 
 def test_a_count_of_which_a_size_is_made_in_another_arm_is_not_kept_on_the_device(door):
     body = "if data.batch is not None:\n        rows = len(torch.unique(data.batch))\n    else:\n        rows = x.shape[0]\n"
-    door.write("step.py", f"import torch\n\n\ndef step(data, x: torch.Tensor):\n    {body}    return x.view((rows, -1)).sum()\n")
+    door.write(
+        "step.py",
+        f"import torch\n\n\ndef step(data, x: torch.Tensor):\n    {body}    return x.view((rows, -1)).sum()\n",
+    )
     (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
     assert (found["rule"], found["fix"]) == ("unique", None)
+
+
+def test_of_two_numbers_that_are_noted_together_one_alone_is_no_gain(door):
+    body = "loss = model(x).float().mean()\n    self.log_dict({'loss': loss.item(), 'aux': float(self.aux)}, prog_bar=True)\n"
+    code = f"import torch\n\n\ndef training_step(self, model, x: torch.Tensor):\n    {body}    return loss\n"
+    door.write("step.py", code)
+    (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert found["fix"]["changes"].startswith("no step gains by it: the same statement reads another number, too; ")
+    door.write("step.py", code.replace(", 'aux': float(self.aux)", ""))
+    (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert found["fix"]["safety"] == "unsafe"
