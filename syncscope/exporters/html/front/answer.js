@@ -13,7 +13,7 @@ export function answer(model, goToLine) {
   const other = helpsMore(model), badge = model.answer ? [decision(model.answer), " "] : "";
   if (other) box.append(...todo(model, other), make("p", {class: "besides more"}, badge, prose(first || "")));
   else box.append(make("p", {class: "verdict"}, badge, prose(first || "")));
-  if (rest.length) box.append(make("p", {class: "besides"}, prose(rest.join(" "))));
+  for (const said of model.page.further ? rest : [rest.join(" ")].filter(Boolean)) box.append(make("p", {class: "besides"}, prose(said)));
   if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
   const plan = model.plan[0];
