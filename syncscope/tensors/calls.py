@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from syncscope import discover
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Fact, Value
 from syncscope.model.heat import IN_TRAINING, Reason
 from syncscope.model.ops import Op
 from syncscope.project import conventions
@@ -266,35 +266,8 @@ def call_member(call: Call) -> Fact:
         passed_back(call, call.first_node or call.at)
     if kind is TENSOR:
         return _tensor_method(call)
-    if kind is MODULE:
-        found = call_module(call, owner) if word == "__call__" else modules.method(call)
-        if found is not None:
-            return found
     if kind is OTHER or kind is MODULE:
-        if isinstance(ref, str):
-            if kind is OTHER:
-                return _named_method(call, ref)
-        elif isinstance(ref, Module):
-            return apply(call, member(owner, word))
-        elif ref is not None:
-            if word == "register_buffer" and _registered(call):
-                return NONE
-            if word == "save_for_backward" and isinstance(ref, Instance) and not call.starred:
-                set_attribute(owner, "saved_tensors", sequence(*call.args), call.frame)
-                return NONE
-            if word == "apply" and isinstance(ref, Class) and is_autograd_function(ref):
-                return _applied(call, ref)
-            taken = _own(call)
-            if taken.kind is not NOTHING_KNOWN:
-                return apply(call, taken)
-            if isinstance(ref, Instance):
-                inherited = distributions.inherited(call, ref.cls)
-                if inherited.kind is not NOTHING_KNOWN:
-                    return inherited
-                if taken is not NONE and (is_network(word) or (kind is MODULE and _sets(ref.cls, word))):
-                    return given_by_network(call.node)
-        tells_by_name(call)
-        return assumed_method(call) if kind is OTHER and ref is None else UNKNOWN
+        return _of_object(call, kind)
     if kind is SEQUENCE:
         return container_method(call)
     if kind is ARRAY:
@@ -309,6 +282,47 @@ def call_member(call: Call) -> Fact:
         return apply(call, held)
     tells_by_name(call)
     return assumed_method(call)
+
+
+def _of_object(call: Call, kind: Value) -> Fact:
+    """A method of a module, of something that is named, or of an object of a class of the project."""
+    owner, word, ref = call.receiver, call.word, call.receiver.ref
+    if kind is MODULE:
+        found = call_module(call, owner) if word == "__call__" else modules.method(call)
+        if found is not None:
+            return found
+    elif isinstance(ref, str):
+        return _named_method(call, ref)
+    if isinstance(ref, Module):
+        return apply(call, member(owner, word))
+    if ref is not None and not isinstance(ref, str):
+        own = _own_method(call)
+        if own is not None:
+            return own
+    tells_by_name(call)
+    return assumed_method(call) if kind is OTHER and ref is None else UNKNOWN
+
+
+def _own_method(call: Call) -> Fact | None:
+    """A method of a class of the project, or of what that derives from."""
+    owner, word, ref = call.receiver, call.word, call.receiver.ref
+    if word == "register_buffer" and _registered(call):
+        return NONE
+    if word == "save_for_backward" and isinstance(ref, Instance) and not call.starred:
+        set_attribute(owner, "saved_tensors", sequence(*call.args), call.frame)
+        return NONE
+    if word == "apply" and isinstance(ref, Class) and is_autograd_function(ref):
+        return _applied(call, ref)
+    taken = _own(call)
+    if taken.kind is not NOTHING_KNOWN:
+        return apply(call, taken)
+    if not isinstance(ref, Instance):
+        return None
+    inherited = distributions.inherited(call, ref.cls)
+    if inherited.kind is not NOTHING_KNOWN:
+        return inherited
+    of_network = is_network(word) or (owner.kind is MODULE and _sets(ref.cls, word))
+    return given_by_network(call.node) if taken is not NONE and of_network else None
 
 
 def _tensor_method(call: Call) -> Fact:

@@ -104,49 +104,69 @@ def attribute_of(frame: Frame, node: ast.Attribute) -> Fact:
 
 def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     """An attribute of a known owner."""
-    kind = owner.kind
-    word = node.attr
+    kind, word = owner.kind, node.attr
     if kind is TENSOR:
         return _tensor_attribute(frame, node, owner)
-    ref = owner.ref
     if kind is OTHER or kind is MODULE:
-        if isinstance(ref, str):
-            if kind is OTHER:
-                return named(f"{ref}.{word}")
-            if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
-                return tensor(FLOAT, owner.device, 3, node, shape=FIXED)
-        elif isinstance(ref, Module):
-            return member(owner, word)
-        elif ref is not None:
-            path = dotted(node)
-            if path:
-                fact = frame.env.get(path)
-                if fact is not None and fact is not NONE:
-                    return fact
-            fact = attribute(owner, word, frame)
-            if fact is None:
-                fact = member(owner, word)
-            if fact.kind is not NOTHING_KNOWN and fact is not NONE:
-                return fact
-            return used_as(frame, node, path)
-    elif owner is NO_TENSOR and node.attr == "T":
-        return NP_ARRAY  # a row of an array
+        known = _of_object(frame, node, owner)
+    elif kind is BATCH:
+        return _of_batch(frame, word, owner)
     elif kind is ARRAY:
         return numpy.attribute(word)
-    elif kind is SEQUENCE and word in ("values", "indices") and len(owner.elements) == 2:
-        return owner.elements[word == "indices"]  # `x.max(1).values`
-    elif kind is BATCH:
-        each = element(owner)
-        if torch_geometric.split(word, frame.module.source):
-            return each.but(dtype=BOOL, ndim=1, confidence=max(each.confidence, 2))
-        return INTEGER if conventions.counts(word) else each
-    elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
-        return ref.keys[word]
+    elif kind is SEQUENCE:
+        known = _of_sequence(word, owner)
+    else:
+        known = NP_ARRAY if owner is NO_TENSOR and word == "T" else None  # a row of an array
+    return known if known is not None else _of_unknown(frame, node)
+
+
+def _of_object(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact | None:
+    """An attribute of something that is named, of a file of the project, or of an object of one of its classes."""
+    ref, word = owner.ref, node.attr
+    if isinstance(ref, str):
+        if owner.kind is OTHER:
+            return named(f"{ref}.{word}")
+        return tensor(FLOAT, owner.device, 3, node, shape=FIXED) if word in _OF_LAYERS else None
+    if isinstance(ref, Module):
+        return member(owner, word)
+    if ref is None:
+        return None
+    path = dotted(node)
+    if path:
+        fact = frame.env.get(path)
+        if fact is not None and fact is not NONE:
+            return fact
+    fact = attribute(owner, word, frame)
+    if fact is None:
+        fact = member(owner, word)
+    return fact if fact.kind is not NOTHING_KNOWN and fact is not NONE else used_as(frame, node, path)
+
+
+_OF_LAYERS = ("weight", "bias", "in_proj_weight", "running_mean", "running_var")
+
+
+def _of_sequence(word: str, owner: Fact) -> Fact | None:
+    """`x.max(1).values`, and what a named tuple holds."""
+    if word in ("values", "indices") and len(owner.elements) == 2:
+        return owner.elements[word == "indices"]
+    keys = owner.ref.keys if isinstance(owner.ref, Items) else None
+    return keys.get(word) if keys is not None else None
+
+
+def _of_batch(frame: Frame, word: str, owner: Fact) -> Fact:
+    each = element(owner)
+    if torch_geometric.split(word, frame.module.source):
+        return each.but(dtype=BOOL, ndim=1, confidence=max(each.confidence, 2))
+    return INTEGER if conventions.counts(word) else each
+
+
+def _of_unknown(frame: Frame, node: ast.Attribute) -> Fact:
+    """An attribute of something of which it is not known what it has: what it is given here, called and used for."""
+    word, path = node.attr, dotted(node)
     if word == "shape":
         return SIZE
     if word == "batch_sizes":
         return _batch_sizes(node)
-    path = dotted(node)
     if path:
         fact = frame.env.get(path)
         if fact is not None:

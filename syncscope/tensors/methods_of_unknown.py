@@ -128,43 +128,84 @@ def by_its_owner(word: str, node: ast.expr) -> Fact:
 
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
-    word, args, at = call.word, call.args, call.at
     gathered = accelerate.method(call)
     if gathered is not None:
         return gathered
     if call.receiver.kind is not NOTHING_KNOWN:
         return UNKNOWN
-    if word in TORCH_ONLY and word not in _OF_OTHERS:
-        if call.receiver is PICKED and at is not None:
-            picked_from_host(call.frame, at, True)
-        call.receiver = tensor(confidence=2, why=call.node)
-        return tensor_method(call)
-    if word == "item" and (args or call.keywords):
+    found = (judge(call) for judge in _JUDGES)
+    known = next((fact for fact in found if fact is not None), None)
+    if known is not None:
+        return known
+    return tensor(confidence=1, why=call.node) if call.word in ("type_as", "clone") else UNKNOWN
+
+
+def _of_tensors_alone(call: Call) -> Fact | None:
+    """What only tensors have."""
+    if call.word not in TORCH_ONLY or call.word in _OF_OTHERS:
+        return None
+    if call.receiver is PICKED and call.at is not None:
+        picked_from_host(call.frame, call.at, True)
+    return _of_tensor(call, 2, call.node)
+
+
+def _shared(call: Call) -> Fact | None:
+    """What tensors share with arrays, or with modules and containers: `x.item()`, `x.cpu()`."""
+    word, at = call.word, call.at
+    if word == "item" and (call.args or call.keywords):
         return UNKNOWN  # a tensor's takes nothing: an entry of a list view, of a dict
-    if word in SHARED:
-        confidence = 2 if word == "item" or (word in OF_ARRAYS_ALONE and call.frame.alone) else 1
-        if word == "cpu" and isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
-            confidence = 2  # no module or container can be calculated with
-        if word == "cpu" and (conventions.is_loss(last_word(_detached(at))) or _is_step(at)):
-            confidence = 2
-        if word == "cpu" or not isinstance(at, ast.Name) or at.id not in ("self", "cls", "np"):
-            call.receiver = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")
-            return tensor_method(call)
-    if word == "cuda" and call.receiver is UNKNOWN:
+    if word not in SHARED or (word != "cpu" and isinstance(at, ast.Name) and at.id in ("self", "cls", "np")):
+        return None
+    confidence = 2 if word == "item" or (word in OF_ARRAYS_ALONE and call.frame.alone) else 1
+    if word == "cpu":
+        computed = isinstance(
+            at, (ast.BinOp, ast.UnaryOp, ast.Compare)
+        )  # no module or container can be calculated with
+        of_loss = conventions.is_loss(last_word(_detached(at))) or _is_step(at)
+        confidence = 2 if computed or of_loss else confidence
+    return _of_tensor(call, confidence, f"`.{word}()` of something unknown")
+
+
+def _moved(call: Call) -> Fact | None:
+    """`x.cuda()`, `x.to(device)`."""
+    if call.word == "cuda" and call.receiver is UNKNOWN:
         return _sent(call)
-    if word == "to" and (args or call.keywords):
-        if asked_for(call)[0] is not HOST:
-            return _sent(call)
-        call.receiver = tensor(confidence=1, why=f"`.{word}()` of something unknown")
-        return tensor_method(call)
-    if word == "copy" and not args and not call.keywords:
-        return NO_TENSOR  # an array, a list or a dict, which have this method, and tensors have not
-    if word in _OF_DISTRIBUTIONS:
-        return _of_some_distribution(call)
-    if word in _OF_ARRAYS and not isinstance(at, (ast.Name, ast.Attribute)) and call.frame.alone:
-        call.receiver = tensor(confidence=2, why=f"`.{word}()` of something unknown, where no other arrays are")
-        return tensor_method(call)
-    if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].confidence >= 2:
-        call.receiver = tensor(device=args[0].device, confidence=2, why=f"`.{word}()` of a tensor")
-        return tensor_method(call)
-    return tensor(confidence=1, why=call.node) if word in ("type_as", "clone") else UNKNOWN
+    if call.word != "to" or not (call.args or call.keywords):
+        return None
+    if asked_for(call)[0] is not HOST:
+        return _sent(call)
+    return _of_tensor(call, 1, f"`.{call.word}()` of something unknown")
+
+
+def _copied(call: Call) -> Fact | None:
+    """`x.copy()` of an array, a list or a dict, which have this method, and tensors have not."""
+    return NO_TENSOR if call.word == "copy" and not call.args and not call.keywords else None
+
+
+def _drawn(call: Call) -> Fact | None:
+    return _of_some_distribution(call) if call.word in _OF_DISTRIBUTIONS else None
+
+
+def _of_arrays(call: Call) -> Fact | None:
+    """What arrays have, of what is no name, where there are no arrays but tensors."""
+    if call.word not in _OF_ARRAYS or isinstance(call.at, (ast.Name, ast.Attribute)) or not call.frame.alone:
+        return None
+    return _of_tensor(call, 2, f"`.{call.word}()` of something unknown, where no other arrays are")
+
+
+def _with_tensor(call: Call) -> Fact | None:
+    """`x.mul(y)` with a tensor: the other is one, too."""
+    first = call.first
+    if call.word not in _ARITHMETIC or first.kind is not TENSOR or first.confidence < 2:
+        return None
+    call.receiver = tensor(device=first.device, confidence=2, why=f"`.{call.word}()` of a tensor")
+    return tensor_method(call)
+
+
+_JUDGES = (_of_tensors_alone, _shared, _moved, _copied, _drawn, _of_arrays, _with_tensor)
+
+
+def _of_tensor(call: Call, confidence: int, why: ast.AST | str) -> Fact:
+    """What the method gives of a tensor."""
+    call.receiver = tensor(confidence=confidence, why=why)
+    return tensor_method(call)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact, Value
-from syncscope.project.syntax import dotted, last_word
+from syncscope.project.syntax import dotted, last_word, name_of
 from syncscope.tensors.asked_types import classes_of, kind_of, object_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -46,29 +46,38 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         inner = constant(frame, test.operand)
         return None if inner is None else not inner
     if isinstance(test, ast.Call) and test.args and isinstance(test.func, (ast.Name, ast.Attribute)):
-        word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
-        if word == "isinstance" and len(test.args) == 2:
-            fact = frame.env.get(_named(test.args[0]))
-            if fact is None or fact.confidence < 2:  # of most nothing is known
-                return None
-            of = set(map(kind_of, classes_of(frame, test.args[1])))
-            if _UNKNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
-                return None
-            if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
-                return TENSOR in of
-            if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
-                return False
-        elif word in _ASKS_FOR_TENSOR:
-            fact = frame.env.get(_named(test.args[0]))
-            if fact is not None and fact.kind is TENSOR and fact.confidence >= 2:
-                return True
+        return _told_by_call(frame, test)
     if frame.inlined and isinstance(test, ast.Compare):
-        asked = frame.env.get(_named(test.left))
-        left_out = asked is NONE  # by this very call, or it passes a tensor
-        if left_out or (asked is not None and asked.kind is TENSOR and asked.confidence >= 2):
-            is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
-            return {ast.Is: left_out, ast.IsNot: not left_out}.get(type(test.ops[0])) if is_none else None
+        return _told_of_none(frame, test)
     return None
+
+
+def _told_by_call(frame: Frame, test: ast.Call) -> bool | None:
+    """`isinstance(x, Tensor)`, `torch.is_tensor(x)`, of what is known."""
+    word = name_of(test.func)
+    if word not in _ASKS_FOR_TENSOR and not (word == "isinstance" and len(test.args) == 2):
+        return None
+    fact = frame.env.get(_named(test.args[0]))
+    if fact is None or fact.confidence < 2:  # of most nothing is known
+        return None
+    if word != "isinstance":
+        return True if fact.kind is TENSOR else None
+    of = set(map(kind_of, classes_of(frame, test.args[1])))
+    if _UNKNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
+        return None
+    if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
+        return TENSOR in of
+    return False if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR} else None
+
+
+def _told_of_none(frame: Frame, test: ast.Compare) -> bool | None:
+    """`x is None`, of what this very call leaves out, or passes a tensor for."""
+    asked = frame.env.get(_named(test.left))
+    left_out = asked is NONE
+    if not left_out and (asked is None or asked.kind is not TENSOR or asked.confidence < 2):
+        return None
+    is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+    return {ast.Is: left_out, ast.IsNot: not left_out}.get(type(test.ops[0])) if is_none else None
 
 
 def _may_be_array(frame: Frame, node: ast.expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
@@ -53,76 +53,26 @@ class Usage:
         self.alone = not any(imports.search(text) for imports in conventions.OTHER_ARRAY_IMPORTS)
         self._text = text
         self._others: list[int] | None = None  # lines that name another kind of array
-        strong: list[tuple[int, str]] = []
-        arraylike: list[tuple[int, str]] = strong if self.alone else []
-        line, seen = 1, 0
-        for match in _ATTRIBUTE.finditer(text):
-            telling, function, called = match.groups()
-            attribute, at = telling or function, match.start()
-            name = ""
-            rows = strong
-            if attribute in TORCH_ONLY:
-                if called or attribute not in TOLD_BY_CALL:
-                    name = _before(text, at)
-            elif attribute in ARRAY_LIKE:
-                name = _before(text, at)
-                rows = arraylike
-            elif called and text.endswith(_SPACES, 0, at):
-                first = (
-                    _FIRST.match(text, match.end()) if attribute not in TAKE_OTHERS and attribute.islower() else None
-                )
-                if first is not None and (
-                    text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]
-                ):
-                    name = first.group(1)
-            elif called and (
-                (attribute == "exp" and text.startswith(")", match.end()))
-                or (attribute == "cpu" and text.startswith(_TO_HOST, match.end()))
-                or (attribute == "backward" and _BACKWARD.match(text, match.end()))
-            ):
-                name = _before(text, at)
-            if name and name not in conventions.NOT_TENSORS and "#" not in text[text.rfind("\n", 0, at) + 1 : at]:
-                line += text.count("\n", seen, at)
-                seen = at
-                rows.append((line, name))
-        line, seen = 1, 0
-        for match in _INDEXED.finditer(text):
-            at = match.start()
-            name = _before(text, at)
-            if name and name not in conventions.NOT_TENSORS:
-                line += text.count("\n", seen, at)
-                seen = at
-                arraylike.append((line, name))
-        line, seen = 1, 0
-        behind = 0
-        for end in _ASKED_OF_ALL.finditer(text):
-            start = text.rfind("(", behind, end.start())
-            found = _COMPARED.match(text, start) if start >= 0 and text.find(")", start) == end.start() else None
-            if found is None:
-                continue
-            behind = found.end()
-            name = _before(text, found.end(1))
-            if name and name not in conventions.NOT_TENSORS:
-                line += text.count("\n", seen, found.start())
-                seen = found.start()
-                arraylike.append((line, name))
-        strong.sort()
-        self._rows: tuple[tuple[int, list[tuple[int, str]]], ...] = ((2, strong),)
-        if not self.alone:
-            arraylike.sort()
-            self._rows = ((1, arraylike), (2, strong))
+        only: list[tuple[int, str]] = []  # by what tensors alone have
+        shared: list[tuple[int, str]] = []  # by what all arrays have
+        lines = _Lines(text)
+        for at, name, sure in _by_attribute(text):
+            (only if sure else shared).append((lines.of(at), name))
+        for by in (_by_index, _by_comparison):
+            lines = _Lines(text)
+            shared += [(lines.of(at), name) for at, name in by(text) if name and name not in conventions.NOT_TENSORS]
+        self._rows: tuple[tuple[int, list[tuple[int, str]]], ...] = (
+            ((2, sorted(only + shared)),) if self.alone else ((1, sorted(shared)), (2, sorted(only)))
+        )
 
     def alone_between(self, first: int, last: int) -> bool:
         """Whether no other kind of array is named in these lines."""
         if self.alone:
             return True
         if self._others is None:
-            self._others = []
-            line, seen = 1, 0
-            for start in sorted(m.start() for each in conventions.OTHER_ARRAYS for m in each.finditer(self._text)):
-                line += self._text.count("\n", seen, start)
-                seen = start
-                self._others.append(line)
+            starts = sorted(m.start() for each in conventions.OTHER_ARRAYS for m in each.finditer(self._text))
+            lines = _Lines(self._text)
+            self._others = [lines.of(start) for start in starts]
         at = bisect_left(self._others, first)
         return at == len(self._others) or self._others[at] > last
 
@@ -144,6 +94,69 @@ def usage_of(parsed: Parsed) -> Usage:
     if found is None:
         found = parsed.usage = Usage(parsed.source.decode("utf-8", "replace"))
     return found
+
+
+class _Lines:
+    """The numbers of lines, of places in a text that are asked for from its beginning to its end."""
+
+    __slots__ = ("_line", "_seen", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text, self._line, self._seen = text, 1, 0
+
+    def of(self, at: int) -> int:
+        """The number of the line of a place."""
+        self._line += self._text.count("\n", self._seen, at)
+        self._seen = at
+        return self._line
+
+
+def _by_attribute(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Names by what they are asked for, or are the first argument of, with where, and whether tensors alone have that."""
+    for match in _ATTRIBUTE.finditer(text):
+        telling, function, called = match.groups()
+        word, at = telling or function, match.start()
+        name = _asked_for(text, match, word, called)
+        if name and name not in conventions.NOT_TENSORS and "#" not in text[text.rfind("\n", 0, at) + 1 : at]:
+            yield at, name, word in TORCH_ONLY or word not in ARRAY_LIKE
+
+
+def _asked_for(text: str, match: re.Match[str], word: str, called: str) -> str:
+    """The name of what has an attribute that tells what it is, or is the first argument of such a function; else ""."""
+    at, end = match.span()
+    if word in TORCH_ONLY:
+        return _before(text, at) if called or word not in TOLD_BY_CALL else ""
+    if word in ARRAY_LIKE:
+        return _before(text, at)
+    if not called:
+        return ""
+    if text.endswith(_SPACES, 0, at):
+        first = _FIRST.match(text, end) if word not in TAKE_OTHERS and word.islower() else None
+        of_torch = text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]
+        return first.group(1) if first is not None and of_torch else ""
+    tells = (
+        (word == "exp" and text.startswith(")", end))
+        or (word == "cpu" and text.startswith(_TO_HOST, end))
+        or (word == "backward" and _BACKWARD.match(text, end))
+    )
+    return _before(text, at) if tells else ""
+
+
+def _by_index(text: str) -> Iterator[tuple[int, str]]:
+    """What is indexed as only an array can be, `x[:, 0]`."""
+    for match in _INDEXED.finditer(text):
+        yield match.start(), _before(text, match.start())
+
+
+def _by_comparison(text: str) -> Iterator[tuple[int, str]]:
+    """What is compared, where the answer is asked as only an array can be."""
+    behind = 0
+    for end in _ASKED_OF_ALL.finditer(text):
+        start = text.rfind("(", behind, end.start())
+        found = _COMPARED.match(text, start) if start >= 0 and text.find(")", start) == end.start() else None
+        if found is not None:
+            behind = found.end()
+            yield found.start(), _before(text, found.end(1))
 
 
 def _before(text: str, end: int) -> str:

@@ -106,46 +106,61 @@ def _filled_with(call: Call) -> None:
 
 
 def _of_values(call: Call) -> Fact:
+    """`torch.tensor(values)`, `torch.as_tensor(values)`, `torch.asarray(values)`."""
     word, first = call.word, call.first
     held = holds_tensor(first)
-    given = call.device_given is not None or call.by_default is not HOST
+    named = call.device_given is not None or call.by_default is not HOST
     device = call.where_made(call.by_default)
-    if not given and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
+    if not named and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
-    elif not given and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
+    elif not named and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
         device = SOMEWHERE
-    sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
-    guessed = first.kind is TENSOR and first.confidence < 3 and held is first
-    guessed = guessed and (word == "tensor" or (sends and word == "as_tensor"))
+    if first.kind is SEQUENCE and held is not None:
+        call.emit(Op.ITEM, call.first_node, held, 2)
+    elif named and device is not HOST and word != "asarray":
+        _copied_from_host(call, device)
     dtype = call.dtype_given()
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
-    if first.kind is SEQUENCE and held is not None:
-        call.emit(Op.ITEM, call.first_node, held, 2)
-    elif given and device is not HOST and word != "asarray" and (first.kind in _FROM_HOST or guessed):
-        of_host = (
-            first.kind in (SCALAR, SEQUENCE)
-            or (first.kind is ARRAY and word == "tensor")
-            or _written(call.first_node)
-            or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
-        )
-        asked = word == "tensor" or sends or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
-        confidence = 3 if of_host else 2 if asked else 1  # `as_tensor` of a tensor copies nothing
-        confidence = min(confidence, _there(call, device))
-        if not _empty(call.first_node) and not _of_another_kind(call):
-            call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
-    ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
-    row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
-    if row or first.ref is Tag.NUMBERS:
-        ndim = 1
-    if first.kind is SEQUENCE and ndim is None and isinstance(call.first_node, ast.List):
-        ndim = _depth(call.first_node)
-    if ndim is None and first.kind is NOTHING_KNOWN and dtype is INT and _is_part_of_list(call.first_node):
-        ndim = 1
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
-    made = tensor(dtype, device, 3, call.node, held, shape, ndim)
+    made = tensor(dtype, device, 3, call.node, held, shape, _ndim_of_values(call, dtype))
     made.ref = Tag.EMPTY if _empty(call.first_node) else None
     return made
+
+
+def _copied_from_host(call: Call, device: Device) -> None:
+    """Tell of values that are copied to where they are made, of which it may be known that there are some on the host."""
+    word, first = call.word, call.first
+    sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
+    guessed = first.kind is TENSOR and first.confidence < 3 and (word == "tensor" or (sends and word == "as_tensor"))
+    if not (first.kind in _FROM_HOST or guessed) or _empty(call.first_node) or _of_another_kind(call):
+        return
+    of_host = (
+        first.kind in (SCALAR, SEQUENCE)
+        or (first.kind is ARRAY and word == "tensor")
+        or _written(call.first_node)
+        or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
+    )
+    asked = word == "tensor" or sends or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
+    confidence = min(
+        3 if of_host else 2 if asked else 1, _there(call, device)
+    )  # `as_tensor` of a tensor copies nothing
+    call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+
+
+def _ndim_of_values(call: Call, dtype: Dtype) -> int | None:
+    """How many dimensions values have: a number none, a list of numbers one."""
+    first, node = call.first, call.first_node
+    row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
+    if row or first.ref is Tag.NUMBERS:
+        return 1
+    if first.kind is SCALAR:
+        return 0
+    if first.kind is TENSOR:
+        return first.ndim
+    if first.kind is SEQUENCE:
+        return _depth(node) if isinstance(node, ast.List) else None
+    return 1 if first.kind is NOTHING_KNOWN and dtype is INT and _is_part_of_list(node) else None
 
 
 def _is_handed_over(call: Call) -> bool:

@@ -67,55 +67,73 @@ def _host_number(fact: Fact) -> bool:
 def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     """How sure it is that an index gives positions, or one element; None where a fill writes what it selects."""
     parts = each_of(index)
-    gathered: int | None = None
-    sure = guessed = (
-        False  # whether a part is known to be positions, and whether one may be a mask for all that is known
-    )
-    single = several = 0
-    unknown = 0  # parts of which nothing is known: a number each, or positions
-    whole = True  # every part takes one element of its dimension
+    selected = _Selected(len(parts))
     for part in parts:
         if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...)):
-            whole = False
+            selected.whole = False
             continue
         fact = evaluate(frame, part)
         if fact.kind is SEQUENCE and not isinstance(part, ast.List) and element(fact).kind is TENSOR:
             fact = element(fact)  # positions, a tensor for each dimension: what `nonzero(as_tuple=True)` gives
         if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
             return None
+        selected.take(part, fact)
+        if selected.gathered is None and selected.filled:
+            return None
+    return selected.certainty(base.ndim)
+
+
+class _Selected:
+    """What the parts of an index select, as far as they were gone through."""
+
+    def __init__(self, parts: int) -> None:
+        self._parts = parts
+        self.gathered: int | None = None  # how surely one of them is positions
+        self._sure = self._guessed = (
+            False  # whether one is known to be positions, and whether one may as well be a mask
+        )
+        self._single = self._several = 0
+        self._unknown = 0  # of which nothing is known: a number each, or positions
+        self.whole = True  # every part takes one element of its dimension
+        self.filled = False  # the only part is nothing that is known to select elements
+
+    def take(self, part: ast.expr, fact: Fact) -> None:
+        """Take one more, which is no slice and no mask."""
         if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):
-            single += 1
+            self._single += 1
         elif fact.kind is TENSOR:
-            several += 1
-            confidence = fact.confidence
-            if fact.shape is DYNAMIC:
-                confidence = min(confidence, 2)
-            if fact.dtype is ANY_DTYPE and not _called_positions(part):
-                confidence, guessed = 1, True
-            else:
-                sure = True
-            gathered = confidence if gathered is None else min(gathered, confidence)
+            self._several += 1
+            guessed = fact.dtype is ANY_DTYPE and not _called_positions(part)
+            self._guessed, self._sure = self._guessed or guessed, self._sure or not guessed
+            self._gather(1 if guessed else min(fact.confidence, 2) if fact.shape is DYNAMIC else fact.confidence)
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
-            gathered = 2 if gathered is None else min(gathered, 2)
+            self._gather(2)
         else:
-            unknown += fact is UNKNOWN and isinstance(part, ast.Name)
-            several += fact is UNKNOWN and isinstance(part, ast.Name)
-            whole = False
-            if fact is not NONE and gathered is None and len(parts) == 1:
-                return None
-    if gathered is not None:
-        if several == len(parts) > 1:  # no fill writes what several tensors select, not even masks
-            return max(gathered, 2)
-        return 2 if guessed and sure else gathered  # a mask stands beside no positions
-    if len(parts) > 1 and unknown + single == len(parts) and base.ndim in (None, len(parts)):
-        return (
-            2 if base.ndim is not None or single == 0 else 1
-        )  # numbers or positions: what is put there is copied for both
-    if not whole:
-        return None
-    if base.ndim is None:
-        return 1 if single > 1 else None  # most often a matrix
-    return 3 if single == base.ndim else None
+            open_ = fact is UNKNOWN and isinstance(part, ast.Name)
+            self._unknown += open_
+            self._several += open_
+            self.whole = False
+            self.filled = fact is not NONE and self._parts == 1
+
+    def _gather(self, confidence: int) -> None:
+        self.gathered = confidence if self.gathered is None else min(self.gathered, confidence)
+
+    def certainty(self, ndim: int | None) -> int | None:
+        """How sure it is that these are positions, or one element, of what has so many dimensions."""
+        parts, single = self._parts, self._single
+        if self.gathered is not None:
+            if self._several == parts > 1:  # no fill writes what several tensors select, not even masks
+                return max(self.gathered, 2)
+            return 2 if self._guessed and self._sure else self.gathered  # a mask stands beside no positions
+        if parts > 1 and self._unknown + single == parts and ndim in (None, parts):
+            return (
+                2 if ndim is not None or single == 0 else 1
+            )  # numbers or positions: what is put there is copied for both
+        if not self.whole:
+            return None
+        if ndim is None:
+            return 1 if single > 1 else None  # most often a matrix
+        return 3 if single == ndim else None
 
 
 def _called_positions(part: ast.expr) -> bool:

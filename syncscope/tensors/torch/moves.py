@@ -111,30 +111,43 @@ def _is_dtype(fact: Fact) -> bool:
 
 
 def _copied(call: Call, target: Device | None, beside: bool) -> None:
+    """Tell of a copy from one place to another; `beside`: to where another tensor lives."""
     owner, at = call.receiver, call.at
-    if _has_no_elements(owner):
+    if target is None or _has_no_elements(owner):
         return
-    lost = owner.device is SOMEWHERE and not beside
-    of_batch = _of_a_batch(owner) or (owner.device is SOMEWHERE and sends_a_part(call))
     if target is HOST:
         if owner.device is not HOST:
             unsure = owner.device is SOMEWHERE and (beside or (isinstance(at, ast.Call) and _perhaps_of_host(owner)))
             call.emit(Op.CPU, at, owner, 1 if unsure else 3)
-    elif of_batch and owner.device is SOMEWHERE and target in (DEVICE, SOMEWHERE) and not _beside_a_tensor(call):
-        call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif target is DEFAULT:
         if owner.device in (SOMEWHERE, DEVICE) and not beside:
             call.emit(Op.CPU, at, owner, 2)
-    elif target is not None and owner.device is HOST:
-        made = _made_here(at)
-        sent = beside or made or of_batch or _place_named(call) or (owner.confidence == 3 and not _may_stay(call))
-        confidence = 3 if target is DEVICE else 2 if sent else 1
-        call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
-    elif target in (SOMEWHERE, DEVICE) and owner.device is SOMEWHERE and _stays_on_host(call, beside):
+    elif owner.device is HOST:
+        _sent_from_host(call, target, beside)
+    elif owner.device is SOMEWHERE:
+        _sent(call, target, beside)
+
+
+def _sent_from_host(call: Call, target: Device, beside: bool) -> None:
+    """Tell of a tensor of the host that is sent."""
+    owner, at = call.receiver, call.at
+    made = _made_here(at)
+    sent = beside or made or _of_a_batch(owner) or _place_named(call) or (owner.confidence == 3 and not _may_stay(call))
+    confidence = 3 if target is DEVICE else 2 if sent else 1
+    call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
+
+
+def _sent(call: Call, target: Device, beside: bool) -> None:
+    """Tell of a tensor that is sent, of which only what is around says that it lives on the host."""
+    owner, at = call.receiver, call.at
+    of_batch = _of_a_batch(owner) or sends_a_part(call)
+    if of_batch and not _beside_a_tensor(call):
+        call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
+    elif _stays_on_host(call, beside):
         call.emit(Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
-    elif target is DEVICE and lost and of_arrays(owner):
+    elif target is DEVICE and not beside and of_arrays(owner):
         call.emit(Op.CREATED_ON_HOST if _made_here(at) else Op.TO_DEVICE, at, owner.but(device=DEVICE), 2)
-    elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
+    elif target is SOMEWHERE and not beside and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
 
 
