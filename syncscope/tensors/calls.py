@@ -112,23 +112,16 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Fact], Keywords]:
 def apply(call: Call, target: Fact) -> Fact:
     """Call what a fact stands for."""
     ref, args, keywords = target.ref, call.args, call.keywords
-    for at, fact in zip(call.nodes, args, strict=False):
-        if fact is PICKED and (target.kind is MODULE or _takes_tensors(call, target)):
-            picked_from_host(call.frame, at, True)
+    if any(fact is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
+        for at, fact in zip(call.nodes, args, strict=False):
+            if fact is PICKED:
+                picked_from_host(call.frame, at, True)
     if target.kind is MODULE:
         return _run_module(call, target)
     if isinstance(ref, str):
         return external(call.named(ref)) if target.kind is OTHER else UNKNOWN
     if isinstance(ref, ProjectFunction):
-        _announced_to(call, ref, ref.names)
-        result = call_function(ref, call.frame, args, keywords, unasked=call.unasked)
-        if "device" in keywords and call.where_made(SOMEWHERE) is HOST:
-            result = on_host(result)
-        if conventions.waits(ref.name):
-            call.frame.work = False
-        if "script" in ref.decorators() and call.frame.waits is not None and waits_inside(ref):
-            call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
-        return result
+        return _call_own(call, ref)
     if isinstance(ref, Bound):
         _announced_to(call, ref.function, ref.function.names[1:])
         return call_function(ref.function, call.frame, args, keywords, ref.owner, call.unasked)
@@ -139,10 +132,29 @@ def apply(call: Call, target: Fact) -> Fact:
         return call_function(own, call.frame, args, keywords, target) if own is not None else UNKNOWN
     if isinstance(ref, TupleType):
         return UNKNOWN if call.spread else ref.of(args, keywords)
-    if target.kind is NOTHING_KNOWN and name_of(call.node.func) in conventions.MODELS:
+    return _call_by_name(call) if target.kind is NOTHING_KNOWN else UNKNOWN
+
+
+def _call_own(call: Call, function: ProjectFunction) -> Fact:
+    """A function of the project, by its name."""
+    _announced_to(call, function, function.names)
+    result = call_function(function, call.frame, call.args, call.keywords, unasked=call.unasked)
+    if "device" in call.keywords and call.where_made(SOMEWHERE) is HOST:
+        result = on_host(result)
+    if conventions.waits(function.name):
+        call.frame.work = False
+    if "script" in function.decorators() and call.frame.waits is not None and waits_inside(function):
+        call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
+    return result
+
+
+def _call_by_name(call: Call) -> Fact:
+    """Something unknown, that is called like a model, or like what an optimizer is given."""
+    name = name_of(call.node.func)
+    if name in conventions.MODELS:
         call.frame.work = True
         return tensor(confidence=1, why=call.node)
-    if target.kind is NOTHING_KNOWN and name_of(call.node.func) == "closure":
+    if name == "closure":
         return tensor(FLOAT, confidence=2, why="`closure()` gives an optimizer the loss", ndim=0)
     return UNKNOWN
 

@@ -157,29 +157,29 @@ def promised(function: ProjectFunction) -> Fact:
 
 def conclude(function: ProjectFunction, frame: Frame) -> Fact:
     """The join of what was returned, and what the annotation adds."""
+    if isinstance(function.node, ast.AsyncFunctionDef):
+        return UNKNOWN
+    found = _returned(frame) or (UNKNOWN if _is_left_to_others(function.node) else NONE)
+    if function.node.returns is None or found.kind is ARRAY or is_distribution(found):
+        return found  # it tells which one, whatever the annotation says
+    said = promised(function)
+    if said.kind is TENSOR and found.kind is TENSOR:
+        surer = said.confidence > found.confidence
+        return like(found, said.provenance, confidence=said.confidence) if surer else found
+    nothing = found.kind is NOTHING_KNOWN or found is NONE
+    return said if said.kind is not NOTHING_KNOWN and (nothing or said.kind is not SEQUENCE) else found
+
+
+def _returned(frame: Frame) -> Fact | None:
+    """The join of what was returned: a tensor, where it may be a number, is less sure to be one."""
     found: Fact | None = None
     for each in frame.returns:
         found = each if found is None else join(found, each, DEFAULT)
-    if found is not None and found.kind is TENSOR:
-        numbers = [each for each in frame.returns if each.kind is SCALAR]
-        if numbers:
-            asked = found.dtype is BOOL and all(each.dtype is BOOL for each in numbers)  # for tensors and numbers alike
-            confidence = min(found.confidence, 2 if asked else 1)
-            found = like(found, confidence=confidence)
-    if isinstance(function.node, ast.AsyncFunctionDef):
-        return UNKNOWN
-    found = found or (UNKNOWN if _is_left_to_others(function.node) else NONE)
-    told = found.kind is ARRAY or is_distribution(found)  # which one, whatever the annotation says
-    if function.node.returns is not None and not told:
-        said = promised(function)
-        if said.kind is TENSOR and found.kind is TENSOR:
-            if said.confidence > found.confidence:
-                return like(found, said.provenance, confidence=said.confidence)
-        elif said.kind is not NOTHING_KNOWN and (
-            found.kind is NOTHING_KNOWN or found is NONE or said.kind is not SEQUENCE
-        ):
-            return said
-    return found
+    numbers = [each for each in frame.returns if each.kind is SCALAR]
+    if found is None or found.kind is not TENSOR or not numbers:
+        return found
+    asked = found.dtype is BOOL and all(each.dtype is BOOL for each in numbers)  # for tensors and numbers alike
+    return like(found, confidence=min(found.confidence, 2 if asked else 1))
 
 
 def _is_left_to_others(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

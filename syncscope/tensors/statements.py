@@ -91,26 +91,19 @@ def inside(around: Around) -> Around:
 
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
-    start = dict(frame.env)
     before = frame.around
     said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
     frame.around = inside(before) if said is None else loops.within(heat_of(before), said, node)
-    condition(frame, node.test)
-    when, otherwise = learnt(frame, node.test)
-    frame.env.update(when)
-    execute(frame, node.body)
-    frame.dead = False
-    again = _changes_a_tensor(frame.env, start)
-    merge(frame, frame.env, False, start, False)
-    if again:
-        after = dict(frame.env)
+    taught: list[Env] = []
+
+    def test() -> None:
         condition(frame, node.test)
-        frame.env.update(learnt(frame, node.test)[0])
-        execute(frame, node.body)
-        frame.dead = False
-        merge(frame, frame.env, False, after, False)
-    timing.settle(frame, node)
-    frame.env.update(otherwise)
+        when, otherwise = learnt(frame, node.test)
+        taught.append(otherwise)
+        frame.env.update(when)
+
+    _go_through(frame, node, test)
+    frame.env.update(taught[0])
     frame.around = before
     if node.orelse:
         execute(frame, node.orelse)
@@ -124,36 +117,47 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     if loader and _has_no_tensor(frame) and frame.function is not None and shows_no_device(frame.function):
         frame.counts = True
-    start = dict(frame.env)
     before = frame.around
-    said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
-    if said is not None:
-        frame.around = loops.within(heat_of(before), said, node)
-    elif loader and conventions.of_evaluation(word := loader_of(frame, node.iter)):
-        frame.around = Later(lambda: heat if (heat := heat_of(before)) and not heat.hot else Reason.OVER_HELD_OUT(word))
-    elif loader and ((heat := heat_of(before)) is None or heat.hot or heat.reason is Reason.EPOCHS):
-        own = judge.by_itself(frame.function)
-        trains = own.hot and judge.of_function(frame.function).reason is not Reason.FOR_OTHERS
-        if trains or frame.function is None or own.reason is Reason.OUTSIDE:
-            frame.around = Reason.LOADER()
-    else:
-        frame.around = inside(before)
-    bind(frame, node.target, each)
+    frame.around = _around_loop(frame, node, loader)
+    _go_through(frame, node, lambda: bind(frame, node.target, each))
+    frame.around = before
+    if node.orelse:
+        execute(frame, node.orelse)
+    frame.dead = False
+
+
+def _go_through(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, begin: Callable[[], None]) -> None:
+    """The body of a loop once, and again when it changed a tensor that it starts from; each pass begins so."""
+    start = dict(frame.env)
+    begin()
     execute(frame, node.body)
     frame.dead = False
     again = _changes_a_tensor(frame.env, start)
     merge(frame, frame.env, False, start, False)
     if again:
         after = dict(frame.env)
-        bind(frame, node.target, each)
+        begin()
         execute(frame, node.body)
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     timing.settle(frame, node)
-    frame.around = before
-    if node.orelse:
-        execute(frame, node.orelse)
-    frame.dead = False
+
+
+def _around_loop(frame: Frame, node: ast.For | ast.AsyncFor, loader: bool) -> Around:
+    """What a loop, over a loader or not, says of how hot it is inside."""
+    before, function = frame.around, frame.function
+    said = loops.of_loop(node, function.name if function is not None else "", frame.module.source)
+    if said is not None:
+        return loops.within(heat_of(before), said, node)
+    if not loader:
+        return inside(before)
+    if conventions.of_evaluation(word := loader_of(frame, node.iter)):
+        return Later(lambda: heat if (heat := heat_of(before)) and not heat.hot else Reason.OVER_HELD_OUT(word))
+    if (heat := heat_of(before)) is not None and not heat.hot and heat.reason is not Reason.EPOCHS:
+        return inside(before)
+    own = judge.by_itself(function)
+    trains = own.hot and judge.of_function(function).reason is not Reason.FOR_OTHERS
+    return Reason.LOADER() if trains or function is None or own.reason is Reason.OUTSIDE else before
 
 
 def _has_no_tensor(frame: Frame) -> bool:

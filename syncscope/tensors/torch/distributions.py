@@ -65,32 +65,28 @@ def made(call: Call) -> Fact:
     inside = (holds_tensor(call.keywords.get(None, UNKNOWN)),)  # of `**parameters`
     held = next((f for f in (*given, *inside) if f is not None and f.kind is TENSOR), None)
     unknown = any(f.kind is UNKNOWN.kind and not is_setting(at) for f, at in zip(given, nodes, strict=False))
-    open_ = unknown and not any(f.kind is ARRAY for f in given)
     unchecked = _unchecked(call)
+    over = UNKNOWN
     if word in _MADE_OF_OTHERS:
         unchecked = _made_of_unchecked(call, unchecked)
+        over = call.given(*_MADE_OF_OTHERS[word])
     else:
-        if held is None and open_ and word[:1].isupper():
+        if held is None and unknown and word[:1].isupper() and not any(f.kind is ARRAY for f in given):
             held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
         if held is not None and not unchecked and not word.endswith("Transform"):
             held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
-            call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
+            call.emit(Op.DISTRIBUTION_VALIDATE, nodes[0], held)
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
-        call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
+        call.emit(Op.LINALG_CHECK, nodes[0], held, 2)
     lives = held or next(filter(is_distribution, given), None)
-    if lives is not None:
-        device = lives.device
-    else:
-        device = SOMEWHERE if unknown else HOST
-    over = call.given(*_MADE_OF_OTHERS[word]) if word in _MADE_OF_OTHERS else None
     return Fact(
         OTHER,
         BOOL if unchecked else ANY_DTYPE,
-        device,
+        lives.device if lives is not None else SOMEWHERE if unknown else HOST,
         confidence=3 if held is not None else 2,
         ref=f"torch.distributions.{word}()",
-        source=over if over is not None and is_distribution(over) else None,
+        source=over if is_distribution(over) else None,
     )
 
 

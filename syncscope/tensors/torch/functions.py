@@ -48,7 +48,7 @@ from syncscope.tensors.torch.results import (
     bounds,
     distinct,
     names_dim,
-    one_less,
+    of_pair,
     operand_of,
     positions,
     positions_by_dimension,
@@ -302,13 +302,7 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     seen = held or tensor(device=device, confidence=2, why=node)  # what waits, where it does
     if call.name in OCL_FALLBACK and device is not HOST:
         call.emit(Op.OCL_FALLBACK, call.first_node, seen)
-    if call.name in LINALG_CHECKED:
-        call.emit(Op.LINALG_CHECK, call.first_node, seen, 2)
-    scalar_slots(call, call.name, 0)
-    bounds(call, 0)
-    sized_by(call)
-    if word in INSIDE:
-        read_inside(call, seen, 0)
+    _reads(call, seen)
     shape = held.shape if held is not None else ANY_SHAPE
     if any(f.kind is TENSOR and f.shape is DYNAMIC for f in call.args):
         shape = DYNAMIC
@@ -321,16 +315,24 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     if (signature.tensor and not pair) or (word in PAIRED and not names_dim(call, 1)):
         return made(dimensions(call, held, 1))
     if word in PAIRED or (pair and not signature.tensor):
-        same = word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim")
-        less = one_less(held) if word in ("max", "min", "median", "mode") else None
-        ndim = less if not same or held is None else held.ndim
-        rest = made(ndim, INT if word in PAIRED else dtype)
-        return sequence(made(ndim), *[rest] * (max(signature.width, 2) - 1))
+        ndim = of_pair(call, held)
+        return sequence(made(ndim), *[made(ndim, INT if word in PAIRED else dtype)] * (max(signature.width, 2) - 1))
     if signature.listed:
         return items(made(parts(call, held)))
     if signature.tensor:
         return made(None)
     return TRUTH if signature.truth else NUMBER if signature.number else UNKNOWN
+
+
+def _reads(call: Call, seen: Fact) -> None:
+    """Tell of what a function reads of the tensor that it takes first, or of what else it is given."""
+    if call.name in LINALG_CHECKED:
+        call.emit(Op.LINALG_CHECK, call.first_node, seen, 2)
+    scalar_slots(call, call.name, 0)
+    bounds(call, 0)
+    sized_by(call)
+    if call.word in INSIDE:
+        read_inside(call, seen, 0)
 
 
 def _device_of_result(call: Call, first: Fact) -> Device:

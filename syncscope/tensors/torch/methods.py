@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
+from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
 from syncscope.model.ops import Op
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -45,6 +45,7 @@ from syncscope.tensors.torch.results import (
     bounds,
     distinct,
     names_dim,
+    of_pair,
     one_less,
     positions,
     repeated,
@@ -80,6 +81,34 @@ _SHAPED_AS = frozenset(("expand_as", "view_as", "reshape_as"))  # of another the
 def by_schema(call: Call, signature: Signature) -> Fact:
     """A method whose result its schema tells."""
     word, owner, args = call.word, call.receiver, call.args
+    _reads(call)
+    device = owner.device
+    if device is HOST and args and word not in _SHAPED_AS:
+        device = device_of(owner, *args)
+    if word.endswith("_") and not word.endswith("__"):
+        return call.result(device=device)
+    dtype, device = _made_as(call, device)
+    shape = DYNAMIC if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args) else owner.shape
+
+    def made(ndim: int | None, dtype: Dtype = dtype, shape: Shape = shape) -> Fact:
+        return call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
+
+    pair = signature.tensors
+    if signature.tensor and not (pair and names_dim(call, 0)):
+        if word.startswith("new_"):
+            return made(_sizes_given(call), shape=ANY_SHAPE)
+        return made(dimensions(call, owner, 0))
+    if word in PAIRED or (pair and not signature.tensor):
+        ndim = of_pair(call, owner)
+        return sequence(made(ndim), *[made(ndim, INT if word in PAIRED else dtype)] * (signature.width - 1))
+    if signature.listed:
+        return items(made(one_less(owner) if word == "unbind" else owner.ndim))
+    return TRUTH if signature.truth else INTEGER if signature.number else UNKNOWN
+
+
+def _reads(call: Call) -> None:
+    """Tell of what a method reads of its tensor, or of what it is given."""
+    word, owner, args = call.word, call.receiver, call.args
     scalar_slots(call, word, 1)
     bounds(call, 1)
     if word in INSIDE:
@@ -90,32 +119,6 @@ def by_schema(call: Call, signature: Signature) -> Fact:
         # Operators of other libraries have methods of these names, too.
         sure = owner.confidence == 3 or word in ("inverse", "pinverse")
         call.emit(Op.LINALG_CHECK, call.at, owner, 2 if sure else 1)
-    device = owner.device
-    if device is HOST and args and word not in _SHAPED_AS:
-        device = device_of(owner, *args)
-    if word.endswith("_") and not word.endswith("__"):
-        return call.result(device=device)
-    dtype, device = _made_as(call, device)
-    shape = DYNAMIC if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args) else owner.shape
-    pair = signature.tensors
-    if signature.tensor and not (pair and names_dim(call, 0)):
-        if word.startswith("new_"):
-            shape, ndim = ANY_SHAPE, _sizes_given(call)
-        else:
-            ndim = dimensions(call, owner, 0)
-        return call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
-    if word in PAIRED or (pair and not signature.tensor):
-        if word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim"):
-            ndim = owner.ndim
-        else:
-            ndim = one_less(owner) if word in ("max", "min", "median", "mode") else None
-        values = call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
-        rest = call.result(dtype=INT if word in PAIRED else dtype, device=device, shape=shape, ndim=ndim)
-        return sequence(values, *[rest] * (signature.width - 1))
-    if signature.listed:
-        ndim = one_less(owner) if word == "unbind" else owner.ndim
-        return items(call.result(dtype=dtype, device=device, shape=shape, ndim=ndim))
-    return TRUTH if signature.truth else INTEGER if signature.number else UNKNOWN
 
 
 _TAKE_DTYPE = frozenset("new_zeros new_ones new_full new_empty sum cumsum".split())

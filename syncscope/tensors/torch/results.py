@@ -33,6 +33,13 @@ def one_less(fact: Fact | None) -> int | None:
     return fact.ndim - 1 if fact is not None and fact.ndim else None
 
 
+def of_pair(call: Call, held: Fact | None) -> int | None:
+    """How many dimensions each of two results has, of values that come with positions: `x.sort()`, `x.max(1)`."""
+    if held is not None and (call.word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim")):
+        return held.ndim
+    return one_less(held) if call.word in ("max", "min", "median", "mode") else None
+
+
 def names_dim(call: Call, at: int) -> bool:
     """Whether a reduction names a dimension; `max(a, b)` of two tensors is not one."""
     args, keywords = call.args, call.keywords
