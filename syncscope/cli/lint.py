@@ -358,7 +358,9 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         export = getattr(said["exporter"], "export_findings", said["exporter"].export)
         output.write(export(linted.report(quiet=said["quiet"])), commands=getattr(said["exporter"], "COMMANDS", False))
     if said["exporter"] is None and not said["quiet"]:
-        for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
+        from syncscope.linter.summary import summary
+
+        for line in summary(linted, fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
             echo(line, err=True)
     worst = complain(linted)
     return worst or int(bool(linted.presented) and not said["exit_zero"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.errors import UserError
 from syncscope.files import regular
@@ -22,6 +23,9 @@ from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Safety
 from syncscope.project import folders
 from syncscope.project.folders import folder_around, located
+
+if TYPE_CHECKING:
+    from syncscope.linter.cache import Cache
 
 STRANGE = "neither Python nor a notebook nor OpenCL C"
 PACKAGE = Path(__file__).parents[1]
@@ -115,63 +119,78 @@ def run(
 
     Ctrl-C and errors end all processes; nothing is written here.
     """
-    done: dict[str, Done] = {}
     folders.forget()
-    store = None
+    store: Cache | None = None
     if cached and jobs and not any(job.safeties for job in jobs):
         from syncscope.linter.cache import Cache
 
         store = Cache(jobs[0].config.root, engine.project_of(jobs[0].config).steps)
-    one = partial(work, noted=store is not None or len(jobs) <= FEW)
-    todo: list[tuple[Job, int]] = []
-    keys: dict[str, str] = {}
+    done: dict[str, Done] = {}
+    todo: list[_Weighed] = []
     for job in jobs:
-        try:
-            if store is None:  # who looks at it reads it
-                todo.append((job, os.stat(job.path).st_size))
-                continue
-            raw = regular(job.path)
-        except OSError as error:
-            done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
-            continue
-        if engine.is_silent(job.path, raw, job.config, job.named):
-            done[job.path] = Done(Checked(job.path, unread=True))
-            continue
-        keys[job.path] = store.key(job.path, raw, job.config)
-        if answer := store.get(job.path, keys[job.path]):
-            done[job.path] = Done(answer)
-            continue
-        todo.append((job, len(raw)))
+        one = _looked_up(job, store)
+        if isinstance(one, Done):
+            done[job.path] = one
+        else:
+            todo.append(one)
     tick(len(done))
-    weight = sum(size for _, size in todo)
-    if processes > 1 and len(todo) > 1 and weight > WORTH_A_POOL:
-        from syncscope.linter.pool import chunks, spread
-
-        for job, _ in todo:  # once, before the processes are forked
-            engine.project_of(job.config).steps.around(os.path.dirname(located(job.path)))
-        split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1], processes)]
-        for answers in spread(one, split, processes, crashed):
-            done |= {answer.checked.path: answer for answer in answers}
-            tick(len(done))
-    else:
-        saving: AbstractContextManager[None] = nullcontext()
-        if weight > WORTH_A_POOL:
-            from syncscope.linter.pool import frugal
-
-            saving = frugal()
-        with saving:
-            for job, _ in todo:
-                done[job.path] = one(job)
-                tick(len(done))
-            if weight > WORTH_A_POOL:  # what is told needs the texts of files, and no trees
-                for project in {engine.project_of(job.config) for job, _ in todo}:
-                    project.forget()
-    if store:
-        for job, _ in todo:
-            if not (done[job.path].checked.problem or done[job.path].checked.failed):
-                store.put(job.path, keys[job.path], done[job.path].checked)
+    for answers in _worked(todo, processes, partial(work, noted=store is not None or len(jobs) <= FEW)):
+        done |= {answer.checked.path: answer for answer in answers}
+        tick(len(done))
+    if store is not None:
+        for each in todo:
+            checked = done[each.job.path].checked
+            if not (checked.problem or checked.failed):
+                store.put(each.job.path, each.key, checked)
         store.save()
     return [done[job.path] for job in jobs]
+
+
+class _Weighed(NamedTuple):
+    """A job that is to be done, the bytes of its file, and the key under which a cache keeps its answer."""
+
+    job: Job
+    size: int
+    key: str = ""
+
+
+def _looked_up(job: Job, store: Cache | None) -> Done | _Weighed:
+    """What came of a job where that is known, else what there is to do."""
+    try:
+        if store is None:  # who looks at it reads it
+            return _Weighed(job, os.stat(job.path).st_size)
+        raw = regular(job.path)
+    except OSError as error:
+        return Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
+    if engine.is_silent(job.path, raw, job.config, job.named):
+        return Done(Checked(job.path, unread=True))
+    key = store.key(job.path, raw, job.config)
+    answer = store.get(job.path, key)
+    return Done(answer) if answer else _Weighed(job, len(raw), key)
+
+
+def _worked(todo: Sequence[_Weighed], processes: int, one: Callable[[Job], Done]) -> Iterator[Sequence[Done]]:
+    """The answers as they come: of several processes, where starting them is worth it, else one by one."""
+    heavy = sum(each.size for each in todo) > WORTH_A_POOL
+    if processes > 1 and len(todo) > 1 and heavy:
+        from syncscope.linter.pool import chunks, spread
+
+        for each in todo:  # once, before the processes are forked
+            engine.project_of(each.job.config).steps.around(os.path.dirname(located(each.job.path)))
+        split = [[each.job for each in chunk] for chunk in chunks(todo, lambda each: each.size, processes)]
+        yield from spread(one, split, processes, crashed)
+        return
+    saving: AbstractContextManager[None] = nullcontext()
+    if heavy:
+        from syncscope.linter.pool import frugal
+
+        saving = frugal()
+    with saving:
+        for each in todo:
+            yield [one(each.job)]
+        if heavy:  # what is told needs the texts of files, and no trees
+            for project in {engine.project_of(each.job.config) for each in todo}:
+                project.forget()
 
 
 def work(job: Job, noted: bool = False) -> Done:

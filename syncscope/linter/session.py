@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter import baseline, engine, rulesets
-from syncscope.linter.behind_all import behind_all
-from syncscope.linter.checked import Checked, Hidden
+from syncscope.linter.checked import Checked
 from syncscope.linter.config import BUILT_IN
-from syncscope.linter.fixing import changed_lines, edited, write
+from syncscope.linter.fixing import edited, write
 from syncscope.linter.known import Found, KnownFinding
 from syncscope.linter.line_length import line_length
-from syncscope.linter.next_step import next_step
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files
 from syncscope.linter.source import SourceFile
 from syncscope.linter.suppressions import put_above
-from syncscope.model.finding import Edit, Finding, Safety, all_told
+from syncscope.model.finding import Edit, Finding, all_told
 from syncscope.model.words import all_visible, visible
 from syncscope.model.worth import turn
 
@@ -64,22 +62,6 @@ class Linted:
     def linted(self) -> list[str]:
         """The files that could be linted."""
         return [one.checked.path for one in self.done if not one.checked.problem]
-
-    @property
-    def _moved(self) -> str:
-        """` (2 moved from vq.py to seeds.py)`; "" where none has."""
-        every = [(entry.path, now.path) for entry, now, _ in self.moved if entry.path != now.path]
-        pairs = list(dict.fromkeys(every))
-        more = f", and {plural(len(pairs) - 1, 'such pair')} of files" if len(pairs) > 1 else ""
-        return f" ({len(every)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
-
-    def _by_file(self, number: int) -> str:
-        """How much of what is cold is so by what its file or folder is called; "" where nothing is."""
-        paths = [one.checked.path for one in self.done if one.checked.hidden.by_file]
-        if not paths:
-            return ""
-        more = f" and of {plural(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
-        return f", {number} of them for the name of {paths[0]} or its folder{more}"
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -144,16 +126,6 @@ class Linted:
                 seen.setdefault((source.path, finding.fix), []).append((source, finding))
         for same in seen.values():
             yield *same[0], len(same) - 1
-
-    @property
-    def _may_be_more(self) -> bool:
-        """Whether a fix that can be made stands in a function with one to be made by hand: that may be made then, too."""
-        made: set[tuple[str, str]] = set()
-        by_hand: set[tuple[str, str]] = set()
-        for source, finding in self.found:
-            if finding.fix:
-                (by_hand if finding.fix.safety is Safety.SUGGEST else made).add((source.path, finding.function))
-        return not made.isdisjoint(by_hand)
 
     def patches(self) -> Iterator[tuple[str, bytes, bytes]]:
         """Name, text before and after of all that fixing changed."""
@@ -245,94 +217,6 @@ class Linted:
             again = engine.check_source(source, self.files.config(source.path)).findings
             findings = [f for f in again if f.rule not in BUILT_IN and _at(f) not in known]
         return source, count
-
-    def summary(self, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator[str]:
-        """What was found, what can be mended and how, what is hidden and how to see it."""
-        made = [one.mended for one in self.done if one.mended]
-        applied = [f for one in made for f in one.applied]
-        if fixed:
-            lines = sum(changed_lines(one.before, one.mended.raw) for one in self.done if one.mended)
-            where = f" in {plural(lines, 'line')}" if lines != len(applied) else ""
-            yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}{where}"
-            yield from (why for one in self.done if one.mended for why in one.mended.refused)
-        linted = sum(not one.checked.problem for one in self.done) - self.reached
-        findings = [finding for _, finding in self.presented]
-        where = f" that changed since {self.revision.name}" if self.revision else ""
-        if self.reached:
-            where += f" and {self.reached} more that steps may reach more of"
-        if not findings:
-            yield (
-                f"no findings in {plural(linted, 'file')}{where}"
-                if linted or self.reached
-                else f"no files to lint{where}"
-            )
-        else:
-            count = Counter(f.severity for f in findings)
-            kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
-            kinds = f" ({kinds})" if len(count) > 1 else ""
-            of = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}{where}"
-            yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {of}"
-        if unread := sum(one.checked.unread for one in self.done):
-            yield f"not read: {plural(unread, 'file')} that name{'s' * (unread == 1)} neither torch nor OpenCL"
-        if self.also:
-            one = len(self.also) == 1
-            told = f"told in a line{'' if one else ' each'}"
-            if not self.tells_also:
-                told = (
-                    "and the baseline is from before it held such: where it is written anew, new ones are told and fail"
-                )
-            elif not self.files.first.all:
-                told += f"; --all tells {'it' if one else 'them'} whole; --trace RECORDING says what each costs"
-            yield f"{len(self.also)} more {'waits' if one else 'wait'} in a step, {told}"
-        fixes = [*self.fixes()]
-        offered = Counter(finding.fix.safety for _, finding, _ in fixes if finding.fix)
-        mended = len(fixes) + sum(more for _, _, more in fixes)
-        least = "at least " if self._may_be_more else ""
-        said = []
-        if offered[Safety.SAFE] and not (fixed and not dry):
-            said.append(f"{least}{offered[Safety.SAFE]} with --fix")
-        if offered[Safety.UNSAFE] and not (fixed and unsafe):
-            how = "with --fix" if unsafe or dry else "hidden behind"
-            said.append(f"{least}{offered[Safety.UNSAFE]} {how} --unsafe-fixes")
-        if offered[Safety.SUGGEST]:
-            said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
-        if said and self.in_files:
-            of = f", of {plural(mended, 'finding')}" if mended > len(fixes) else ""
-            yield f"fixes: {', '.join(said)}{of}" + ("" if dry else "; --diff shows them")
-        behind = Counter[Safety]()
-        if dry and not fixed and self.in_files and not self.files.first.all:
-            behind = behind_all(self.files, self.found, self.also)
-        if behind:
-            yield f"fixes that --diff --all shows: {', '.join(_counted(behind))}"
-        hidden = sum((one.checked.hidden for one in self.done), Hidden())
-        either = ", new or old" if self.revision else ""  # these are not compared with what was there
-        reasons = [
-            (hidden.cold, f"in cold code{either} (--all){self._by_file(hidden.by_file)}"),
-            (hidden.medium, f"less sure{either} (--min-confidence medium)"),
-            (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure{either} (--min-confidence low)"),
-            (hidden.allowed, "allowed by comments (--statistics lists them)"),
-            (self.known, f"known to the baseline{self._moved}"),
-            (self.stood, f"there before, at {self.revision.name}" if self.revision else ""),
-            (self.without_fix, "without a fix"),
-        ]
-        if any(number for number, _ in reasons):
-            yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
-        if self.gone:
-            lost = self.gone.total()
-            taken = f"--prune-baseline takes {'it' if lost == 1 else 'them'} out of the baseline"
-            yield f"{lost} known {'is' if lost == 1 else 'are'} gone: {taken}"
-        if self.beside:
-            yield self.beside
-        if findings and not fixed and self.in_files:
-            since = self.revision.said if self.revision else ""
-            hidden_ones = not offered and bool(behind)
-            yield f"next: {next_step(self.files, findings, offered, dry=dry, since=since, more=hidden_ones)}"
-
-
-def _counted(fixes: Counter[Safety]) -> Iterator[str]:
-    """`1 with --fix`, `2 to be made by hand`."""
-    how = {Safety.SAFE: "with --fix", Safety.UNSAFE: "with --fix --unsafe-fixes", Safety.SUGGEST: "to be made by hand"}
-    return (f"{fixes[safety]} {words}" for safety, words in how.items() if fixes[safety])
 
 
 def _at(finding: Finding) -> tuple[str, int, int]:
