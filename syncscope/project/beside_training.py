@@ -5,6 +5,7 @@ import re
 ASIDE = frozenset(
     """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
     scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
+    postproc postprocess postprocessing post_processing
     transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
     deploy deployment explain export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
@@ -32,7 +33,7 @@ TRAINS = re.compile(rb"\.backward\((?s:.*)\.step\(")
 TRANSFORMING = frozenset(("transform", "transforms"))
 """Folders of what prepares data; a file that is called `transform.py` may be of a network."""
 ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](ers?|ation)|preprocess(ing)?|tensorrt|trtllm)(_|$)|"
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|tokeni[sz](e|ers?|ation)|(pre|post)_?proc(ess(ing)?)?|tensorrt|trtllm)(_|$)|"
     r"^(image_|video_)?processing(_|$)|^feature_extraction(_|$)"
 )  # of a file's name
 TEST_FILE = re.compile(r"^test_|_test$|^conftest$")

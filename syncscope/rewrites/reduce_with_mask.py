@@ -189,10 +189,30 @@ EXAMPLES = (
 
         def loss(depth: torch.Tensor):
             error = depth.square() - 1
-            return torch.where(depth > 0, error.abs(), 0.0).sum() / (depth > 0).sum()
+            error_mask = depth > 0
+            return torch.where(error_mask, error.abs(), 0.0).sum() / error_mask.sum()
         """,
         Safety.UNSAFE,
         "depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            error = torch.mean(x[x > 1.0])  # !
+            return error
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            kept = x > 1.0
+            error = torch.where(kept, x, 0.0).sum() / kept.sum()
+            return error
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
     ),
     Example(
         """

@@ -50,7 +50,9 @@ def reduced(
         return None
     draft = Draft(function)
     keeps: Part = mask
-    several = len(uses) > 1 or (no_number(function, mask) and any(r.whole is not r.use for r in found))
+    plain = isinstance(mask, (ast.Name, ast.Attribute))
+    twice = not plain and any(r.template.count("{m}") + r.template.count("{out}") > 1 for r in found)
+    several = twice or len(uses) > 1 or (no_number(function, mask) and any(r.whole is not r.use for r in found))
     if definition is not None and several and not isinstance(mask, ast.Name):
         keeps = function.fresh(f"{ast.unparse(definition.targets[0])}_mask")
         draft.replace(definition, f"{keeps} = {{m}}", m=mask)
@@ -63,6 +65,11 @@ def reduced(
         statement = function.statement(taken)
         assert statement is not None
         draft.insert_before(statement, f"{keeps} = {SPREAD}", m=mask, x=base)
+    elif definition is None and twice and len(found) == 1 and may_be_named(function, found[0], taken):
+        keeps = function.fresh("kept")
+        statement = function.statement(taken)
+        assert statement is not None
+        draft.insert_before(statement, f"{keeps} = {{m}}", m=mask)
     opposite = keeps is mask and isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
     out: Part = mask.operand if isinstance(mask, ast.UnaryOp) and opposite else ""
     selected = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
@@ -102,6 +109,14 @@ def reduced(
         changes = f"{function.file.text(mask)} must be a mask, no positions; {changes}"
     tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
     return draft.fix("reduce all, with what is left out neutral", tier, changes)
+
+
+def may_be_named(function: Function, r: Reduction, taken: ast.expr) -> bool:
+    """Whether a statement before that of a reduction may give a name to the mask."""
+    statement = function.statement(taken)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)):
+        return False
+    return r.guard is None and function.runs_first(statement, taken) and not function.indent(statement).strip()
 
 
 def may_be_spread(function: Function, r: Reduction, taken: ast.expr, base: ast.expr, mask: ast.expr) -> bool:
