@@ -165,7 +165,9 @@ def _settles(report: Report) -> str:
             f"No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
             f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
         )
-    return f"`{command}` settles {'it' if len(report.lines) == 1 else 'that line'} in {BUDGET}."
+    return (
+        f"`{command}` measures {'it' if len(report.lines) == 1 else 'that line'}, and says where {BUDGET} are too few."
+    )
 
 
 def trial(report: Report, line: Line) -> str:

@@ -43,7 +43,7 @@ def test_beside_others_only_what_is_much_is_told_to_be_fixed():
     assert report.answer.decision is Decision.TRY
     assert report.answer.why.startswith("others had the processors, which are the device, for 40% of its time")
     assert report.lines[0].answer.decision is Decision.TRY
-    assert "settles it" in report.verdict
+    assert "` measures it, and says where 2m are too few" in report.verdict
     for quiet in ({"others": 0.05}, {"processor": False}):
         assert summarize(recorded([12] * 20, **quiet)).answer.decision is Decision.FIX
 

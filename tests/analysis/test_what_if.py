@@ -408,4 +408,6 @@ def test_the_line_that_comes_first_is_tried_by_the_command_that_is_printed(safet
     all_waits = next(one for one in found.what_if if one.name == "nothing waits")
     assert all_waits.advice == f"first the waits of `item` at train.py:57: note the tensor, which `{command}` tries"
     assert "No command rewrites" not in found.verdict
-    assert f"`{command}` settles it in 2m" in found.verdict or "Decision: fix" in found.verdict
+    assert (
+        f"`{command}` measures it, and says where 2m are too few" in found.verdict or "Decision: fix" in found.verdict
+    )
