@@ -304,12 +304,13 @@ def of_one_rank(report: Report) -> Report:
     part = report.exchanged or 0.0
     if part < EXCHANGED:
         return report
-    why = f"{part:.0%} of a step is exchange with other ranks, or waiting for them: `syncscope ranks` says what the job gains"
+    doubt = f"{part:.0%} of a step is exchange with other ranks, or waiting for them"
+    why = f"{doubt}: `syncscope ranks` says what the job gains"
 
     def of(found: Answer | None) -> Answer | None:
         if found is None or found.decision is not Decision.FIX:
             return found
-        return replace(found, decision=Decision.TRY, why=why, doubt=why)
+        return replace(found, decision=Decision.TRY, why=why, doubt=doubt)
 
     lines = tuple(replace(line, answer=of(line.answer)) for line in report.lines)
     return replace(report, answer=of(report.answer), of_waits=of(report.of_waits), lines=lines)
