@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
-from syncscope.model.fact import Site
+from syncscope.codemod.proofs import may_be_mask
+from syncscope.model.fact import Site, Value
+from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -143,3 +145,27 @@ def before_all(function: Function, home: list[ast.stmt], uses: Sequence[ast.expr
             return None
         statement = parent
     return None
+
+
+def selections(
+    function: Function, mask: ast.Name, bound: ast.stmt | list[ast.stmt], but: Collection[int]
+) -> list[ast.Subscript]:
+    """What a mask selects as it is `bound`, by a statement or through a block, `but` for some nodes by their ids."""
+
+    def binds(use: ast.expr) -> bool:
+        definition = function.reaching_definition(use) or bound_once(function, use)
+        return definition is bound or (definition is None and bound_by(function, use) is bound)
+
+    return [
+        s.node
+        for s in function.sites
+        if s.op in (Op.MASK_READ, Op.MASK_WRITE)
+        and isinstance(s.node, ast.Subscript)
+        and id(s.node) not in but
+        and s.fact_of(s.node.value).kind is not Value.OTHER  # boxes of a class that takes masks, perhaps, and no tuples
+        and not is_container(function, s.node.value)
+        and (other := mask_of(s)) is not None
+        and function.same(other, mask)
+        and may_be_mask(s.fact_of(other))
+        and binds(other)
+    ]

@@ -8,25 +8,21 @@ from dataclasses import replace
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import knows_float64
-from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import READ_BESIDE, detached, number_of, read_again
-from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of
+from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of, musts_of
 from syncscope.codemod.patterns.totals import (
     addition,
-    before_end,
     goes_round_devices,
     is_long,
     is_one_number,
-    is_over,
     is_wide,
-    only_divided,
     read_in_passes,
-    seen_half_done,
-    starting,
+    read_inside,
+    same_in_float64,
+    starts_of,
     summed,
     used_after,
 )
-from syncscope.codemod.proofs import real
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -334,57 +330,44 @@ def _total_of(site: Site, function: Function) -> Total | None:
         return None
     if function.once("goes round devices", loop, lambda: goes_round_devices(loop)):
         return None
-    total, factor = added.total.id, added.factor
-    given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))
-    bound = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
-    begins = [v for assign, v in given if assign is not added.statement and not is_over(function, assign, loop)]
-    if len(begins) != len(bound) - (added.total in bound) or not begins:
-        return None
-    starts = [function.constant(value) for value in begins]
-    if None in starts or seen_half_done(function, total, loop):
-        return None
-    own = {id(n) for n in ast.walk(added.statement)}
-    inside = [n for n in function.reads(total) if id(n) not in own and loop in function.around(n)]
-    if any(not function.sometimes(n, loop, added.statement) for n in inside):
+    total = added.total.id
+    starts, inside = starts_of(function, added, loop), read_inside(function, added, loop)
+    if starts is None or any(not function.sometimes(n, loop, added.statement) for n in inside):
         return None
     sum_of = summed(function, site, tensor, added, starts)
     if sum_of is None or (sum_of.whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float"):
         return None
-    whole, counted = sum_of.whole, sum_of.counted
-    long = whole and is_long(function, tensor)
-    exact = not whole and knows_float64(function)  # as Python adds; elsewhere the device may have no float64
-    number, wide = (
-        "float",
-        ".detach().double()" if exact else ".detach()" if is_wide(function, tensor) else ".detach().float()",
-    )
-    if whole:
-        number, wide = "int", "" if long else ".detach().long()"
-    if site.fact.ndim != 0 and made_on_host(function, tensor):  # in some passes: what is added up lives on two devices
+    on_host = made_on_host(function, tensor)
+    if site.fact.ndim != 0 and on_host:  # in some passes: what is added up lives on two devices
         return None
+    exact = not sum_of.whole and knows_float64(function)  # as Python adds; elsewhere the device may have no float64
+    number = "int" if sum_of.whole else "float"
     draft = Draft(function)
-    kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
-    short = not inside and isinstance(added.statement, ast.AugAssign)  # in a tensor that nobody else has
-    short = short and not made_on_host(function, tensor)
+    asked = kept_as(function, tensor, sum_of.whole, exact)
+    kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
+    short = (
+        not inside and not on_host and isinstance(added.statement, ast.AugAssign)
+    )  # in a tensor that nobody else has
     short = short and b"inference_mode" not in function.file.code  # in place, such a tensor takes nothing outside of it
     template = f"{total} += {added.template}" if short else f"{total} = {total} + {added.template}"
-    draft.replace(added.statement, template, t=kept, factor=factor or "1")
+    draft.replace(added.statement, template, t=kept, factor=added.factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")
     if used_after(function, total, loop):
         draft.insert_after(loop, f"{total} = {number}({total})")
     title = "add up on the device, read once after the loop"
-    if is_one_number(function, site, tensor) and not inside and not (whole and counted is not None):
-        same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
-        plain = not {"/", "**"} & {*added.template.split()} and (factor is None or python_number(function, factor))
-        if whole or (plain and same_float and real(function, tensor) and exact):
-            return Total(total, draft.fix(title, Safety.SAFE))
-    more = [f"{function.file.quote(counted)} must hold whole numbers"] * (whole and counted is not None)
-    more += [f"{function.file.quote(tensor)} must be real"] * (not whole and not sum_of.surely)
-    more += ["a GPU divides by a number less exactly than Python, in the last bit"] * ("/" in added.template)
-    more += ["a power may differ in its last bit"] * ("**" in added.template)
-    if factor is not None and not python_number(function, factor):
-        more.append(f"{function.file.text(factor)} must be a number of Python")
+    one = is_one_number(function, site, tensor) and not inside and not (sum_of.whole and sum_of.counted is not None)
+    if one and (sum_of.whole or (exact and same_in_float64(function, tensor, added, starts))):
+        return Total(total, draft.fix(title, Safety.SAFE))
+    musts = musts_of(function, tensor, added, sum_of)
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
-    in_float32 = not (whole or exact)
-    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}", *more])
-    return Total(total, draft.fix(title, tier, changes), tuple(more), in_float32)
+    in_float32 = not (sum_of.whole or exact)
+    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}", *musts])
+    return Total(total, draft.fix(title, tier, changes), musts, in_float32)
+
+
+def kept_as(function: Function, tensor: ast.expr, whole: bool, exact: bool) -> str:
+    """What a number of the device is asked for before it is added up: its dtype, apart from the graph that it came of."""
+    if whole:
+        return "" if is_long(function, tensor) else ".detach().long()"
+    return ".detach().double()" if exact else ".detach()" if is_wide(function, tensor) else ".detach().float()"

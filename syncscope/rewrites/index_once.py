@@ -17,11 +17,12 @@ from syncscope.codemod.masks import (
     masking,
     may_be_one_element,
     positions_of,
+    selections,
 )
-from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
+from syncscope.codemod.proofs import is_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
-from syncscope.model.fact import Site, Value
+from syncscope.model.fact import Fact, Site
 from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
@@ -297,23 +298,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     home = function.block(definition) if definition is not None else bound_by(function, mask)
     if home is None:
         return of_statement(site, function, mask, better)
-    uses = [
-        s.node
-        for s in function.sites
-        if s.op in BETTER
-        and isinstance(s.node, ast.Subscript)
-        and id(s.node) not in better
-        and s.fact_of(s.node.value).kind is not Value.OTHER  # boxes of a class that takes masks, perhaps, and no tuples
-        and not is_container(function, s.node.value)
-        and (other := mask_of(s)) is not None
-        and function.same(other, mask)
-        and may_be_mask(s.fact_of(other))
-        and (function.reaching_definition(other) or bound_once(function, other)) is definition
-        and (definition is not None or bound_by(function, other) is home)
-    ]
-    if len(uses) < 2 or site.node not in uses:
-        return None
-    first = before_all(function, home, uses)
+    uses = selections(function, mask, definition or home, better)
+    first = before_all(function, home, uses) if len(uses) > 1 and site.node in uses else None
     if (
         first is None
         or disturbed(function, mask.id, definition or first, uses[-1], within=definition is None)
@@ -324,10 +310,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     beside = [use for use in uses if use.slice is not masking(use, mask, function)]  # x[:, mask]
     if fact.ndim == 0 or (beside and fact.ndim not in (1, None)):
         return None
-    fresh = isinstance(getattr(definition, "value", None), (ast.Compare, ast.BinOp, ast.UnaryOp))
-    fits = (
-        fresh and not beside and all(same_shape(function, use.slice, use.value) for use in uses)
-    )  # it shares its memory with nothing
     draft = Draft(function)
     index = positions_of(function, mask.id)
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True){'[0]' if beside else ''}", m=mask)
@@ -339,17 +321,26 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             draft.replace(part, index)
     title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
     out_of_loop = isinstance(first, (ast.For, ast.AsyncFor))
-    if fits and fact.ndim is not None and is_mask(fact) and not out_of_loop:
+    fresh = isinstance(
+        getattr(definition, "value", None), (ast.Compare, ast.BinOp, ast.UnaryOp)
+    )  # it shares its memory
+    surely = fresh and fact.ndim is not None and is_mask(fact) and not (beside or out_of_loop)
+    if surely and all(same_shape(function, use.slice, use.value) for use in uses):
         return draft.fix(title, Safety.SAFE)
+    tier, changes = in_turn(function, mask, fact, bool(beside))
+    return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
+
+
+def in_turn(function: Function, mask: ast.Name, fact: Fact, beside: bool) -> tuple[Safety, str]:
+    """How far the fix can be trusted where it is not safe, and what must hold; `beside`: slices stand beside the mask."""
     tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) else supposed(mask, mask.id)
     if is_mask(fact) and fact.confidence < 3:
         changes = f"{mask.id} must be a tensor, no array of numpy; {changes}"
-    if beside and fact.ndim is None:
-        changes = f"{mask.id} must have one dimension; {changes}"
-    elif fact.ndim is None:
-        changes = f"{mask.id} {SOME}; {changes}"
-        tier = Safety.SUGGEST if may_be_one_element(function, mask) else tier
-    return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
+    if fact.ndim is not None:
+        return tier, changes
+    if beside:
+        return tier, f"{mask.id} must have one dimension; {changes}"
+    return Safety.SUGGEST if may_be_one_element(function, mask) else tier, f"{mask.id} {SOME}; {changes}"
 
 
 def supposed(mask: ast.Name | ast.Attribute, text: str) -> tuple[Safety, str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import NamedTuple
 
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import python_number
+from syncscope.codemod.patterns.totals import Addition, Summed
 from syncscope.codemod.together import together
 from syncscope.model.finding import Fix, Safety
 
@@ -30,3 +34,20 @@ def all_of(totals: list[Total]) -> Fix:
     more = dict.fromkeys(condition for each in totals for condition in each.more)
     changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
     return replace(fix, changes=changes)
+
+
+def musts_of(function: Function, tensor: ast.expr, added: Addition, sum_of: Summed) -> tuple[str, ...]:
+    """What must hold for the sum to be the same, and where it may differ all the same."""
+    whole, counted, factor = sum_of.whole, sum_of.counted, added.factor
+    musts = []
+    if whole and counted is not None:
+        musts.append(f"{function.file.quote(counted)} must hold whole numbers")
+    if not whole and not sum_of.surely:
+        musts.append(f"{function.file.quote(tensor)} must be real")
+    if "/" in added.template:
+        musts.append("a GPU divides by a number less exactly than Python, in the last bit")
+    if "**" in added.template:
+        musts.append("a power may differ in its last bit")
+    if factor is not None and not python_number(function, factor):
+        musts.append(f"{function.file.text(factor)} must be a number of Python")
+    return tuple(musts)

@@ -10,11 +10,14 @@ from typing import NamedTuple
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
+from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import tensor_read, without_item
-from syncscope.codemod.proofs import cast, taken_for_mask
+from syncscope.codemod.proofs import cast, real, taken_for_mask
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.ops import COPIES
 from syncscope.tensors.torch.signatures import TORCH_ONLY
+
+Loop = ast.For | ast.AsyncFor | ast.While
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 
@@ -217,3 +220,29 @@ def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
     made = function.op(op.base) if op is not None and op.name == "sum" else None
     only_torch = only_torch or (made is not None and made.name in TORCH_ONLY)
     return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)
+
+
+def starts_of(function: Function, added: Addition, loop: Loop) -> list[float | None] | None:
+    """What a total is before its loop, each a number that is written out; None where it may be anything else."""
+    total = added.total.id
+    given = function.once(f"starts of {total}", function.scope, lambda: starting(function, total))
+    bound = function.once(f"binds {total} before its end", loop, lambda: before_end(function, total, loop))
+    begins = [v for assign, v in given if assign is not added.statement and not is_over(function, assign, loop)]
+    if len(begins) != len(bound) - (added.total in bound) or not begins:
+        return None
+    starts = [function.constant(value) for value in begins]
+    return None if None in starts or seen_half_done(function, total, loop) else starts
+
+
+def read_inside(function: Function, added: Addition, loop: Loop) -> list[ast.Name]:
+    """Where a total is read in its loop, but for where it is added to."""
+    own = {id(n) for n in ast.walk(added.statement)}
+    return [n for n in function.reads(added.total.id) if id(n) not in own and loop in function.around(n)]
+
+
+def same_in_float64(function: Function, tensor: ast.expr, added: Addition, starts: Sequence[float | None]) -> bool:
+    """Whether the device adds up as Python does, to the last bit."""
+    factor = added.factor
+    plain = not {"/", "**"} & {*added.template.split()} and (factor is None or python_number(function, factor))
+    floats = all(isinstance(start, float) for start in starts) or only_divided(function, added.total.id, added)
+    return plain and floats and real(function, tensor)
