@@ -56,27 +56,31 @@ def _is_counter(
             cls is not None and _is_incremented(cls, dotted(node))
         )
     given = _given(function, name) if function is not None else []
-    loops = [each for each in given if isinstance(each, LOOPS)]
-    if any(isinstance(each, ast.Assign) and _adds_to_epochs(each.value) for each in given):
+    assigned = [each.value for each in given if isinstance(each, ast.Assign)]
+    if any(map(_adds_to_epochs, assigned)):
         return True
-    if any(isinstance(each, ast.Assign) and _is_size(each.value) for each in given):
+    if any(map(_is_size, assigned)):
         return False
     if _NAMED.search(name):
         return True
-    if loops:
-        return any(_over_steps(each, function, source) for each in loops)
-    if any(isinstance(each, ast.AugAssign) for each in given) and function is not None:
-        return any(
-            _over_steps(loop, function, source) and name in _named_in(loop)
-            for loop in walk(function)
-            if isinstance(loop, LOOPS)
-        )
-    aliases = [
-        each.value for each in given if isinstance(each, ast.Assign) and not isinstance(each.value, ast.Constant)
-    ]
+    counted = _counted_by_loop(name, given, function, source)
+    if counted is not None:
+        return counted
+    aliases = [each for each in assigned if not isinstance(each, ast.Constant)]
     if len(given) == len(aliases) == 1 and isinstance(aliases[0], (ast.Attribute, ast.BinOp)):
         return counts(aliases[0], None, cls, source)
     return _SHORT.match(name) is not None
+
+
+def _counted_by_loop(name: str, given: list[ast.AST], function: ast.AST | None, source: bytes) -> bool | None:
+    """Whether a loop over steps gives a name its values, or adds to it; None where no loop does so."""
+    loops = [each for each in given if isinstance(each, LOOPS)]
+    if loops:
+        return any(_over_steps(each, function, source) for each in loops)
+    if function is None or not any(isinstance(each, ast.AugAssign) for each in given):
+        return None
+    around = (loop for loop in walk(function) if isinstance(loop, LOOPS))
+    return any(_over_steps(loop, function, source) and name in _named_in(loop) for loop in around)
 
 
 def _adds_to_epochs(node: ast.expr) -> bool:

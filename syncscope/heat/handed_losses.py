@@ -8,22 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from syncscope.heat.by_text import goes_on
+from syncscope.project.definitions import Definitions
 from syncscope.project.outline import ClassText, FunctionText, names_imported
 
 _PARAMETERS = re.compile(rb"\A[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _BACKWARD = re.compile(rb"\b(\w+)\)?\.backward\(|\.backward\((\w+)")
 
 
-def handing(
-    steps: Iterable[FunctionText],
-    defined: Mapping[bytes, Sequence[FunctionText]],
-    classes: Mapping[str, Sequence[ClassText]],
-) -> list[FunctionText]:
+def computing_losses(steps: Iterable[FunctionText], definitions: Definitions) -> list[FunctionText]:
     """The functions that call a step which is given its loss: of methods those of the same class or one derived from it, of
     functions those whose file defines or imports it.
     """
     files: dict[str, list[FunctionText]] = defaultdict(list)
-    for each in chain(*defined.values()):
+    for each in definitions.functions():
         files[each.path].append(each)
     found: dict[str, FunctionText] = {}
     for step in filter(_takes_its_loss, steps):
@@ -31,7 +28,7 @@ def handing(
         call = re.compile((rb"\b(?:self|super\(\))\.%b\(" if step.cls else rb"(?<![\w.])%b\(") % name)
         for each in chain(*(same for same in files.values() if name in same[0].source)):
             if call.search(each.source, each.begin, each.end) and each.key != step.key and goes_on(each):
-                found.update({each.key: each} if _knows(each, step, classes) else {})
+                found.update({each.key: each} if _knows(each, step, definitions.classes) else {})
     return [*found.values()]
 
 

@@ -16,7 +16,7 @@ from syncscope.heat.asked_by_name import asking
 from syncscope.heat.by_text import goes_on, is_step, said_by_name
 from syncscope.heat.called_in_steps import Calls
 from syncscope.heat.closure import Closure
-from syncscope.heat.handed_losses import handing
+from syncscope.heat.handed_losses import computing_losses
 from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered_to_others import for_others, offered
@@ -154,7 +154,7 @@ def _starts(survey: Survey) -> _Starts:
     steps = [*survey.steps, *entrances(survey.of_losses, survey.classes)]
     has_own = bool(steps)
     steps += survey.called_by_others
-    steps += [each for each in handing(steps, survey.defined, survey.classes) if each.path not in survey.idle]
+    steps += [each for each in computing_losses(steps, survey) if each.path not in survey.idle]
     driving = rollouts([*survey.around_agents, *(each for each in survey.functions() if each.path not in survey.idle)])
     return _Starts(steps, [*driving], has_own)
 

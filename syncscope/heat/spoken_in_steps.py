@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from syncscope.heat import blocks
 from syncscope.heat.called_in_steps import parsed
@@ -74,33 +74,41 @@ def in_cold_blocks(
     tree: blocks.Function, code: bytes, said: Collection[bytes], off: Collection[str] = ()
 ) -> dict[bytes, bool]:
     """The same of a tree, whose lines count in a text; of attributes with what stands before the point, too."""
-    trains = blocks.trains(tree, code)
-    every = walk(tree)
-    inner = {
-        id(part)
-        for each in every
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and each is not tree
-        for part in walk(each)
-    }
-    never = {id(part) for each in every if isinstance(each, ast.If) for arm in _arms(each, off) for part in walk(arm)}
-    called = {id(each.func) for each in every if isinstance(each, ast.Call)}
     uses: dict[bytes, list[Heat | None]] = defaultdict(list)
-    for each in every:
-        name = name_of(each) if isinstance(each, (ast.Name, ast.Attribute)) else ""
-        word = (b"." if isinstance(each, ast.Attribute) else b"") + name.encode() if name else b""
-        if word in said:
-            here = blocks.of_call(tree, each, code) if id(each) not in inner else None
-            here = Reason.OFF() if id(each) in never else here
-            if here is not None and here.reason in _OUTSIDE and not (trains and id(each) in called):
-                here = None
-            uses[word].append(here)
-            if isinstance(each, ast.Attribute):  # `validate.run` of a module, and another `run`
-                uses[name_of(each.value).encode() + word].append(here)
+    for node, word, heat in _uses(tree, code, said, off):
+        uses[word].append(heat)
+        if isinstance(node, ast.Attribute):  # `validate.run` of a module, and another `run`
+            uses[name_of(node.value).encode() + word].append(heat)
     return {
         word: all(each is not None and each.reason in _OUTSIDE for each in heats)
         for word, heats in uses.items()
         if all(each is not None and each.reason in _OUTSIDE | _SELDOM for each in heats)
     }
+
+
+def _uses(
+    tree: blocks.Function, code: bytes, said: Collection[bytes], off: Collection[str]
+) -> Iterator[tuple[ast.expr, bytes, Heat | None]]:
+    """Where a function says one of these words, each with how seldom it goes there; None: it does, or may keep it for later."""
+    every, trains = walk(tree), blocks.trains(tree, code)
+    inner = {id(part) for each in every if isinstance(each, _SCOPES) and each is not tree for part in walk(each)}
+    never = {id(part) for each in every if isinstance(each, ast.If) for arm in _arms(each, off) for part in walk(arm)}
+    called = {id(each.func) for each in every if isinstance(each, ast.Call)}
+    for node in every:
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            continue
+        word = b"." * isinstance(node, ast.Attribute) + name_of(node).encode()
+        if word not in said:
+            continue
+        heat = blocks.of_call(tree, node, code) if id(node) not in inner else None
+        if id(node) in never:
+            heat = Reason.OFF()
+        if heat is not None and heat.reason in _OUTSIDE and not (trains and id(node) in called):
+            heat = None
+        yield node, word, heat
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def _arms(node: ast.If, off: Collection[str]) -> list[ast.stmt]:

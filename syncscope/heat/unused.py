@@ -31,9 +31,7 @@ def unused(
     Classes are looked up by what they are derived from, and files of them by their names: here they are plain modules, in files
     from which others import something, and no package offers anything.
     """
-    taken: dict[str, set[str]] = defaultdict(set)
-    for at, what in imports:
-        taken[at].add(what)
+    taken = _taken(imports)
     inner = taken.keys() - {at for (at, _), offered in imports.items() if offered}
     named: dict[str, set[str]] = defaultdict(set)
     for each in functions:
@@ -46,19 +44,33 @@ def unused(
     found: dict[str, Role] = {}
     kinds: dict[str, Role] = {}  # classes, which may be looked up by what they are called
     for path in named.keys() | made.keys():
-        at = place(path)
-        names = taken.get(at, set())
-        if os.path.join(os.path.dirname(path), "__init__.py") not in sources:
-            names = names | taken.get(f"/{at.rpartition('/')[2]}", set())  # outside of packages imported by one word
+        source, names = sources[path], _imported_from(path, taken, sources)
         free = (named[path] | made[path]) - names if names.isdisjoint(("*", "")) else ()
-        source = sources[path]
         if not free or any(word in source for word in _BY_NAME):
             continue
+        at = place(path)
         for name in _dead(source, free):
             for_outsiders = name[0] != "_" and at not in taken and is_part_of_library(path, source, imports, sources)
             (kinds if name in made[path] else found)[f"{path}:{name}"] = Role.PUBLIC if for_outsiders else Role.UNUSED
     quoted = _quoted(sources.values()) if kinds else b""
     return found | {key: role for key, role in kinds.items() if key.rpartition(":")[2].encode() + b'"' not in quoted}
+
+
+def _taken(imports: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """By a module what others import of it."""
+    taken: dict[str, set[str]] = defaultdict(set)
+    for at, what in imports:
+        taken[at].add(what)
+    return taken
+
+
+def _imported_from(path: str, taken: Mapping[str, set[str]], sources: Mapping[str, bytes]) -> set[str]:
+    """What others import of a file."""
+    at = place(path)
+    names = taken.get(at, set())
+    if os.path.join(os.path.dirname(path), "__init__.py") not in sources:
+        names = names | taken.get(f"/{at.rpartition('/')[2]}", set())  # outside of packages imported by one word
+    return names
 
 
 def is_part_of_library(
@@ -73,9 +85,7 @@ def copies(
     classes: Mapping[str, Sequence[ClassText]], imports: Iterable[tuple[str, str]], sources: Mapping[str, bytes]
 ) -> dict[str, Role]:
     """The classes of a file from which nobody imports anything, where another file has them, too, and one is imported there."""
-    taken: dict[str, set[str]] = defaultdict(set)
-    for at, what in imports:
-        taken[at].add(what)
+    taken = _taken(imports)
 
     def alone(path: str) -> bool:
         at = place(path)
