@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from syncscope.codemod.drained import followed_by
+from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
@@ -28,6 +28,8 @@ NOTHING_IN_FLIGHT = FOLLOWS | {
     Reason.ONE_NUMBER,
 }
 """What waits in a step, and where the host waits as long when it is mended."""
+CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_device ask_python_first".split())
+"""Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
 OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 """Of what no step of the project calls; who calls it may do so in every step."""
 
@@ -57,6 +59,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return "the first wait for each mask stays, and others follow it"
     if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):
         return f"line {line} waits right after, and stays"
+    if sites and (line := _waits_before(fix, sites[0], states, view)):
+        return f"line {line} has just waited, and is mended by hand alone"
     if fix.rewrite == "note_the_tensor" and any(_reads_beside(site, states, view) for site in sites):
         return "the same statement reads another number, too"
     if fix.rewrite == "read_before_loop":
@@ -103,6 +107,16 @@ def _reads_beside(site: Site, states: Mapping[int, Finding], view: View) -> bool
         if id(node) not in mended and function.fact(read).kind in (Value.UNKNOWN, Value.TENSOR):
             return True
     return False
+
+
+def _waits_before(fix: Fix, site: Site, states: Mapping[int, Finding], view: View) -> int:
+    """The line of a check after which nothing is in flight at a site, and which goes by hand alone; 0: none."""
+    for other in drained_by(view, site):
+        said = states.get(id(other))
+        if said is not None and said.hot and said.confidence >= LEAST["medium"] and said.fix != fix:
+            offered = said.fix or said.advice
+            return other.place.line if offered and offered.rewrite in CHECKS else 0
+    return 0
 
 
 def _waits_after(fix: Fix, sites: Sequence[Site], states: Mapping[int, Finding], view: View) -> int:

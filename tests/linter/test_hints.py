@@ -208,3 +208,24 @@ def test_of_two_numbers_that_are_noted_together_one_alone_is_no_gain(door):
     door.write("step.py", code.replace(", 'aux': float(self.aux)", ""))
     (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
     assert found["fix"]["safety"] == "unsafe"
+
+
+CHECKED_FIRST = """\
+import torch
+
+
+def training_step(self, y: torch.Tensor):
+    odd = torch.isnan(y)
+    if odd.any() and self.strict:
+        raise ValueError("no number")
+    return y.new_tensor(0.0) + y.sum()
+"""
+
+
+def test_what_follows_a_check_that_is_only_mended_by_hand_gains_nothing(door):
+    door.write("step.py", CHECKED_FIRST)
+    found = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert {f["fix"]["safety"] for f in found if f["fix"]} == {"suggest"}
+    door.write("step.py", CHECKED_FIRST.replace("odd.any() and self.strict", "self.strict"))
+    (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    assert found["fix"]["safety"] == "safe"
