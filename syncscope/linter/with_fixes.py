@@ -6,6 +6,7 @@ Each step needs what the one before it has said of all findings: a wait that ano
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from syncscope.linter.config import Config
 from syncscope.linter.gainless import without_gain
@@ -40,11 +41,14 @@ def with_fixes(
 
     found = [mended_or_idle(source, f, site, view, config) for f, site in zip(shown, sites, strict=True)]
     allowed = Overlaps((site.span, site) for site in let_stand)
-    found = [sparing(f, site, allowed, view) for f, site in zip(found, sites, strict=True)]
+    spared = [sparing(f, site, allowed, view) for f, site in zip(found, sites, strict=True)]
+    # What would take an allowed wait with it is no reason to tell a wait whole.
+    found = [f if f.fix == was.fix else replace(f, fix=None) for f, was in zip(spared, found, strict=True)]
 
     states = {id(site_of[id(f)]): f for f in said if id(f) in site_of}
     states |= {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
     found = beside_others(found, sites, states, view)
+    found = [f if f.short else replace(f, fix=was.fix) for f, was in zip(found, spared, strict=True)]
 
     unheard = {id(site) for site in let_stand}  # a wait that somebody lets stand holds up no fix
     heard = {at: f for at, f in states.items() if at not in unheard}
