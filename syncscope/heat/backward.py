@@ -31,6 +31,10 @@ class HoldBackward(NamedTuple):
     functions: frozenset[str]
     methods: frozenset[str]
 
+    def has(self, name: str, method: bool) -> bool:
+        """Whether the function, or the method, of this name is one of them."""
+        return name in (self.methods if method else self.functions)
+
     def holds(self, func: ast.expr) -> bool:
         """Whether a call of this runs one of them: `update(batch)`, `self.update(batch)`."""
         if isinstance(func, ast.Name):

@@ -60,6 +60,8 @@ FLOWS = re.compile(rb"log_?(abs_?)?det")
 """What the transforms of normalizing flows give beside a value: these prepare no data."""
 TARGETS = frozenset("target targets label labels gt gts ground_truth y_true".split())
 """Arguments of `forward` that are left out when a model is used."""
+PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits output outputs".split())
+"""Arguments that stand beside these where a network's answer is held against what was to come of it."""
 RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 """Flags that ask for what a model is used for, beside its loss."""
 ASIDE_CLASS = re.compile(

@@ -12,7 +12,7 @@ _KNOW_DEVICE = SETTINGS | frozenset(
     "self cls args model net network module trainer engine runner learner agent policy".split()
 )
 
-BATCHES = frozenset("batch data sample samples minibatch mini_batch".split())
+BATCHES = frozenset("batch data sample samples minibatch mini_batch batch_data data_batch".split())
 OF_A_BATCH = re.compile(r"(^|_)(step|batch|iteration|iter)$")
 """Functions that are given a batch as a loader made it, where they send parts of it to the device themselves."""
 

@@ -11,6 +11,14 @@ def asks_environment(code: bytes) -> bool:
     return b"env" in code and _ENVIRONMENT.search(code) is not None
 
 
+_NAME = re.compile(r"(^|_)(vec_)?envs?$")
+
+
+def is_called(name: str) -> bool:
+    """Whether people call so an environment."""
+    return _NAME.search(name) is not None
+
+
 def is_one(name: str, methods: Collection[str]) -> bool:
     """Whether a class is an environment, by its name or since it can be shown."""
     return {"step", "reset"} <= {*methods} and (re.search("Env(?!elope)", name) is not None or "render" in methods)

@@ -31,6 +31,7 @@ class Tag(StrEnum):
     DEVICE = "torch.device"  # `Fact.device` says which
     DTYPE = "torch.dtype"  # `Fact.dtype` says which
     NO_TENSOR = "other"
+    OF_ENVIRONMENT = "of an environment"  # what one gives: arrays, where torch is asked to make tensors of them
     EMPTY = "empty"  # a tensor that is made with no elements: there is nothing to copy
     PERHAPS_OF_HOST = "perhaps of the host"  # a tensor that one path made on the host, and of which another says less
     OR_NONE = "or None"  # what it comes from, or None: a test tells
@@ -61,6 +62,7 @@ NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref=Tag.NUMBERS)
 COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
 PICKED = Fact(ref=Tag.PICKED)
 NO_TENSOR = Fact(ref=Tag.NO_TENSOR)
+OF_ENVIRONMENT = Fact(ref=Tag.OF_ENVIRONMENT)
 SPREAD = Fact()  # `*values` among arguments: any number of them
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, confidence=3)
 

@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     NOTHING,
     NP_ARRAY,
     NUMBER,
+    OF_ENVIRONMENT,
     OTHER,
     PERHAPS_OF_HOST,
     SCALAR,
@@ -274,4 +275,4 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         return NP_ARRAY.but(confidence=2)
     if kind is ARRAY:
         return NO_TENSOR
-    return UNKNOWN
+    return fact if fact is OF_ENVIRONMENT else UNKNOWN  # states, rewards, ends

@@ -6,10 +6,22 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.project import conventions, devices
+from syncscope.project import conventions, devices, environments
 from syncscope.project.syntax import dotted, last_word, name_of
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import BATCH, FLOAT, HOST, NO_TENSOR, PICKED, SOMEWHERE, TENSOR, items, sequence, tensor
+from syncscope.tensors.facts import (
+    BATCH,
+    FLOAT,
+    HOST,
+    NO_TENSOR,
+    OF_ENVIRONMENT,
+    PICKED,
+    SOMEWHERE,
+    TENSOR,
+    items,
+    sequence,
+    tensor,
+)
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
@@ -65,7 +77,7 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, accelerate.PREPARING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
+    ("backward", "step", "reset", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
 
 
@@ -186,6 +198,11 @@ def _drawn(call: Call) -> Fact | None:
     return _of_some_distribution(call) if call.word in _OF_DISTRIBUTIONS else None
 
 
+def _of_environment(call: Call) -> Fact | None:
+    """`env.step(action)`: what an environment gives is there as arrays, where it is made tensors of."""
+    return OF_ENVIRONMENT if call.word in ("step", "reset") and environments.is_called(name_of(call.at)) else None
+
+
 def _of_arrays(call: Call) -> Fact | None:
     """What arrays have, of what is no name, where there are no arrays but tensors."""
     if call.word not in _OF_ARRAYS or isinstance(call.at, (ast.Name, ast.Attribute)) or not call.frame.alone:
@@ -202,7 +219,7 @@ def _with_tensor(call: Call) -> Fact | None:
     return tensor_method(call)
 
 
-_JUDGES = (_of_tensors_alone, _shared, _moved, _copied, _drawn, _of_arrays, _with_tensor)
+_JUDGES = (_of_tensors_alone, _shared, _moved, _copied, _of_environment, _drawn, _of_arrays, _with_tensor)
 
 
 def _of_tensor(call: Call, confidence: int, why: ast.AST | str) -> Fact:

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 from typing import NamedTuple
 
-from syncscope.heat import judge
+from syncscope.heat import backward, judge
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions, devices
 from syncscope.project.modules import Class, ProjectFunction
@@ -55,7 +55,7 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
 
     A Lightning module is given its batch on the device.
     """
-    if function is None or not _is_step(function.name):
+    if function is None or not (_is_step(function.name) or _runs_backward_pass(function)):
         return None
     of_module = function.cls is not None and instance(function.cls).kind is MODULE
     return None if of_module else _LOADED
@@ -64,6 +64,11 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
 @lru_cache(maxsize=1000)  # asked whenever a function is run
 def _is_step(name: str) -> bool:
     return conventions.STEP_CALL.match(name.lstrip("_")) is not None
+
+
+def _runs_backward_pass(function: ProjectFunction) -> bool:
+    """Whether a function is a step, whatever it is called: it holds a backward pass in no loop of its own."""
+    return backward.steps(function.module.source).has(function.name, function.cls is not None)
 
 
 def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
@@ -219,7 +224,7 @@ class _Parameter(NamedTuple):
             return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
         if self.around.forward and not conventions.is_number(name):
             return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
-        if name in devices.BATCHES and devices.OF_A_BATCH.search(function.name):
+        if name in devices.BATCHES and (devices.OF_A_BATCH.search(function.name) or _runs_backward_pass(function)):
             return Fact(BATCH, confidence=1, why=f"`{name}` is what people call a loader's")
         called = name in conventions.TENSORS and (name not in conventions.OF_DICTS or _takes(function, "query"))
         if called and not self.around.on_host:

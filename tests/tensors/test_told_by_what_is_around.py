@@ -4,6 +4,53 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a batch, in a step that is known by its backward pass": """
+        class Detector:
+            def training_forward(self, batch_data, weights):
+                x = batch_data
+                x = x.to(self.device)  # waits: to_device
+                loss = self.model(x, weights.to(self.device))  # waits: to_device
+                loss.backward()
+
+            def evaluating_forward(self, batch_data, weights):
+                x = batch_data
+                return self.model(x.to(self.device), weights.to(self.device))
+
+            def all_of_them(self, batch_data, weights):
+                weights = weights.to(self.device)
+                for x in batch_data:
+                    self.model(x, weights).backward()
+    """,
+    "what an environment gives, made tensors of": """
+        import numpy as np
+
+        class Agent:
+            def learn(self, n):
+                obs, _ = self.env.reset()
+                for _ in range(n):
+                    action = self.actor(torch.as_tensor(obs).float().to(self.device))  # waits: created_on_host
+                    after, reward, ended, cut, _ = self.env.step(action)
+                    reward = torch.as_tensor(reward, device=self.device)  # waits: tensor_literal
+                    ended = np.logical_or(ended, cut)
+                    ended = torch.as_tensor(ended, device=self.device)  # waits: tensor_literal
+                    after = after.to(self.device)
+                    other = torch.as_tensor(self.other.step(action), device=self.device)
+                    obs = after
+    """,
+    "an order that is drawn on the host, of what was made where a device is named": """
+        def drawn(n, low, high, device):
+            at = torch.linspace(low, high, n, device=device)[:-1]
+            moved = torch.add(at, torch.rand(n, device=device))
+            return moved[torch.randperm(n)], torch.linspace(low, high, n)[torch.randperm(n)]  # waits: index_host
+    """,
+    "an order that is drawn on the host, of a prediction and its target": """
+        def list_loss(y_pred, y_true):
+            order = torch.randperm(y_pred.shape[-1])
+            return y_pred[:, order].float() - y_true.float()[:, order]  # waits: index_host
+
+        def shuffled(y_pred):
+            return y_pred.float()[:, torch.randperm(y_pred.shape[-1])]
+    """,
     "a loader behind what logs it, shows how far it is, or was named": """
         class Progress:
             def __init__(self, name, over):

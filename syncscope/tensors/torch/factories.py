@@ -37,6 +37,7 @@ from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 
 NOTHING_KNOWN = UNKNOWN.kind
 _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
+_NO_TENSORS = (Tag.NO_TENSOR, Tag.OF_ENVIRONMENT)
 _OF_FLOATS = ("zeros", "ones", "empty", "eye")
 _SIZED = ("zeros", "ones", "empty", "rand", "randn")  # their sizes may be given one by one
 _SHAPING = frozenset("reshape astype copy flatten squeeze transpose".split())  # of an array, as of a tensor
@@ -113,7 +114,7 @@ def _of_values(call: Call) -> Fact:
     device = call.where_made(call.by_default)
     if not named and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
-    elif not named and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref is not Tag.NO_TENSOR:
+    elif not named and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref not in _NO_TENSORS:
         device = SOMEWHERE
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
@@ -141,7 +142,7 @@ def _copied_from_host(call: Call, device: Device) -> None:
         or _written(call.first_node)
         or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
     )
-    asked = word == "tensor" or sends or first.ref is Tag.NO_TENSOR or _is_handed_over(call)
+    asked = word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS or _is_handed_over(call)
     confidence = min(
         3 if of_host else 2 if asked else 1, _there(call, device)
     )  # `as_tensor` of a tensor copies nothing

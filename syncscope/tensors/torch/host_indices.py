@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.names import ancestry
 from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.tensors.facts import BOOL, DEVICE, HOST, MODULE, TENSOR, Tag, tensor
@@ -30,7 +31,14 @@ def of_a_tensor(frame: Frame, parts: Iterable[ast.expr], part: ast.expr, fact: F
         return 2
     if not (several and fact.confidence == 3):
         return 1
-    met = in_a_module(frame) or _knows_device(frame) or _meets_another(frame, parts, part) or _asks_where(frame)
+    met = (
+        _made_where_named(base)
+        or _compares(frame)
+        or in_a_module(frame)
+        or _knows_device(frame)
+        or _meets_another(frame, parts, part)
+        or _asks_where(frame)
+    )
     return 2 if met else 1
 
 
@@ -75,6 +83,30 @@ def _speaks_of_a_device(function: ast.AST) -> bool:
         isinstance(each, ast.Attribute) and each.attr == "device" and name_of(each.value) not in ("", "self")
         for each in walk(function)
     )
+
+
+def _compares(frame: Frame) -> bool:
+    """Whether a function is given what a network has computed, and what is to come of it: both live on the device."""
+    if frame.function is None or frame.on_host:
+        return False
+    given = frame.function.names
+    return not (TARGETS.isdisjoint(given) or PREDICTIONS.isdisjoint(given))
+
+
+_FAR = 4
+
+
+def _made_where_named(base: Fact) -> bool:
+    """Whether a tensor, or one that it is computed from, was made where a device is named: `torch.rand(n, device=device)`."""
+    fact: Fact | None = base
+    for _ in range(_FAR):
+        if fact is None:
+            return False
+        made = fact.provenance
+        if isinstance(made, ast.Call) and any(each.arg == "device" for each in made.keywords):
+            return True
+        fact = fact.source
+    return False
 
 
 def _meets_another(frame: Frame, parts: Iterable[ast.expr], part: ast.expr) -> bool:
