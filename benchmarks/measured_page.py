@@ -122,7 +122,8 @@ def first_looks() -> Iterator[str]:
 
 
 def _looked(what: str, steps: str, shown: int, of: int, others: int) -> str:
-    return f"| {what} | {steps} | {of} | {shown} | {shown / of:.0%} | {others} | {shown / (shown + others):.0%} |"
+    right = f"{shown / (shown + others):.0%}" if shown + others else ""
+    return f"| {what} | {steps} | {of} | {shown} | {shown / of:.0%} | {others} | {right} |"
 
 
 def _listed(name: str) -> tuple[str, list[str]]:
