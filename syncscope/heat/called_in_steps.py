@@ -18,14 +18,13 @@ from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
 from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
+from syncscope.heat.parsed_text import parsed
 from syncscope.heat.surely_in_steps import Certain
 from syncscope.project import cold_names, conventions
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import dotted, name_of, walk
 
-_DECORATOR = re.compile(rb"\n[ \t]*@\w")
-_MOST_DECORATORS = 4
 _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _IN_WORD = re.compile(rb"\w")
@@ -83,6 +82,7 @@ class Calls:
         self.imported = Imported(definitions)
         self._above: dict[str, frozenset[str]] = {}
         self._few: dict[str, bool] = {}
+        self._kinds_of: dict[str, frozenset[str]] = {}
         self._possible: dict[tuple[str, str, bool], bool] = {}
         self._names = {point + word.encode(): word for word in {*self.seldom, *makers.classes} for point in (b"", b".")}
 
@@ -205,7 +205,7 @@ class Calls:
     def _attribute_can_mean(self, name: str, caller: FunctionText) -> bool:
         same = self.seldom.get(name, ())
         few = self._means_few(name)
-        if any(few or not each.cls or len(self._kin(each.cls)) > 1 for each in same) or self.makers.of(name):
+        if any(few or not each.cls or len(self._kinds(each.cls)) > 1 for each in same) or self.makers.of(name):
             return True
         return bool(self._meant(name, "self", caller, True))
 
@@ -271,11 +271,24 @@ class Calls:
         """Those of a class that an object is called like, or that is derived from one: `attack.generate(x)` of all that are an
         `EvasionAttack`, or derived from what stands in a file that does not name torch.
         """
-        kin = [(each, self._kin(each.cls).difference(_ANY)) for each in methods if each.cls]
-        alike = [each for each, above in kin if any(_is_called_like(owner, cls) for cls in above)]
+        word = owner.replace("_", "").lower()
+        if len(word) <= _TELLING:
+            return []
+        alike = [
+            each for each in methods if each.cls and any(cls.lower().endswith(word) for cls in self._kinds(each.cls))
+        ]
         if not alike:
             return []
-        return [each for each, above in kin if each in alike or not above <= self.classes.keys()]
+        return [
+            each for each in methods if each in alike or (each.cls and not self._kinds(each.cls) <= self.classes.keys())
+        ]
+
+    def _kinds(self, cls: str) -> frozenset[str]:
+        """A class and what it is derived from that says what its objects are for."""
+        found = self._kinds_of.get(cls)
+        if found is None:
+            found = self._kinds_of[cls] = self._kin(cls).difference(_ANY)
+        return found
 
     def _has(self, name: str, cls: str) -> bool:
         """Whether a class, or what it is derived from, has a method."""
@@ -305,45 +318,9 @@ def _without_beside(functions: Iterable[FunctionText]) -> list[FunctionText]:
     return [each for each in functions if not cold_names.beside(each.name, each.cls)]
 
 
-def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, bytes]:
-    """A function's tree, and the text that its lines count in; None where it is no Python by itself."""
-    text = function.source[function.start + 1 : function.end]
-    if text[:1].isspace():
-        text = b"if True:\n" + text  # and what stands behind a class need not be as deep
-    alone = _without_decorators(text)
-    node = _first(alone)
-    if node is None and alone != text:  # `@ w` in a sum over several lines
-        node = _first(text)
-    if node is None:  # decorators of what stands behind it over several lines
-        for match in list(_DECORATOR.finditer(text))[: -_MOST_DECORATORS - 1 : -1]:
-            text = text[: match.start() + 1]
-            node = _first(text)
-            if node is not None:
-                break
-    node = node.body[0] if isinstance(node, ast.If) else node
-    return (node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None), text
-
-
-def _without_decorators(text: bytes) -> bytes:
-    """The text of a function without decorators at its end, each on a line: to fail over them takes as long as to parse it."""
-    end = len(text)
-    while (line := text.rfind(b"\n", 0, end)) >= 0 and (
-        _DECORATOR.match(text, line, end) or not text[line:end].strip(b" \t\r\n")
-    ):
-        end = line
-    return text[: end + 1]
-
-
 def _is_behind(text: bytes, at: int) -> bool:
     """Whether a place is in a decorator of what stands behind a function, whose text ends with it."""
     return text[text.rfind(b"\n", 0, at) + 1 : at].lstrip().startswith(b"@") and text.find(b"def ", at) < 0
-
-
-def _first(text: bytes) -> ast.stmt | None:
-    try:
-        return ast.parse(text).body[0]
-    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
-        return None
 
 
 def is_seldom(function: FunctionText, beside: bool) -> bool:
@@ -377,12 +354,6 @@ def _owner(node: ast.Name | ast.Attribute) -> str | None:
     if isinstance(node, ast.Name):
         return None
     return name_of(node.value.func if isinstance(node.value, ast.Call) else node.value)
-
-
-def _is_called_like(owner: str, cls: str) -> bool:
-    """Whether an object has the name of its class, or of what it is a kind of: `logger` of a `TextLogger`."""
-    word = owner.replace("_", "").lower()
-    return len(word) > _TELLING and cls.lower().endswith(word)
 
 
 def _called_like(cls: str) -> set[str]:

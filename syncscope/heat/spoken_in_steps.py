@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from syncscope.heat import blocks
-from syncscope.heat.called_in_steps import parsed
+from syncscope.heat.parsed_text import parsed
 from syncscope.model.heat import Heat, Reason
 from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import name_of, walk

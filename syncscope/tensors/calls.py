@@ -384,7 +384,8 @@ def _registered(call: Call) -> bool:
 
 def _sets(cls: Class, name: str) -> bool:
     """Whether an object of a class has an attribute of this name: of a module, what is called is most often another."""
-    return any(f"self.{name} = ".encode() in each.text for each in ancestry(cls))
+    prepares = conventions.PREPARERS.search(name)  # `self.tokenizer(text)`
+    return not prepares and any(f"self.{name} = ".encode() in each.text for each in ancestry(cls))
 
 
 def _own(call: Call) -> Fact:
