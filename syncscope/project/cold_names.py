@@ -36,6 +36,7 @@ SET_UP = _one_of(
 _BESIDE = _one_of(
     _PROGRAMS, _KEEP, _TELL,
     r"""
+    _?pre_?compute(_\w+)? _?build_(\w+_)?cache
     __?init_\w* _?init_weights\w* _?setup\w* push_to_hub _?plot\w* _?show\w* _?visuali[sz]e\w* _?export\w* _?log _?log_\w+
     _?compute \w+_compute \w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*
     _?(eval|evaluate|evaluation|validation|test|inference|generate|transcribe|fit|train)(_(one_)?\w+)? _?predict_\w+

@@ -32,6 +32,11 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "to_rdmol",
         "to_trimesh",
         "_set_network",
+        "_set_parameter_dict",
+        "add_edge",
+        "_precompute",
+        "precompute_windows",
+        "_build_cache",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:
