@@ -45,6 +45,9 @@ def first_and_more(x: torch.Tensor, keep: torch.Tensor):
 def each(x: torch.Tensor, keep: torch.Tensor):
     for i in range(3):
         x[i, : keep[i].item()] = 0  # hot
+    return x
+
+def all_at_once(x: torch.Tensor, keep: torch.Tensor):
     shorter = [one[: int(size)] for one, size in zip(x, keep)]  # hot
     return shorter
 
