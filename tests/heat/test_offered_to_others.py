@@ -157,3 +157,27 @@ def test_what_no_file_of_a_library_imports_is_for_those_who_install_it(tmp_path:
 
     assert heat("ops/pooling") == "`pooled` is for the steps of others: its package offers it"
     assert heat("tool") == "nobody imports `shown`, and nothing that is used speaks of it"
+
+
+def test_what_a_base_of_another_library_calls_in_each_step_is_not_left_to_others(tmp_path: Path) -> None:
+    conv = """
+import torch
+from torch_geometric.nn import MessagePassing
+
+class Conv(MessagePassing):
+    def forward(self, x, edges):
+        return self.propagate(edges, x=x)
+
+    def message(self, x_j: torch.Tensor):
+        return x_j / x_j.sum().item()
+
+    def told(self, x_j: torch.Tensor):
+        return x_j / x_j.sum().item()
+"""
+    package = tmp_path / "net"
+    package.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (package / "__init__.py").write_text("from .conv import Conv\n")
+    path = package / "conv.py"
+    path.write_text(conv)
+    assert [site.whole for site in sites(path.read_bytes(), str(path), Project())] == [True, False]
