@@ -258,7 +258,7 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         if isinstance(ref, Items):
             if position is not None and ref.keys is not None and position in ref.keys:
                 return ref.keys[position]
-            return ref.each
+            return UNKNOWN if ref.each.ref is NOTHING else ref.each  # `[None] * n`: places that are filled later
         if ref is Tag.SIZE:
             return INTEGER
         if ref is Tag.NUMBERS:

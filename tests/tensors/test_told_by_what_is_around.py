@@ -260,6 +260,21 @@ CASES = {
             first = random.choice(rows)
             return z[one] - z[two], z[first]  # waits: index_list
     """,
+    "places of a list that are filled later": """
+        class Octree:
+            def __init__(self, depth: int):
+                self.children = [None] * depth
+                self.masks = [None] * depth
+
+            def mask(self, d: int):
+                if self.masks[d] is None:
+                    self.masks[d] = self.children[d] >= 0
+                return self.masks[d]
+
+            def index(self, d: int):
+                mask = self.mask(d)
+                return torch.arange(mask.shape[0], device=mask.device)[mask]  # waits: mask_read
+    """,
 }
 
 
