@@ -112,10 +112,10 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Fact], Keywords]:
 def apply(call: Call, target: Fact) -> Fact:
     """Call what a fact stands for."""
     ref, args, keywords = target.ref, call.args, call.keywords
-    if any(fact is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
-        for at, fact in zip(call.nodes, args, strict=False):
-            if fact is PICKED:
-                picked_from_host(call.frame, at, True)
+    if any(fact.ref is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
+        for fact in args:
+            if fact.ref is PICKED:
+                picked_from_host(call.frame, fact.provenance, True)
     if target.kind is MODULE:
         return _run_module(call, target)
     if isinstance(ref, str):

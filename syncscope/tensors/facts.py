@@ -60,7 +60,7 @@ THING = Fact(OTHER, confidence=3)
 SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref=Tag.SIZE)
 NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref=Tag.NUMBERS)
 COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
-PICKED = Fact(ref=Tag.PICKED)
+PICKED = Tag.PICKED  # of a fact that knows where it was picked
 NO_TENSOR = Fact(ref=Tag.NO_TENSOR)
 OF_ENVIRONMENT = Fact(ref=Tag.OF_ENVIRONMENT)
 SPREAD = Fact()  # `*values` among arguments: any number of them

@@ -25,6 +25,7 @@ from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import run_apart
 from syncscope.tensors.instances import Bound, Instance
 from syncscope.tensors.made_of import GIVEN, LEAVES, SHAPES, differentiable, given_back, made_of, statements
+from syncscope.tensors.torch.moves import SHAPING
 
 BACKWARD = frozenset(("backward", "manual_backward"))
 _WAITING = frozenset((Op.MASK_READ, Op.MASK_WRITE, Op.INDEX_HOST))
@@ -122,7 +123,7 @@ def _has_parameters(frame: Frame, func: ast.expr) -> bool:
     if name == "forward" or name in conventions.MODELS:
         return True
     if dotted(func).startswith("self."):
-        return _DATA.search(name) is None
+        return _DATA.search(name) is None and name not in SHAPING  # `self.advantages.reshape(-1)` has none
     return bool(dotted(func)) and _fact(frame, func).kind is MODULE
 
 

@@ -25,7 +25,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
-from syncscope.tensors.sent_parts import sends_a_part
+from syncscope.tensors.sent_parts import entry_named, handed_over, replaces_itself, sends_a_part
 from syncscope.tensors.torch.distributions import checks_are_off
 from syncscope.tensors.torch.host_indices import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
@@ -99,6 +99,9 @@ def _sent(call: Call) -> Fact:
 
     So are the parts of what a helper takes apart to send each of them.
     """
+    if replaces_itself(call):
+        call.receiver = element(_OF_A_STATE)
+        return tensor_method(call)
     if sends_a_part(call):
         call.receiver = tensor(confidence=2, why=call.node)
         return tensor_method(call)
@@ -109,6 +112,9 @@ def _sent(call: Call) -> Fact:
         return UNKNOWN
     call.receiver = element(batch)
     return tensor_method(call)
+
+
+_OF_A_STATE = Fact(BATCH, confidence=1, why="what it replaces is most often a loader's")
 
 
 def one_of_losses(node: ast.expr) -> Fact:
@@ -156,8 +162,8 @@ def _of_tensors_alone(call: Call) -> Fact | None:
     """What only tensors have."""
     if call.word not in TORCH_ONLY or call.word in _OF_OTHERS:
         return None
-    if call.receiver is PICKED and call.at is not None:
-        picked_from_host(call.frame, call.at, True)
+    if call.receiver.ref is PICKED:
+        picked_from_host(call.frame, call.receiver.provenance, True)
     return _of_tensor(call, 2, call.node)
 
 
@@ -174,8 +180,23 @@ def _shared(call: Call) -> Fact | None:
             at, (ast.BinOp, ast.UnaryOp, ast.Compare)
         )  # no module or container can be calculated with
         of_loss = conventions.is_loss(last_word(_detached(at))) or _is_step(at)
-        confidence = 2 if computed or of_loss else confidence
+        confidence = 2 if computed or of_loss or _is_no_model(call) else confidence
     return _of_tensor(call, confidence, f"`.{word}()` of something unknown")
+
+
+def _is_no_model(call: Call) -> bool:
+    """Whether what is copied to the host is a value, and no network: an entry of a dict, or what is handed on as an argument.
+
+    Of others networks are copied so as well, `self.actor.cpu()`.
+    """
+    at, function = _detached(call.at), call.frame.function
+    if isinstance(at, ast.Subscript):
+        named = entry_named(at.slice).lower()
+        other = not (devices.is_model(named) or devices.is_network(named))
+        return bool(named) and (other or conventions.is_loss(named))
+    if not isinstance(at, ast.Name) or function is None or devices.is_model(at.id) or devices.is_network(at.id):
+        return False
+    return id(call.node) in handed_over(function.node)
 
 
 def _moved(call: Call) -> Fact | None:

@@ -55,13 +55,15 @@ def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
     left = table[node.left.__class__](frame, node.left)
     right = table[node.right.__class__](frame, node.right)
     if left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN:
+        if left.ref is PICKED or right.ref is PICKED:
+            return left if left.ref is PICKED else right  # a tensor, if what it was picked from is one
         masks = (left is COMPARED) + (right is COMPARED)
         both = masks and node.op.__class__ in (ast.BitAnd, ast.BitOr)
         return COMPARED if both or (masks == 2 and node.op.__class__ is ast.Mult) else UNKNOWN
-    if left is PICKED and right.kind is TENSOR:
-        picked_from_host(frame, node.left, right.device is not HOST)
-    elif right is PICKED and left.kind is TENSOR:
-        picked_from_host(frame, node.right, left.device is not HOST)
+    if left.ref is PICKED and right.kind is TENSOR:
+        picked_from_host(frame, left.provenance, right.device is not HOST)
+    elif right.ref is PICKED and left.kind is TENSOR:
+        picked_from_host(frame, right.provenance, left.device is not HOST)
     elif left.ref is TEXT and node.op.__class__ is ast.Mod:
         _format(frame, node, right)
     return binary(node, left, right, node.op)
@@ -174,7 +176,11 @@ def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
     fact = evaluate(frame, node.operand)
     if fact.kind is TENSOR:
         return like(fact, node)
-    return fact if fact.kind in (SCALAR, ARRAY) or (fact is COMPARED and node.op.__class__ is ast.Invert) else UNKNOWN
+    return (
+        fact
+        if fact.kind in (SCALAR, ARRAY) or fact.ref is PICKED or (fact is COMPARED and node.op.__class__ is ast.Invert)
+        else UNKNOWN
+    )
 
 
 def comparison(frame: Frame, node: ast.Compare) -> Fact:

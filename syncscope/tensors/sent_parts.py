@@ -28,6 +28,38 @@ def sends_a_part(call: Call) -> bool:
     return function is not None and id(call.node) in _sent(function)
 
 
+def replaces_itself(call: Call) -> bool:
+    """Whether a call sends an entry of a dict, which takes its place: `state["x"] = state["x"].to(device)`, of a trainer."""
+    function = call.frame.function
+    if function is None or call.at.__class__ is not ast.Subscript or (function.cls and is_module(function.cls)):
+        return False
+    return id(call.node) in _in_place(function)
+
+
+@lru_cache(maxsize=8)
+def _in_place(function: ProjectFunction) -> frozenset[int]:
+    """The calls that send what is then put where it was, to a device that no tensor says."""
+    every = walk(function.node)
+    beside = _devices_of_tensors(every)
+    found = []
+    for each in every:
+        match each:
+            case ast.Assign(
+                targets=[ast.Subscript(slice=ast.Constant(value=str()) | ast.Attribute()) as target],
+                value=ast.Call(func=ast.Attribute(value=ast.Subscript() as source)) as call,
+            ) if not devices.is_model(entry_named(target.slice).lower()) and ast.unparse(target) == ast.unparse(source):
+                if _to_a_device(call, function, beside):
+                    found.append(id(call))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=8)
+def handed_over(function: ast.AST) -> frozenset[int]:
+    """The calls whose values are arguments of others: what is moved as a whole, a model, stands by itself most often."""
+    calls = (each for each in walk(function) if isinstance(each, ast.Call))
+    return frozenset(id(each) for call in calls for each in call.args if isinstance(each, ast.Call))
+
+
 @lru_cache(maxsize=8)  # each holds all of its file
 def _sent(function: ProjectFunction) -> frozenset[int]:
     node = function.node
@@ -58,7 +90,9 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
                     found.add(id(each))
                 elif name in unpacked:
                     by_name.append((unpacked[name], name, id(each)))
-            case ast.Subscript(value=ast.Name(id=name), slice=key) if name in given and not devices.is_model(name):
+            case ast.Subscript(value=ast.Name(id=name), slice=key) if name in given and not (
+                devices.is_model(name) or devices.is_model(entry_named(key))
+            ):
                 if name_of(key) in each_of:
                     found.add(id(each))
                 elif isinstance(key, ast.Constant):
@@ -121,6 +155,13 @@ def _names(target: ast.expr) -> Iterator[str]:
     return (each.id for each in walk(target) if isinstance(each, ast.Name))
 
 
+def entry_named(key: ast.expr) -> str:
+    """What an entry of a dict is called by its key, `"x"` or `keys.X`; nothing of what counts or picks."""
+    if isinstance(key, ast.Constant):
+        return key.value if isinstance(key.value, str) else ""
+    return key.attr if isinstance(key, ast.Attribute) else ""
+
+
 def _devices_of_tensors(every: list[ast.AST]) -> set[str]:
     """Names of where a tensor lives, as of one part to which all are sent: `device = parts[0].device`."""
     found: set[str] = set()
@@ -160,4 +201,6 @@ def _to_a_device(call: ast.Call, function: ProjectFunction, beside: set[str]) ->
             return "device" in name and name not in beside
         case ast.Attribute(value=owner, attr=name):
             return "device" in name and devices.knows_device(name_of(owner))
+        case ast.Subscript(slice=ast.Constant(value=str(name))) | ast.Subscript(slice=ast.Attribute(attr=name)):
+            return "device" in name.lower()
     return False

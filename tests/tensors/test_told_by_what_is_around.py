@@ -4,6 +4,42 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "entries of the state of a trainer that are sent or copied, and what is handed on": """
+        class Trainer:
+            def load(self, state):
+                state[keys.X], state[keys.Y] = next(self.batches)
+                state[keys.X] = state[keys.X].to(self.device)  # waits: to_device
+                state[keys.Y] = state[keys.Y].to(state["device"])  # waits: to_device
+                state[keys.Z] = state[keys.X].to(self.device)
+                state[keys.MODEL] = state[keys.MODEL].to(self.device)
+                state[keys.W] = state[keys.W].to(self.x.device)
+
+            def measure(self, state, model, idxes):
+                model = self.wrapped(model.cpu())
+                self.buffer.update(idxes.cpu())  # waits: cpu
+                idxes.cpu()
+                return state[keys.Y_TRUE].cpu(), state["model"].cpu(), self.parts[0].cpu()  # waits: cpu
+
+        class Model(nn.Module):
+            def shift(self, state):
+                state["x"] = state["x"].to(self.device)
+    """,
+    "rows that an array picks out of something, which later meets a tensor": """
+        import numpy as np
+
+        class Agent:
+            def update(self, q, target: torch.Tensor):
+                advantages, names = self.advantages.reshape(-1), self.names()
+                order = np.arange(30)
+                for start in range(3):
+                    at = order[start : start + 2]
+                    name = names[at]
+                    picked = advantages[at]  # waits: index_host
+                    if self.norm:
+                        picked = (picked - picked.mean()) / (picked.std() + 1)
+                    loss = (-picked * target.exp()).mean()
+                    loss.backward()
+    """,
     "a batch, in a step that is known by its backward pass": """
         class Detector:
             def training_forward(self, batch_data, weights):

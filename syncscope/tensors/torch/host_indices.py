@@ -55,7 +55,7 @@ def of_what_may_be_one(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact,
         frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
 
 
-def picked_from_host(frame: Frame, node: ast.expr, beside: bool) -> None:
+def picked_from_host(frame: Frame, node: object, beside: bool) -> None:
     """`model(rows[np.random.choice(n, k)])`: what a network is given, or meets a tensor, was one when it was picked."""
     if beside and isinstance(node, ast.Subscript):
         frame.emit(Op.INDEX_HOST, node, node.slice, tensor(confidence=2, why=node))

@@ -253,7 +253,7 @@ class _Index:
             return Indexed(None, None, like(base, self.node if self.single else (), shape=shape, ndim=ndim))
         named = (part for part in self.parts if name_of(part))
         if base.kind is NOTHING_KNOWN and any(evaluate(self.frame, part).kind is ARRAY for part in named):
-            return Indexed(None, None, PICKED)
+            return Indexed(None, None, Fact(ref=PICKED, why=self.node))
         return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
 
 
