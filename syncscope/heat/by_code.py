@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from syncscope.heat.backward import speaks_of_backward
 from syncscope.heat.by_name import by_name
-from syncscope.heat.loops import LOOPS, trains
+from syncscope.heat.loops import LOOPS, of_loop, trains
 from syncscope.model.heat import Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
@@ -68,6 +68,18 @@ def holds_all_steps(function: ProjectFunction) -> bool:
         and any(isinstance(part, ast.Call) and "step" in name_of(part.func).split("_") for part in walk(each))
         for each in walk(node)
     )
+
+
+def is_an_update(function: ProjectFunction) -> bool:
+    """Whether a function is called so, and goes over the epochs of one update: a training loop calls it in each pass."""
+    source = function.module.source
+    return _UPDATE.match(function.name) is not None and any(
+        isinstance(each, (ast.For, ast.AsyncFor)) and of_loop(each, function.name, source) == Reason.AROUND()
+        for each in function.node.body
+    )
+
+
+_UPDATE = re.compile(r"^_?(\w+_)?(update|optimi[sz]e)(_|$)")
 
 
 def _are_many(name: str) -> bool:

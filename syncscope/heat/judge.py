@@ -310,7 +310,7 @@ def _by_code(case: Judged) -> Heat | None:
     if case.said.reason not in conventions.PARTLY:
         return None
     if by_code.holds_all_steps(function):
-        return Reason.OUTSIDE(name)
+        return Reason.AROUND() if by_code.is_an_update(function) else Reason.OUTSIDE(name)
     if conventions.STATISTICS.match(name) and not by_code.gives(function):
         return Reason.LOG(name)
     if _goes_through_data_set(function):

@@ -48,16 +48,64 @@ def of_a_fold(agent, folds, optimizer, epochs):
 """
 
 
-def test_what_runs_once_an_update_is_told_in_a_line() -> None:
-    lines = enumerate(CODE.splitlines(), 1)
-    marks = {
-        n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# whole", b"# line", b"# cold"))
-    }
+def marked(code: bytes) -> dict[int, str]:
+    """How much each marked line says that is to be told of it."""
+    lines = ((n, line.rpartition(b"# ")[2].decode()) for n, line in enumerate(code.splitlines(), 1))
+    return {n: mark for n, mark in lines if mark in ("whole", "line", "cold")}
+
+
+def told(code: bytes, path: str) -> dict[int, str]:
+    """How much is told of each marked line."""
     found = {
-        site.place.line: "whole" if site.heat.whole else "line" if site.hot else "cold"
-        for site in sites(CODE, "ppo.py")
+        site.place.line: "whole" if site.heat.whole else "line" if site.hot else "cold" for site in sites(code, path)
     }
-    assert {line: found[line] for line in marks} == marks
+    return {line: found[line] for line in marked(code)}
+
+
+def test_what_runs_once_an_update_is_told_in_a_line() -> None:
+    assert told(CODE, "ppo.py") == marked(CODE)
+
+
+IN_A_METHOD = b"""
+import torch
+
+class Learner:
+    def update(self, obs: torch.Tensor):
+        first = obs.sum().item()  # line
+        for epoch in range(self.update_epochs):
+            for part in obs.split(8):
+                loss = self.net(part).square().mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                seen = loss.item()  # whole
+        return loss.item()  # line
+
+    def calibrate(self, obs: torch.Tensor):
+        first = obs.sum().item()  # cold
+        for epoch in range(self.update_epochs):
+            for part in obs.split(8):
+                loss = self.net(part).square().mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        return loss.item()  # cold
+
+class Fitted:
+    def update(self, obs: torch.Tensor):
+        first = obs.sum().item()  # cold
+        for epoch in range(self.epochs):
+            for part in obs.split(8):
+                loss = self.net(part).square().mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        return loss.item()  # cold
+"""
+
+
+def test_what_stands_around_the_epochs_in_an_update_runs_as_often_as_that() -> None:
+    assert told(IN_A_METHOD, "learner.py") == marked(IN_A_METHOD)
 
 
 OF_AN_AGENT = b"""

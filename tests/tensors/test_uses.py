@@ -369,8 +369,8 @@ def test_what_is_copied_to_be_read_as_a_tensor_is_one() -> None:
     code = """
         def step(model, batch, meter):
             losses = model(batch)
-            meter.update(losses["total"].data.cpu().item())
-            meter.put(losses["total"].data.cpu())
+            meter.update(losses[0].data.cpu().item())
+            meter.put(losses[0].data.cpu())
             return loss(batch).detach().cpu(), model.loss.detach().cpu()
     """
     assert {line for line, op in waits(code, 2) if op == "cpu"} == {6, 8}
