@@ -14,7 +14,7 @@ from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.heat import FOLLOWS, Reason
+from syncscope.model.heat import FOLLOWS, Heat, Reason
 from syncscope.model.ops import Family
 from syncscope.rules import View
 
@@ -53,7 +53,7 @@ def without_gain(
 def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:
     """Why no step gains by a fix of these findings; "" where one may."""
     if not any(_gains(finding, fix) for finding, _ in places):
-        return places[0][0].heat.words or "it is not in a step"
+        return _beside(places[0][0].heat) or "it runs in few of them, or in none"
     sites = [site for _, site in places if site is not None]
     if fix.rewrite == "index_once" and (len(sites) <= 2 * fix.left or fix.left > 1):
         return "the first wait for each mask stays, and others follow it"
@@ -67,6 +67,13 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _beside(heat: Heat) -> str:
+    """What waits where nothing is gained by mending another wait; "" where it is no other wait."""
+    if heat.reason in FOLLOWS:
+        return f"line {heat.about[0]} waits beside it, and stays" if heat.about else "its statement waits beside it"
+    return "nothing is in flight there" if heat.hot and heat.reason in NOTHING_IN_FLIGHT else ""
 
 
 def _reads_anyway(fix: Fix, site: Site, states: Mapping[int, Finding], view: View) -> int:

@@ -185,7 +185,7 @@ def test_a_fix_after_which_its_place_waits_as_often_is_made_by_hand(door):
     assert told == {
         7: ("suggest", "no step gains by it: line 8 is read on each pass of the loop all the same"),
         15: ("suggest", "no step gains by it: the first wait for each mask stays, and others follow it"),
-        20: ("suggest", "no step gains by it: line 19 has just waited: little is in flight"),
+        20: ("suggest", "no step gains by it: line 19 waits beside it, and stays"),
     }
 
 
