@@ -2,7 +2,9 @@
 line that waits, and no other line does."""
 
 import pytest
-from tensors.marked import marks, waits
+from tensors.marked import marks, waits, whole
+
+from syncscope.tensors.interpret import sites
 
 CASES = {
     "what is called a mask, where nothing is known of either": """
@@ -12,6 +14,36 @@ CASES = {
                 train_mask = graph.train_mask
                 named = graph.tables[graph.kind]
                 return self.loss(pred[train_mask], graph.y[graph.train_mask]), named  # waits: mask_read
+    """,
+    "what arithmetic gives is no mask, whatever it is called": """
+        class Parallel(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, logits, target: torch.Tensor, first: int, mask: torch.Tensor):
+                target_mask = (target < first) | (target >= first + 9)
+                masked_target = target.clone() - first
+                masked_target[target_mask] = 0
+                masked_target_1d = masked_target.view(-1)
+                rows = torch.arange(logits.size(0), device=logits.device)
+                kept = logits[rows, masked_target_1d]
+                logits[rows, masked_target_1d] -= 1.0
+                ctx.save_for_backward(masked_target_1d)
+                mask_ids = (target // 2)[:, 0]
+                both = mask * target
+                return kept, logits[mask_ids], logits[both], logits[mask]  # waits: mask_read
+
+            @staticmethod
+            def backward(ctx, grad: torch.Tensor):
+                (masked_target_1d,) = ctx.saved_tensors
+                grad[torch.arange(3, device=grad.device), masked_target_1d] -= 1.0
+                return grad
+
+        def masked(self, graph, n: int):
+            pred = self.model(graph)
+            first_mask, last_mask = graph.first_mask, graph.first_mask
+            at_mask = graph.at - n
+            mask_of = graph.at.argmax(0)
+            keep_mask = first_mask * last_mask
+            return pred[at_mask], pred[mask_of.view(-1)], pred[keep_mask]  # waits: mask_read
     """,
     "what is called a mask, in another shape": """
         def masked(pred, clean, mask, x: torch.Tensor):
@@ -227,3 +259,12 @@ def test_a_row_that_may_be_a_number_is_told_with_low_confidence() -> None:
     """
     assert {line for line, op in waits(code, confidence=1) if op == "scalar_index"} == {8, 10}
     assert "scalar_index" not in {op for _, op in waits(code, confidence=2)}
+
+
+@pytest.mark.parametrize(("dtype", "guessed"), [("", True), (" > 0", False)])
+def test_a_mask_says_where_it_is_one_by_its_name_alone(dtype: str, guessed: bool) -> None:
+    code = whole(
+        f"def kept(x: torch.Tensor, rows: torch.Tensor):\n    row_mask = rows{dtype}\n    return x[row_mask]\n"
+    )
+    (site,) = sites(code.encode(), "use.py")
+    assert any("guessed from the name" in why for why in site.fact.why) is guessed

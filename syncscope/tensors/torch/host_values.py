@@ -33,7 +33,7 @@ from syncscope.tensors.joins import element
 from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch.host_indices import in_a_module
 from syncscope.tensors.torch.moves import of_arrays
-from syncscope.tensors.torch.positions import mask_like
+from syncscope.tensors.torch.positions import is_computed, mask_like
 
 
 def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, value: ast.expr | None) -> None:
@@ -75,7 +75,7 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         fact = evaluate(frame, part)
         if fact.kind is SEQUENCE and not isinstance(part, ast.List) and element(fact).kind is TENSOR:
             fact = element(fact)  # positions, a tensor for each dimension: what `nonzero(as_tuple=True)` gives
-        if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
+        if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part) and not is_computed(fact)):
             return None
         selected.take(part, fact)
         if selected.gathered is None and selected.filled:

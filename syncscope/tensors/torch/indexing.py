@@ -33,7 +33,7 @@ from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
 from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch import host_indices
-from syncscope.tensors.torch.positions import as_one_position, mask_like, named_mask
+from syncscope.tensors.torch.positions import as_one_position, is_made_of_numbers, mask_like, named_mask
 
 NOTHING_KNOWN = UNKNOWN.kind
 _LENGTHS = re.compile(r"(^|_)len(s|gths?)?$")
@@ -134,11 +134,12 @@ class _Index:
         asked_at(frame, self.node, part, fact, self.base)
         self._of_host(part, fact)
         named = self._as_mask(part, fact)
-        if fact.confidence == 1 and frame.alone and (named == 3 or self._selects_by_mask(part)):
+        called = named != 0 and self._selects_by_mask(part)
+        if fact.confidence == 1 and frame.alone and (named == 3 or called):
             fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
         if named:
             if self.mask is None or fact.confidence > self.mask.confidence:
-                self.mask = fact if named == 3 else fact.but(confidence=min(fact.confidence, named))
+                self.mask = fact if named == 3 else _guessed_mask(part, fact, named)
                 self.at = part
             return 1 - fact.ndim if fact.ndim is not None else None
         return self._number(part, fact) if fact.ndim == 0 else self._positions(part, fact)
@@ -213,11 +214,11 @@ class _Index:
     def _called_a_mask(self, part: ast.expr) -> None:
         """Take for a mask what is called one, where no more is known of it."""
         base = self.base
-        why = f"`{ast.unparse(part)}` is what people call a mask"
+        why = _called(part)
         if (base.confidence < 2 or not self.of_tensor) and self._selects_by_mask(part):
             self.mask = tensor(BOOL, base.device, 2, why)
             self.at = part
-        elif self.of_tensor and (known := mask_like(part)):
+        elif self.of_tensor and (known := mask_like(part)) and not is_made_of_numbers(self.frame, part):
             known = known if "mask" in ast.unparse(part).lower() else 1
             self.mask = self.mask or base.but(
                 confidence=min(known, base.confidence), dtype=ANY_DTYPE, ndim=None, why=why
@@ -231,6 +232,7 @@ class _Index:
             and self.frame.alone
             and mask_like(part) == 2
             and "mask" in last_word(part).lower()
+            and not is_made_of_numbers(self.frame, part)
         )
 
     def by_mask(self) -> Indexed:
@@ -261,6 +263,15 @@ def asked_at(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fac
     """A list is asked for what stands at a tensor, which Python makes a number of; a dict only looks it up."""
     if base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
         frame.emit(Op.INDEX, node, part, fact)
+
+
+def _guessed_mask(part: ast.expr, fact: Fact, named: int) -> Fact:
+    """A tensor of an unknown dtype that is taken for a mask by its name, and says so."""
+    return fact.but(confidence=min(fact.confidence, named), why=_called(part))
+
+
+def _called(part: ast.expr) -> str:
+    return f"`{ast.unparse(part)}` is what people call a mask: that it is bool is guessed from the name"
 
 
 def _is_length(bound: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions, vectors
-from syncscope.project.syntax import last_word, name_of
+from syncscope.project.syntax import last_word, name_of, walk
 from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, INT, SCALAR, TENSOR, Tag
 from syncscope.tensors.frame import Frame, evaluate
 
@@ -81,11 +81,86 @@ _KEEP_VALUES = frozenset(
     cuda""".split()
 )
 
+_KEEP_DTYPE = _KEEP_VALUES - {"to"}  # which may make another dtype of them
+
 
 def named_mask(part: ast.expr, fact: Fact) -> int:
-    """How surely an index is what people call a mask, or was made of one and only has another shape: as `mask_like`."""
+    """How surely an index is what people call a mask, or was made of one and only has another shape: as `mask_like`.
+
+    What was computed by arithmetic is none, whatever it is called: `masked_target = target - first`.
+    """
+    if is_computed(fact):
+        return 0
     made = fact.provenance if isinstance(part, ast.Name) else None
     return mask_like(part) or (mask_like(made) if isinstance(made, ast.Call) else 0)
+
+
+def is_computed(fact: Fact) -> bool:
+    """Whether a tensor is what arithmetic gave, perhaps in another shape or in part: numbers, be they of an unknown dtype."""
+    each: Fact | None = fact
+    for _ in range(_FAR):
+        made = each.provenance if each is not None else None
+        if isinstance(made, ast.BinOp | ast.AugAssign):
+            return gives_numbers(made)
+        if isinstance(made, ast.UnaryOp):
+            return isinstance(made.op, ast.USub)
+        if each is None or not (made == () or isinstance(made, ast.Subscript) or _keeps_values(made)):
+            return False
+        each = each.source
+    return False
+
+
+_FAR = 8  # links of what a fact was derived from
+_ONLY_NUMBERS = (
+    ast.Sub,
+    ast.FloorDiv,
+    ast.Mod,
+    ast.Div,
+    ast.Pow,
+    ast.LShift,
+    ast.RShift,
+)  # of bools PyTorch refuses them
+
+
+def gives_numbers(node: ast.BinOp | ast.AugAssign) -> bool:
+    """Whether arithmetic gives numbers; two masks may be multiplied for `and`, and added for `or`."""
+    if isinstance(node.op, _ONLY_NUMBERS):
+        return True
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+    return isinstance(node.op, ast.Mult | ast.Add) and any(map(_is_number, sides))
+
+
+def is_made_of_numbers(frame: Frame, part: ast.expr) -> bool:
+    """Whether each value that a function gives a name is arithmetic, or whole numbers, of whatever it is made."""
+    if not isinstance(part, ast.Name) or frame.function is None:
+        return False
+    given = [
+        each.value
+        for each in walk(frame.function.node)
+        if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == part.id for t in each.targets)
+    ]
+    return bool(given) and all(map(_makes_numbers, given))
+
+
+def _makes_numbers(value: ast.expr) -> bool:
+    while _keeps_values(value):
+        value = value.func.value  # type: ignore[attr-defined]  # it is a method
+    if isinstance(value, ast.Call):
+        return name_of(value.func) in _WHOLE
+    return isinstance(value, ast.BinOp) and gives_numbers(value)
+
+
+_WHOLE = frozenset("long int argmax argmin arange argsort randint randperm bincount searchsorted bucketize".split())
+
+
+def _is_number(node: ast.expr) -> bool:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and node.value.__class__ in (int, float)
+
+
+def _keeps_values(node: object) -> bool:
+    """Whether it is a method that gives the same values in another shape or at another place."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_DTYPE
 
 
 def mask_like(node: ast.expr) -> int:
