@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import one_device
 from syncscope.model.fact import Device
-from syncscope.project.syntax import statements
+from syncscope.project.syntax import last_word, statements
 from syncscope.tensors.torch.signatures import FACTORIES
 
 MOVES = {"to", "cuda", "cpu", "type_as"}
@@ -125,6 +127,65 @@ def gathered_on_host(function: Function, collection: ast.expr) -> bool:
             case ast.Subscript(ctx=ast.Store()), ast.Assign(value=one):
                 parts.append(one)
     return any(made_on_host(function, part) for part in parts)
+
+
+def cannot_be_joined(function: Function, collection: ast.expr) -> bool:
+    """Whether what a collection holds may live on several devices: some is of the host, or there is one for each device."""
+    return gathered_on_host(function, collection) or one_for_each_device(function, collection)
+
+
+_OF_DEVICES = re.compile(r"(^|_)((per|by|each|all)_(device|gpu|rank)s?|devices|gpus|replicas)(_|$)")
+
+
+def one_for_each_device(function: Function, collection: ast.expr) -> bool:
+    """Whether a collection holds a tensor for each device, by what it is called, is annotated as, or has for keys."""
+    parts = [n for n in ast.walk(collection) if isinstance(n, (ast.Name, ast.Attribute))]
+    if any(_OF_DEVICES.search(last_word(n)) for n in parts):
+        return True
+    return any(isinstance(n, ast.Name) and _has_devices_for_keys(function, n.id) for n in parts)
+
+
+def _has_devices_for_keys(function: Function, name: str) -> bool:
+    keys: list[ast.expr | None] = []
+    for value in given(function, name):
+        keys += value.keys if isinstance(value, ast.Dict) else [value.key] if isinstance(value, ast.DictComp) else []
+    for use in function.reads(name):
+        outer = function.parent(use)
+        match outer, function.parent(outer) if outer is not None else None:
+            case ast.Subscript(value=whole, slice=key), _ if whole is use:
+                keys.append(key)
+            case ast.Attribute(attr="get" | "setdefault"), ast.Call(args=[key, *_]):
+                keys.append(key)
+            case ast.Attribute(attr="items"), ast.Call() as items:
+                match function.parent(items):
+                    case ast.comprehension(target=ast.Tuple(elts=[key, _])) | ast.For(target=ast.Tuple(elts=[key, _])):
+                        keys.append(key)
+    if any(key is not None and is_device(last_word(key)) for key in keys):
+        return True
+    return any(_said_of_devices(annotation) for annotation in _annotations(function, name))
+
+
+def _annotations(function: Function, name: str) -> Iterator[ast.expr]:
+    """What is annotated of a name: as a parameter, or where it is given a value."""
+    for bound in function.binds(name):
+        outer = bound if isinstance(bound, ast.arg) else function.parent(bound)
+        if isinstance(outer, (ast.arg, ast.AnnAssign)) and outer.annotation is not None:
+            yield outer.annotation
+    if isinstance(function.scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        a = function.scope.args
+        yield from (
+            each.annotation
+            for each in (*a.posonlyargs, *a.args, *a.kwonlyargs)
+            if each.arg == name and each.annotation is not None
+        )
+
+
+def _said_of_devices(annotation: ast.expr) -> bool:
+    """`dict[torch.device, Tensor]`."""
+    match annotation:
+        case ast.Subscript(slice=ast.Tuple(elts=[key, *_])):
+            return last_word(key) == "device"
+    return False
 
 
 def given(function: Function, name: str) -> Iterator[ast.expr]:

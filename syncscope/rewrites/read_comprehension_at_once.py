@@ -9,7 +9,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.reads import FLOATS, by_float, number_of
-from syncscope.codemod.whereabouts import gathered_on_host, made_on_host
+from syncscope.codemod.whereabouts import cannot_be_joined, made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety, Stays
@@ -97,11 +97,25 @@ EXAMPLES = (
         Safety.UNSAFE,
         rule="host-read",
     ),
+    Example(
+        """
+        import torch
+
+        def norms(tensors: list[torch.Tensor], found):
+            largest: dict[torch.device, torch.Tensor] = {}
+            for x in tensors:
+                largest[x.device] = x.abs().max()
+            print(sum(x.square().sum().item() for x in found._per_device_tensors.values()))  # !
+            return sum(x.square().item() for x in largest.values())  # !
+        """,
+        rule="host-read",
+    ),
 )
 
 Listed = ast.ListComp | ast.SetComp | ast.GeneratorExp
 TAKES_ALL = {"sum", "max", "min", "tuple", "list", "set", "sorted", "math.fsum", "statistics.mean", "statistics.fmean"}
 """What takes all that a generator gives before anything else happens."""
+NAMED = (ast.Name, ast.Attribute)
 PLAIN = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -116,7 +130,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not in_pass or ndim not in (0, None) or waits_beside(function, loop, read):
         return None
     through = (n for g in loop.generators for n in ast.walk(g.iter))
-    if made_on_host(function, tensor) or any(gathered_on_host(function, n) for n in through if isinstance(n, ast.Name)):
+    if made_on_host(function, tensor) or any(cannot_be_joined(function, n) for n in through if isinstance(n, NAMED)):
         return None
     join, changes = ("stack", NO_DIMENSIONS) if ndim == 0 else ("hstack", ONE_ELEMENT)
     changes += f"; {FLOATS}" * by_float(function, read)

@@ -11,7 +11,7 @@ from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.numbers import named
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.templates import Part
-from syncscope.codemod.whereabouts import gathered_on_host
+from syncscope.codemod.whereabouts import cannot_be_joined
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
@@ -102,6 +102,16 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def scales(parts: dict[str, torch.Tensor], tensors: list[torch.Tensor]):
+            largest = {x.device: x.abs().max() for x in tensors}
+            print({device: part.item() for device, part in parts.items()})  # !
+            return {at: part.item() for at, part in largest.items()}  # !
+        """,
+    ),
 )
 
 
@@ -118,7 +128,7 @@ def in_comprehension(site: Site, function: Function) -> Fix | None:
     found = seen(function, loop, "{ {k:name}: {read} for {k}, {t:name} in {d}.items(*_, **_) }")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
-    if gathered_on_host(function, found["d"]):
+    if cannot_be_joined(function, found["d"]):
         return None
     join, changes = ("stack", NO_DIMENSIONS) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
     draft, values = Draft(function), found["d"]
@@ -148,7 +158,7 @@ def in_a_loop(site: Site, function: Function) -> Fix | None:
         return None
     if tensor is None or not function.same_name(tensor, found["t"]):
         return None
-    if gathered_on_host(function, found["d"]):
+    if cannot_be_joined(function, found["d"]):
         return None
     names = [function.file.text(found[part]) for part in ("k", "t")]
     if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):

@@ -9,7 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
 from syncscope.codemod.patterns.reads import tensor_read
-from syncscope.codemod.whereabouts import gathered_on_host
+from syncscope.codemod.whereabouts import cannot_be_joined
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
@@ -76,6 +76,16 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def overflows(per_device_found_inf: dict[str, torch.Tensor], scales: dict[torch.device, torch.Tensor]):
+            found = sum(v.item() for v in per_device_found_inf.values())  # !
+            return found, [v.item() for v in scales.values()]  # !
+        """,
+        rule="host-read",
+    ),
 )
 
 
@@ -84,7 +94,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = seen(function, loop, "[{read} for {t:name} in {all}]", "({read} for {t:name} in {all})")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
-    if gathered_on_host(function, found["all"]):
+    if cannot_be_joined(function, found["all"]):
         return None
     ndim = function.fact(tensor).ndim
     if ndim is not None and ndim > 1:
