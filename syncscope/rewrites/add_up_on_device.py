@@ -42,8 +42,8 @@ EXAMPLES = (
         def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
             test_loss, correct = 0, 0
             for x, y in loader:
-                x, y = x.to(device), y.to(device)
-                scores = model(x)
+                x = x.to(device)
+                scores, y = model(x), y.to(x.device)
                 test_loss += loss_fn(scores, y).item() * x.size(0)  # !
                 correct += (scores.argmax(1) == y).type(torch.float).sum().item()  # !
             correct /= len(loader) + 1
@@ -58,8 +58,8 @@ EXAMPLES = (
         def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
             test_loss, correct = 0, 0
             for x, y in loader:
-                x, y = x.to(device), y.to(device)
-                scores = model(x)
+                x = x.to(device)
+                scores, y = model(x), y.to(x.device)
                 test_loss += loss_fn(scores, y).detach().float() * x.size(0)
                 correct += (scores.argmax(1) == y).type(torch.float).sum().detach().float()
             test_loss = float(test_loss)

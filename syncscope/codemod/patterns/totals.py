@@ -15,6 +15,7 @@ from syncscope.codemod.patterns.reads import tensor_read, without_item
 from syncscope.codemod.proofs import cast, real, taken_for_mask
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.ops import COPIES
+from syncscope.project.syntax import each_of
 from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -151,12 +152,46 @@ def read_in_passes(function: Function, loop: ast.AST) -> list[ast.AST]:
     return found + [n for n in ast.walk(loop) if isinstance(n, ast.If) and {(id(n), True), (id(n), False)} <= arms]
 
 
-def goes_round_devices(loop: ast.AST) -> bool:
+def goes_round_devices(loop: Loop) -> bool:
     """Whether each pass of a loop may be on another device: `for shard, device in ...`, `.cuda(rank)`."""
     names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    to = (a for n in moved if getattr(n.func, "attr", "") in ("to", "cuda") for a in n.args)
-    return any(map(is_device, names)) or any(isinstance(n, ast.Name) and n.id in names for a in to for n in ast.walk(a))
+    if any(map(is_device, names)):
+        return True
+    known = _sent_to_one(loop, names)
+    to = (n for call in ast.walk(loop) for place in _sent_to(call) for n in ast.walk(place) if isinstance(n, ast.Name))
+    return any(n.id in names and n.lineno <= known.get(n.id, n.lineno) for n in to)
+
+
+def _sent_to(node: ast.AST) -> list[ast.expr]:
+    """Where a call sends a tensor."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(node, ast.Call) or not isinstance(called, ast.Attribute) or called.attr not in ("to", "cuda"):
+        return []
+    return [*node.args, *(k.value for k in node.keywords if k.arg == "device")]
+
+
+def _sent_to_one(loop: Loop, names: set[str]) -> dict[str, int]:
+    """The names that hold what each pass sends to one device, with the line behind which they do: `x = x.to(device)`."""
+    sent: dict[str, list[tuple[ast.Name, bool]]] = {}  # where a name is bound, and whether to that in each pass
+    for each in ast.walk(loop):
+        if isinstance(each, ast.Assign):
+            targets, values = each_of(each.targets[0]), each_of(each.value)
+            for target, value in zip(targets, values, strict=False):
+                if isinstance(target, ast.Name) and len(targets) == len(values) and _to_one(value, names):
+                    sent.setdefault(target.id, []).append((target, each in loop.body))
+    bound = ast.walk(loop)
+    own = {id(n) for n in ast.walk(loop.target)} if isinstance(loop, (ast.For, ast.AsyncFor)) else set()
+    known = {id(n) for places in sent.values() for n, _ in places} | own
+    other = {n.id for n in bound if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in known}
+    lines = {name: [n.lineno for n, always in places if always] for name, places in sent.items() if name not in other}
+    return {name: min(at) for name, at in lines.items() if at}
+
+
+def _to_one(value: ast.expr, names: set[str]) -> bool:
+    """Whether an expression sends what it gives to a device that none of these names says."""
+    is_cuda = isinstance(value, ast.Call) and not value.args and getattr(value.func, "attr", "") == "cuda"
+    to = _sent_to(value)
+    return is_cuda or (bool(to) and not any(isinstance(n, ast.Name) and n.id in names for p in to for n in ast.walk(p)))
 
 
 def summed(

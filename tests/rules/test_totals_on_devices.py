@@ -1,0 +1,35 @@
+"""A total stays on the device where all passes of its loop are on one: what says so, and what does not."""
+
+import pytest
+from rules.driver import findings
+
+LOOP = """
+import torch
+
+def train(models, model, criterion, loader, shards, place):
+    total = 0.0
+    for {each}:
+        {first}
+        loss = criterion(model(x), y)
+        total += loss.item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("each", "first", "offered"),
+    [
+        ("x, y in loader", "x = x.to(place); y = y.to(place)", True),
+        ("x, y in loader", "x = x.to(place)\n        y = y.to(x.device)", True),
+        ("batch in loader", "x = batch[0].cuda()\n        y = batch[1].to(device=x.device)", True),
+        ("x, y in loader", "y = y.to(x.device)", False),
+        ("x, y in loader", "y = y.to(x.device)\n        x = x.to(place)", False),
+        ("model, x in zip(models, shards)", "y = x.float()\n        model = model.to(x.device)", False),
+        ("rank, (x, y) in enumerate(loader)", "x = x.to(rank)\n        y = y.to(x.device)", False),
+    ],
+)
+def test_a_total_stays_on_the_device_where_all_passes_are_on_one(each: str, first: str, offered: bool) -> None:
+    (found,) = [
+        f for f in findings(LOOP.format(each=each, first=first), "host-read") if f.place.line == 9 + first.count("\n")
+    ]
+    assert (found.fix is not None and found.fix.title.startswith("add up on the device")) is offered
