@@ -14,8 +14,9 @@ from syncscope.codemod.patterns.passes import Loop, bound_again, element_of, in_
 from syncscope.codemod.patterns.reads import as_listed, in_size, read_of
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.ops import Op
 from syncscope.project.syntax import walk
 
 STAYS = Stays.FIRST
@@ -88,12 +89,86 @@ EXAMPLES = (
         "x: finite[4, n]; lengths: index[4] < n",
         rule="tensor-as-size",
     ),
+    Example(
+        """
+        import torch
+
+        IGNORE = 2
+
+        def places(target: torch.LongTensor):
+            found = []
+            for c in target.unique():
+                if c == IGNORE:  # !
+                    continue
+                ys, xs = torch.where(target == c)
+                found.append((int(c), f"class {c}", ys, xs))
+            return found
+        """,
+        """
+        import torch
+
+        IGNORE = 2
+
+        def places(target: torch.LongTensor):
+            found = []
+            for c in target.unique().tolist():
+                if c == IGNORE:
+                    continue
+                ys, xs = torch.where(target == c)
+                found.append((c, f"class {c}", ys, xs))
+            return found
+        """,
+        Safety.SAFE,
+        "target: int[n, m]",
+        rule="tensor-in-condition",
+    ),
+    Example(
+        """
+        import torch
+
+        def kept(target: torch.Tensor, scores: torch.Tensor):
+            found = []
+            for b in range(len(target)):
+                for c in torch.unique(target[b]):
+                    if c not in (0, 255) and scores.shape[0] > 1:  # !
+                        found.append(scores[target[b] == c].mean())
+            return found
+        """,
+        """
+        import torch
+
+        def kept(target: torch.Tensor, scores: torch.Tensor):
+            found = []
+            for b in range(len(target)):
+                for c in torch.unique(target[b]).tolist():
+                    if c not in (0, 255) and scores.shape[0] > 1:
+                        found.append(scores[target[b] == c].mean())
+            return found
+        """,
+        Safety.UNSAFE,
+        rule="tensor-in-condition",
+    ),
+    Example(
+        """
+        import torch
+
+        def scaled(x: torch.Tensor, labels: torch.LongTensor):
+            parts = []
+            for label in labels.unique():
+                if label == 0:  # !
+                    continue
+                parts.append(x * label.sqrt())
+            return parts
+        """,
+        rule="tensor-in-condition",
+    ),
 )
+ORDERED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     read = as_listed(function, site.node)
-    element = read[0] if read is not None else in_size(function, site)
+    element = read[0] if read is not None else in_size(function, site) or asked_of(function, site)
     if not isinstance(element, ast.Name) or function.captured(element.id):
         return None
     name = element.id
@@ -108,8 +183,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or mixed(function, tensor):
         return None
     uses = [n for n in function.reads(name) if loop_of(function, n) == found]
-    reads = [read_of(function, use) for use in uses]
-    kept = {n.id for n in walk(tensor) if isinstance(n, ast.Name)}
+    reads = [read_of(function, use) or as_number(function, use) for use in uses]
+    compared = any(isinstance(whole, (ast.Compare, ast.FormattedValue)) for _, whole in filter(None, reads))
+    if compared and fact.dtype not in (Dtype.INT, Dtype.UNKNOWN):  # 0.1 is another number in float32
+        return None
+    op = function.op(tensor)
+    own = op is not None and op.name in ("unique", "unique_consecutive")  # nobody else has its memory
+    kept = {n.id for n in walk(tensor) if isinstance(n, ast.Name) and not own}
     if not all(reads) or any(disturbed(function, n, loop, uses[-1], within=True) for n in kept):
         return None
     draft = Draft(function)
@@ -118,16 +198,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(tensor, "{t}.tolist()", t=tensor)
         for _, whole in filter(None, reads):
-            if not isinstance(whole, ast.Name):  # which it may be in `int(t)`
+            if not isinstance(whole, (ast.Name, ast.Compare, ast.FormattedValue)):  # a name it may be in `int(t)`
                 draft.replace(whole, name)
     text = function.file.text(tensor)
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
+    if compared and fact.dtype is Dtype.UNKNOWN:
+        changes.append(f"{text} must hold whole numbers")
     if any(exposed(function, n, loop, uses[-1]) for n in kept):
         changes.append(f"nothing may write what {text} holds in the loop")
     shorter = (
         tensor is not found[2] and function.dotted(getattr(found[2], "func", found[2])) == "zip"
     )  # than the others
-    if shorter or not any(in_every_pass(function, whole, loop) for _, whole in filter(None, reads)):
+    if shorter or not any(every_time(function, whole, loop) for _, whole in filter(None, reads)):
         changes.append("it waits once, also where no pass reads")
     return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
 
@@ -137,3 +219,54 @@ def only_reads(loop: Loop, reads: Sequence[tuple[ast.expr, ast.expr] | None], te
     if not isinstance(loop, (ast.ListComp, ast.GeneratorExp)) or loop.generators[0].ifs:
         return False
     return len(reads) == 1 and reads[0] is not None and loop.elt is reads[0][1] and loop.generators[0].iter is tensor
+
+
+def asked_of(function: Function, site: Site) -> ast.expr | None:
+    """The name whose value a condition compares: the c of `if c == 255`."""
+    asked = site.operand if site.op is Op.CONDITION and isinstance(site.operand, ast.Compare) else site.node
+    if site.op is not Op.CONDITION or not isinstance(asked, ast.Compare):
+        return None
+    tensors = [n for n in (asked.left, *asked.comparators) if function.fact(n).is_tensor]
+    alone = len(tensors) == 1 and isinstance(tensors[0], ast.Name)  # with another one the host waits all the same
+    return tensors[0] if alone else None
+
+
+def every_time(function: Function, read: ast.expr, loop: Loop) -> bool:
+    """Whether a number is surely read in every pass: by a comparison only where that alone decides an `if`."""
+    outer = function.parent(read)
+    if isinstance(read, ast.Compare):
+        return isinstance(outer, ast.If) and outer.test is read and in_every_pass(function, outer, loop)
+    return in_every_pass(function, read, loop)
+
+
+def as_number(function: Function, use: ast.Name) -> tuple[ast.expr, ast.expr] | None:
+    """The comparison or the part of an f-string that a whole number of Python's does as well for as a tensor of one number:
+    a comparison with a tensor gives the same mask, and a condition asks for its truth alone.
+    """
+    match outer := function.parent(use):
+        case ast.FormattedValue(conversion=-1):
+            return use, outer
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            other = right if left is use else left
+            listed = isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, (ast.List, ast.Tuple))
+            if not isinstance(op, ORDERED) and not (listed and left is use):
+                return None
+            with_tensor = isinstance(op, ORDERED) and function.fact(other).is_tensor
+            return (use, outer) if with_tensor or in_condition(function, outer) else None
+    return None
+
+
+def in_condition(function: Function, node: ast.expr) -> bool:
+    """Whether only the truth of an expression is asked for, by an `if` or the like."""
+    inner: ast.AST = node
+    for outer in function.around(node):
+        match outer:
+            case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+                inner = outer
+            case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+                return outer.test is inner
+            case ast.comprehension():
+                return inner in outer.ifs
+            case _:
+                return False
+    return False

@@ -48,6 +48,7 @@ REWRITES = (
     "choose_assignment",
     "choose_return",
     "choose_expression",
+    "go_through_numbers",
     "remember_flag",
     "check_on_device",
     "ask_every_few_passes",
