@@ -84,7 +84,6 @@ EXAMPLES = (
             found = sum(v.item() for v in per_device_found_inf.values())  # !
             return found, [v.item() for v in scales.values()]  # !
         """,
-        rule="host-read",
     ),
 )
 
