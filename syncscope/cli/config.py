@@ -22,6 +22,7 @@ MEANS = {
     "backend": '"ocl": also what falls back to the CPU on that device',
     "baseline": "findings that you live with: a file that --write-baseline wrote",
     "hot": "functions that run in every step, though no step is here: FILES, or FILES:FUNCTIONS",
+    "cold": "functions that run in no step, though the linter takes them for part of one; said in the same way",
     "respect-gitignore": "leave out what git ignores",
     "src": "folders in which imports of your own are looked up",
 }

@@ -41,6 +41,7 @@ class Config:
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     hot: tuple[str, ...] = ()  # functions that run in every step, though no step is here: `FILES`, or `FILES:FUNCTIONS`
+    cold: tuple[str, ...] = ()  # functions that run in no step, said in the same way
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False  # what is named is left out too
     rules: tuple[str, ...] = ()  # folders of the user's own rules, which may run
@@ -69,13 +70,13 @@ class Config:
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
 
 
-def runs_in_steps(hot: Collection[str], root: str, path: str, function: str) -> bool:
-    """Whether `hot`, below its root, says so of a function, by its dotted name or by the last part of it."""
-    if not hot:
+def names_function(patterns: Collection[str], root: str, path: str, function: str) -> bool:
+    """Whether `hot` or `cold`, below its root, says it of a function, by its dotted name or by the last part of it."""
+    if not patterns:
         return False
     relative = os.path.relpath(located(path), root or os.curdir)
     names = (function, function.rpartition(".")[2])
-    said = (pattern.rpartition(":") if ":" in pattern else (pattern, ":", "*") for pattern in hot)
+    said = (pattern.rpartition(":") if ":" in pattern else (pattern, ":", "*") for pattern in patterns)
     return any(matches(at, relative) and any(fnmatchcase(name, which) for name in names) for at, _, which in said)
 
 
@@ -212,7 +213,7 @@ def parsed(table: Any, path: str, text: str) -> Config:
         name = KEYS[key].name
         values[name] = typed(name, value, where)
         patterns = [*value] if name in ("exclude", "per_file_ignores") else ()
-        if name == "hot":
+        if name in ("hot", "cold"):
             patterns = [each.rpartition(":")[0] or each for each in value]
         for pattern in patterns:
             if not is_pattern(pattern):
@@ -282,15 +283,15 @@ def said_at(name: str, config: Config) -> str:
 
 
 def nowhere(config: Config) -> list[str]:
-    """A line for each folder of `src`, and each pattern of `per-file-ignores`, `hot` and `exclude`, that is not there: it is
-    misspelt, or moved. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
+    """A line for each folder of `src`, and each pattern of the other keys that name files, that is not there: it is misspelt or
+    moved. A mere name, as `build`, need not be there, unless something beside the table is called nearly so."""
     found = []
     for folder in config.src:
         if not os.path.isdir(folder):
             name = os.path.relpath(folder, config.root or os.curdir)
             found.append(f"{said_at(name, config)}src has {name!r}, and there is no such folder")
     given = [("per-file-ignores", pattern) for pattern, _ in config.per_file_ignores]
-    given += [("hot", pattern.partition(":")[0]) for pattern in config.hot]
+    given += [(key, p.partition(":")[0]) for key, said in (("hot", config.hot), ("cold", config.cold)) for p in said]
     for key, pattern in (*given, *(("exclude", pattern) for pattern in config.exclude)):
         plain = re.match(r"[^*?\[\\]*", pattern)
         named = plain[0] if plain else ""

@@ -16,7 +16,7 @@ from typing import Any
 from syncscope.files import regular
 from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.config import BUILT_IN, LEAST, Config, names_one, runs_in_steps
+from syncscope.linter.config import BUILT_IN, LEAST, Config, names_function, names_one
 from syncscope.linter.diagnostics import broken_cell, deepest_line, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.notebooks import Notebook, source_of
@@ -55,7 +55,7 @@ def project_of(config: Config) -> Tracked:
 def project(roots: tuple[str, ...], hot: tuple[str, ...] = (), root: str = "") -> Tracked:
     """The project below these roots; one per process, so that what is imported twice is parsed once. `hot` and its `root` are
     the configuration's: what the steps of others call."""
-    return Tracked(tuple(map(Path, roots)), partial(runs_in_steps, hot, root) if hot else None)
+    return Tracked(tuple(map(Path, roots)), partial(names_function, hot, root) if hot else None)
 
 
 def is_silent(path: str, raw: bytes, config: Config, named: bool = False) -> bool:
@@ -237,8 +237,10 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         seen.add((name, site.span))
         function = names.get(site.function, "") if site.function else ""
         heat = site.heat
-        if heat.reason in BY_FUNCTION and function and runs_in_steps(config.hot, config.root, source.path, function):
+        if heat.reason in BY_FUNCTION and function and names_function(config.hot, config.root, source.path, function):
             heat = Reason.CONFIGURED(function)
+        if heat.hot and function and names_function(config.cold, config.root, source.path, function):
+            heat = Reason.CONFIGURED_COLD(function)
         heat = heat if is_ours(rule) or not heat.hot else Reason.OWN(of=heat)
         (line, column), (end_line, end_column) = source.position(site.span.start), source.position(site.span.end)
         yield (

@@ -82,6 +82,7 @@ class Reason(Enum):
     ASIDE = NOT, "in `{0}`: beside the training"
 
     # by what a function or class is called
+    CONFIGURED_COLD = NOT, "`{0}` runs in no step, as the configuration says"
     SET_UP = NOT, "in `{0}`: set-up"
     SETTER = NOT, "in the setter of `{0}`: set-up"
     COMMAND = NOT, "`{0}` is a command: it runs once"

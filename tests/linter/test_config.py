@@ -144,6 +144,30 @@ def test_hot_names_what_the_steps_of_others_call(door, hot, lines):
     assert ("`Sphere.dist` runs in every step, as the configuration says" in ran.out) == bool(lines)
 
 
+@pytest.mark.parametrize(("cold", "lines"), [([], {5, 9}), (["steps.py:*_scores"], {5}), (["steps.py"], set())])
+def test_cold_names_what_runs_in_no_step_though_it_is_called_so(door, cold, lines):
+    door.write("pyproject.toml", table(f"cold = {cold}\nhot = ['steps.py']"))
+    door.write(
+        "steps.py",
+        """\
+        import torch
+
+
+        def training_step(x: torch.Tensor):
+            return x.sum().item()
+
+
+        def loss_of_scores(x: torch.Tensor):
+            return x.max().item()
+        """,
+    )
+    ran = door("lint", "steps.py")
+    assert {line for _, line, _ in ran.lines} == lines
+    if cold:
+        why = door("lint", "--explain-finding", "steps.py:9").out
+        assert "`loss_of_scores` runs in no step, as the configuration says" in why
+
+
 @pytest.mark.parametrize("hot", [[], ["geo/math.py:dist"]])
 def test_what_the_functions_call_that_are_hot_is_as_if_a_step_called_it(door, hot):
     door.write("pyproject.toml", table(f"hot = {hot}"))
