@@ -144,6 +144,13 @@ def gives(function: ProjectFunction) -> bool:
     return any(isinstance(each, ast.Return) and each.value is not None for each in walk(function.node))
 
 
+def changes_table(function: ProjectFunction) -> bool:
+    """Whether it is given a table of pandas and gives one, as its annotations say: it prepares data."""
+    node = function.node
+    given = [each.annotation for each in node.args.args if each.annotation is not None]
+    return node.returns is not None and name_of(node.returns) == "DataFrame" in map(name_of, given)
+
+
 def is_made_by_set_up(function: ProjectFunction) -> bool:
     """Whether set-up gives it back, or keeps it in an attribute: it is called later, under another name."""
     around = getattr(function.closure, "function", None)

@@ -29,7 +29,7 @@ def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
         after = Reason.DATA(name)
     elif cold_names.EVALUATION.search(name) and not cold_names.TRAINS_TOO.match(name):
         after = Reason.EVALUATION(name)
-    if cold_names.SET_UP.match(name) or hooks.around_steps(name):
+    if cold_names.SET_UP.match(name) or cold_names.CALIBRATES.match(name) or hooks.around_steps(name):
         return Reason.SET_UP(name), after
     if cold_names.REPARAMETRIZATION.search(name):
         return Reason.NEW_WEIGHTS(name), after

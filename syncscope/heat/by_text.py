@@ -6,10 +6,12 @@ import re
 
 from syncscope.heat.by_name import by_name, hot
 from syncscope.model.heat import Heat, Reason
-from syncscope.project import conventions
+from syncscope.project import cold_names, conventions
 from syncscope.project.outline import FunctionText
 
 _FROZEN = re.compile(rb"^[ \t]*@(?:\w+\.)*(?:no_grad|inference_mode)\b[^\n]*\Z", re.MULTILINE)
+_PASS = re.compile(rb"(=[ \t]*(?:\w+\.)*)?((?<![\w])\w*)backward\(")
+_OF_PASS = re.compile(rb"loss|forward|train|grad")
 _GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
 
 
@@ -27,12 +29,22 @@ def is_frozen(function: FunctionText) -> bool:
 
 def is_step(function: FunctionText) -> bool:
     """Whether it is known to run in every step."""
-    if function.source.find(b"backward(", function.begin, function.end) >= 0:
+    if function.source.find(b"backward(", function.begin, function.end) >= 0 and _runs_pass(function):
         return True
     if hot(function.name) is None and not conventions.is_loss(function.name) and not conventions.is_loss(function.cls):
         return False  # most are not, and the rest would be asked in vain
     heat = said_by_name(function)
     return heat.hot and heat.reason not in conventions.PARTLY
+
+
+def _runs_pass(function: FunctionText) -> bool:
+    """Whether a backward pass is called here; what goes backward and gives what is kept, `peer = self._rotate_backward(1)`,
+    is none.
+    """
+    if cold_names.CALIBRATES.match(function.name):
+        return False
+    passes = _PASS.finditer(function.source, function.begin, function.end)
+    return any(not (each[1] and each[2].strip(b"_")) or _OF_PASS.search(each[2]) for each in passes)
 
 
 def is_of_loss(function: FunctionText) -> bool:

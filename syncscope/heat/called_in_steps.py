@@ -133,8 +133,11 @@ class Calls:
         alone = {
             id(each.value.func) for each in every if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
         }
+        wrapped = _wrapped(every) if caller.name == "__init__" and named else ()
         for node in named:
             name, is_called = name_of(node), id(node) in called
+            if dotted(node) in wrapped:
+                continue
             if not is_called:
                 yield node, self._meant(name, _owner(node), caller, False)
             elif caller.name != "__init__":  # once; what it keeps may be called in every step
@@ -241,7 +244,7 @@ class Calls:
         if owner in ("self", "cls", "super"):
             kin = self._kin(caller.cls)
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
-        if not is_called:
+        if not is_called or name in conventions.OF_ANY_MODULE:
             return []
         # `self.logger.log(loss)`
         named = self._of_kind([each for each in same if cold_names.beside(each.name, each.cls)], owner)
@@ -316,6 +319,18 @@ class Calls:
 def _without_beside(functions: Iterable[FunctionText]) -> list[FunctionText]:
     """Those of which any call says that they are part of a step."""
     return [each for each in functions if not cold_names.beside(each.name, each.cls)]
+
+
+def _wrapped(nodes: Iterable[ast.AST]) -> set[str]:
+    """What is wrapped, and kept under its own name: `self.predict = first_of(self.predict)` says nothing of who calls it."""
+    kept = (each for each in nodes if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call))
+    return {
+        dotted(target)
+        for each in kept
+        for target in each.targets
+        if isinstance(target, ast.Attribute)
+        and any(isinstance(part, ast.Attribute) and dotted(part) == dotted(target) for part in walk(each.value))
+    }
 
 
 def _is_behind(text: bytes, at: int) -> bool:

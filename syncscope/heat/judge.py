@@ -241,6 +241,8 @@ def _known(case: Judged) -> Heat | None:
     """Hot by a name that says so wherever it stands; but not among data, around its own loop, or where no step is called."""
     function, said = case.function, case.said
     methods = function.cls.methods if function.cls is not None else ()
+    if said.hot and said.reason is not Reason.LOOP and by_code.changes_table(function):
+        return Reason.DATA(function.name)
     if not said.hot or not known_by_name(function.name, methods):
         return None
     package, stem = case.place

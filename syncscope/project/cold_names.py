@@ -55,6 +55,8 @@ def beside(name: str, owner: str) -> bool:
     return _BESIDE.match(name) is not None and (owner != "" or not name.endswith("_compute"))
 
 
+CALIBRATES = re.compile(r"^_?(((train|fit|run)_)?calibrat(e|ion)|(fit|set)_temperature)$")
+"""Functions that fit what a model says to what comes of it, when it is trained, though they make a backward pass."""
 MEASURES = re.compile(r"^_?(benchmark|profile|measure|latency|test)(_|$)")
 """Functions that are no part of the training, though they make a backward pass in a loop to see how long it takes."""
 _WORDS_OF_EVALUATION = r"""

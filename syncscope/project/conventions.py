@@ -272,6 +272,10 @@ STEP_CALL = re.compile(
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 
 
+OF_ANY_MODULE = frozenset(("state_dict", "load_state_dict"))
+"""Methods of torch's own modules and optimizers, which a call on anything means: few classes of a project have them."""
+
+
 def never(name: str, owner: str) -> bool:
     """Whether no call says that a function, or a method, is part of a step: Python calls it, or whoever runs all steps."""
     dunder = name[:2] == name[-2:] == "__"
