@@ -235,9 +235,9 @@ def each(found: Verification) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column()
     for fix in sorted(fixes, key=lambda fix: (order.index(found.stands(fix)), fix.path, fix.line)):
-        alone = f"by itself a step is {interval(fix.ratio)} of what it was" if fix.ratio else ""
+        alone = f"by itself a step is {interval(fix.ratio)} of what it was" if _says(fix.ratio) else ""
         computes = f"values {fix.values}" if fix.values else ""
-        without = f"without it {interval(fix.without)} of what it is with all" if fix.without else ""
+        without = f"without it {interval(fix.without)} of what it is with all" if _says(fix.without) else ""
         told = ", ".join(filter(None, (alone, without, computes)))
         column = f":{fix.finding.column}" if sum((fix.path, fix.line) == (f.path, f.line) for f in fixes) > 1 else ""
         head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
@@ -245,6 +245,11 @@ def each(found: Verification) -> Table:
         said = Text("; ".join(filter(None, (told, visible(fix.why)))), "dim")
         grid.add_row(Text(stands := found.stands(fix), COLORS[stands]), Group(head, said))
     return grid
+
+
+def _says(ratio: Ratio | None) -> bool:
+    """Whether a ratio is more than noise, as one of a single turn is."""
+    return ratio is not None and ratio.turns > 1
 
 
 def _why_open(found: Verification) -> str:

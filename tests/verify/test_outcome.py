@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from syncscope.cli._verified import summary, verdict
+from syncscope.cli._verified import each, summary, verdict
 from syncscope.cli._verified import values as told_of_values
 from syncscope.cli.verify import finished
 from syncscope.errors import UserError
@@ -68,6 +69,16 @@ def test_a_fix_that_stays_because_all_together_gain_is_not_called_kept() -> None
     assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["kept", "unproved", "unproved"]
     found.fixes = fixes[1:2]  # the gain is that of the one alone
     assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["kept"]
+
+
+@pytest.mark.parametrize("turns", [1, 5])
+def test_a_ratio_of_one_turn_is_no_figure_of_a_fix(turns: int) -> None:
+    finding: Any = SimpleNamespace(rule="host-read", column=1, safety=SimpleNamespace(value="safe"), title="")
+    fix = TriedFix("train.py", 3, finding, finding, values=EQUAL, ratio=Ratio(1.3, 1.0, 1.6, turns))
+    console = Console(width=200)
+    with console.capture() as told:
+        console.print(each(Verification("train.py", fixes=[fix])))
+    assert ("by itself a step is 1.300" in told.get()) == (turns == 5)
 
 
 def test_equal_values_are_told_of_the_steps_that_were_compared() -> None:
