@@ -52,13 +52,23 @@ _WRITTEN = re.compile(rb"""^[ \t]*torch\.set_default_(?:device|tensor_type)\([^)
 
 def switched_for(path: str, source: bytes, outside: bytes) -> str | None:
     """The folder for whose files a file of the project switches it: a program for those beside and below itself, what others
-    import for all (""), when it is imported, or in a function that says which. `outside` is its text outside of functions.
+    import for all (""), when it is imported, or in a function that says which; a method does so for the algorithm that its
+    folder is about. `outside` is its text outside of functions.
     """
     if not switches_default(source):
         return None
     if b"__main__" in source:
         return os.path.dirname(path)
-    return "" if _DEFAULT.search(outside) or _WRITTEN.search(source) else None
+    if _DEFAULT.search(outside):
+        return ""
+    written = _WRITTEN.search(source)
+    if written is None:
+        return None
+    *_, around = (b"def", *(each[1] for each in _AT_TOP.finditer(source, 0, written.start())))
+    return os.path.dirname(path) if around == b"class" else ""
+
+
+_AT_TOP = re.compile(rb"^(?:async )?(class|def) ", re.MULTILINE)
 
 
 def on_cpu(name: str) -> bool:

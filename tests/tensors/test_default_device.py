@@ -66,12 +66,21 @@ def scaled(x, weights):
 """
 SWITCH = 'if torch.cuda.is_available():\n    torch.set_default_device("cuda")\n'
 PROGRAM = f'import torch\n\nif __name__ == "__main__":\n    {SWITCH.splitlines()[1].strip()}\n'
+METHOD = """
+import torch
+
+class Algorithm:
+    def learn(self):
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+"""
 SWITCHED = {
     "where it is imported": ({"backend": f"import torch\n\n{SWITCH}"}, True),
     "where others ask for it": ({"config": f"import torch\n\ndef use_gpu():\n    {SWITCH.splitlines()[1].strip()}\n"}, True),
     "where others say which": ({"config": "import torch\n\ndef use(device):\n    torch.set_default_device(device)\n"}, False),
     "by a program above": ({"../main": PROGRAM}, True),
     "by a program elsewhere": ({"programs/one": PROGRAM}, False),
+    "by an algorithm beside": ({"algorithm": METHOD}, True),
+    "by an algorithm in a folder of its own": ({"other/algorithm": METHOD}, False),
     "to the host": ({"backend": 'import torch\n\ntorch.set_default_device("cpu")\n'}, False),
     "nowhere": ({}, False),
 }  # fmt: skip
