@@ -54,6 +54,7 @@ _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(r
 BARS = frozenset(("tqdm", "trange"))  # of progress, which go over what they are given
 _LOADER = re.compile(
     r"(^|_)(((data|train)_?)?loader|(train_)?dl)s?(_?iter(ator)?)?(_(un)?lab\w*)?$|_(data)?loader$|^loader_|"
+    r"(^|_)data_?loader_tr(ain(ing)?)?$|"
     r"^_?iter_(train|loader|data|replay|batch)|(^|_)(data|batch|replay|buffer|train|dataset)_?iter(ator)?(_(un)?lab\w*)?$",
     re.IGNORECASE,
 )

@@ -56,6 +56,7 @@ from syncscope.tensors.methods_of_unknown import (
     OF_ARRAYS_ALONE,
     OF_DICTS,
     TELLING,
+    asked_as_a_dict,
     assumed_method,
     by_its_owner,
     given_by_network,
@@ -94,8 +95,8 @@ def call(frame: Frame, node: ast.Call) -> Fact:
             if held is None or held.kind is NOTHING_KNOWN:
                 given = by_its_owner(word, func.value)
                 return given_by_network(node) if given is UNKNOWN and is_network(word) else given
-        if receiver.kind is TENSOR and receiver.confidence == 1 and word in OF_DICTS:  # no tensor has these
-            return by_its_owner(word, func.value)
+        if word in OF_DICTS and receiver.kind is TENSOR and (found := asked_as_a_dict(word, func.value, receiver)):
+            return found
         return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
     target = frame.table[func.__class__](frame, func)
     args, keywords = _arguments(frame, node)

@@ -144,6 +144,15 @@ def by_its_owner(word: str, node: ast.expr) -> Fact:
     return UNKNOWN
 
 
+def asked_as_a_dict(word: str, node: ast.expr, taken_for: Fact) -> Fact | None:
+    """What a dict gives that was taken for a tensor, which has no such method: of one in a batch its parts."""
+    batch = taken_for.source
+    if batch is not None and batch.kind is BATCH:
+        part = element(batch)
+        return part if word in ("get", "pop") else items(sequence(UNKNOWN, part) if word == "items" else part)
+    return by_its_owner(word, node) if taken_for.confidence == 1 else None
+
+
 def assumed_method(call: Call) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     gathered = accelerate.method(call)

@@ -4,6 +4,21 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "parts of a dict in a batch of a loader, sent one by one": """
+        class Trainer:
+            def train(self, model):
+                for i, batch_data in enumerate(self.dataloader_train):
+                    for key in batch_data:
+                        for name, batch in batch_data[key].items():
+                            batch_data[key][name] = batch.to(self.device)  # waits: to_device
+                for batch in self.train_loader:
+                    for name, value in batch["inputs"].items():
+                        batch["inputs"][name] = value.to(self.device)  # waits: to_device
+                    for value in batch["labels"].values():
+                        value = value.cuda()  # waits: to_device
+                    lens = batch["lens"].get("x").to(self.device)  # waits: to_device
+                    model(batch, {k: v.to(self.device) for k, v in self.parts.items()}, lens)
+    """,
     "entries of the state of a trainer that are sent or copied, and what is handed on": """
         class Trainer:
             def load(self, state):
