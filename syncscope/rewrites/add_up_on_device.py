@@ -103,7 +103,7 @@ EXAMPLES = (
                 if batch % 2 == 1:
                     seen.append(total_loss.detach())
                     total_loss = 0
-            seen = torch.hstack(seen).tolist() if seen else []
+            seen = torch.hstack(seen).flatten().tolist() if seen else []
             return seen
         """,
         Safety.UNSAFE,

@@ -10,6 +10,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.joined import all_at_once
 from syncscope.codemod.patterns.reads import FLOATS, READ_BESIDE, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.sharing import VIEWS, sharing
@@ -52,7 +53,7 @@ EXAMPLES = (
                         x, y = x.to(device), y.to(device)
                         loss = self.criterion(self.model(x), y)
                         losses.append(loss.detach())
-                    losses = torch.hstack(losses).tolist() if losses else []
+                    losses = torch.hstack(losses).flatten().tolist() if losses else []
                 return losses
         """,
         Safety.UNSAFE,
@@ -86,7 +87,7 @@ EXAMPLES = (
                     optimizer.step()
                     losses.append(loss.detach())
                 bar.write(f"epoch {epoch}")
-            losses = torch.hstack(losses).tolist() if losses else []
+            losses = torch.hstack(losses).flatten().tolist() if losses else []
             return losses
         """,
         Safety.UNSAFE,
@@ -137,6 +138,29 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "ratios: finite[n, m + 1]; coefficient: number",
+    ),
+    Example(
+        """
+        import torch
+
+        def rows(x: torch.Tensor):
+            values = []
+            for row in x.split(1):
+                values.append(row.exp().item())  # !
+            return values
+        """,
+        """
+        import torch
+
+        def rows(x: torch.Tensor):
+            values = []
+            for row in x.split(1):
+                values.append(row.exp().detach())
+            values = torch.hstack(values).flatten().tolist() if values else []
+            return values
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1, 1, 1]",
     ),
 )
 
@@ -203,8 +227,8 @@ def _collected(site: Site, function: Function) -> Collected | None:
     draft = Draft(function)
     own = ".detach()" if made_in(function, tensor, loop) else ".detach().clone()"
     draft.replace(read, f"{{t}}{own}", t=detached(function, tensor))
-    join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
-    draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
+    join, read_all, _ = all_at_once(site.fact.ndim)
+    draft.insert_after(loop, f"{name} = {join}({name}){read_all} if {name} else []")
     changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
     floats = by_float(function, site.node)
     fix = draft.fix(

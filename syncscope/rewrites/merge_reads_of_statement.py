@@ -149,7 +149,7 @@ EXAMPLES = (
                 optimizer.step()
                 output = model(x)
                 after = output.mean().detach()
-                loss_value, before, after = torch.hstack((loss, before, after)).tolist()
+                loss_value, before, after = torch.hstack((loss, before, after)).flatten().tolist()
                 bar.write(f"{step}: loss {loss_value:.3f}, scores {before:.3f}, then {after:.3f}")
         """,
         Safety.UNSAFE,

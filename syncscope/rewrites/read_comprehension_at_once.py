@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.attributes import PLAIN_CALLS
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
+from syncscope.codemod.patterns.joined import all_at_once
 from syncscope.codemod.patterns.reads import FLOATS, by_float, number_of
 from syncscope.codemod.whereabouts import cannot_be_joined, made_on_host
 from syncscope.model.example import Example
@@ -132,14 +132,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     through = (n for g in loop.generators for n in ast.walk(g.iter))
     if made_on_host(function, tensor) or any(cannot_be_joined(function, n) for n in through if isinstance(n, NAMED)):
         return None
-    join, changes = ("stack", NO_DIMENSIONS) if ndim == 0 else ("hstack", ONE_ELEMENT)
+    join, read_all, changes = all_at_once(ndim)
     changes += f"; {FLOATS}" * by_float(function, read)
     draft = Draft(function)
-    join = f"torch.{join}"
     if isinstance(loop, ast.DictComp):
-        fits = by_name(draft, loop, read, tensor, join)
+        fits = by_name(draft, loop, read, tensor, join, read_all)
     else:
-        fits = listed(draft, loop, read, tensor, join, bound)
+        fits = listed(draft, loop, read, tensor, join, read_all, bound)
     if not fits:
         return None
     return draft.fix("compute all, then read all at once", Safety.UNSAFE, changes)
@@ -152,7 +151,9 @@ def waits_beside(function: Function, loop: Listed | ast.DictComp, read: ast.expr
     return any(g.is_async for g in loop.generators) or any(s.node in inside and s.node not in own for s in sites)
 
 
-def listed(draft: Draft, loop: Listed, read: ast.expr, tensor: ast.expr, join: str, bound: set[str]) -> bool:
+def listed(
+    draft: Draft, loop: Listed, read: ast.expr, tensor: ast.expr, join: str, read_all: str, bound: set[str]
+) -> bool:
     """Put what is computed into a list that is read at once, where what is made of each number is made of that alone."""
     function, file, outer = draft.function, draft.file, draft.function.parent(loop)
     alone = isinstance(outer, ast.Call) and [*outer.args, *outer.keywords] == [loop]
@@ -167,14 +168,14 @@ def listed(draft: Draft, loop: Listed, read: ast.expr, tensor: ast.expr, join: s
     join, end = draft.code(join), Span(span.end - 1, span.end - 1)
     if loop.elt is read and isinstance(loop, ast.ListComp):
         draft.replace(read, "{t}", t=tensor)
-        draft.edits += [Edit(Span(span.start, span.start), f"{join}("), Edit(Span(span.end, span.end), ").tolist()")]
+        draft.edits += [Edit(Span(span.start, span.start), f"{join}("), Edit(Span(span.end, span.end), f"){read_all}")]
     elif loop.elt is read and alone and element.start == span.start + 1:
-        draft.edits += [Edit(element, f"{join}([{computed}"), Edit(end, "]).tolist()")]
+        draft.edits += [Edit(element, f"{join}([{computed}"), Edit(end, f"]){read_all}")]
     else:
         name = function.fresh("value")
         first = element.end + file.code[element.end : file.span(loop.generators[0].target).start].rindex(b"for")
         draft.replace(read, name)
-        draft.edits += [Edit(Span(first, first), f"for {name} in {join}([{computed} "), Edit(end, "]).tolist()")]
+        draft.edits += [Edit(Span(first, first), f"for {name} in {join}([{computed} "), Edit(end, f"]){read_all}")]
     return True
 
 
@@ -187,7 +188,7 @@ def is_plain(function: Function, node: ast.AST, bound: set[str]) -> bool:
     return isinstance(node, PLAIN) and not (isinstance(node, ast.Name) and node.id in bound)
 
 
-def by_name(draft: Draft, loop: ast.DictComp, read: ast.expr, tensor: ast.expr, join: str) -> bool:
+def by_name(draft: Draft, loop: ast.DictComp, read: ast.expr, tensor: ast.expr, join: str, read_all: str) -> bool:
     """Compute the tensors into a dict before the statement, and read all that it holds."""
     function, statement = draft.function, draft.function.statement(loop)
     if statement is None or loop.value is not read or not function.runs_first(statement, loop):
@@ -198,5 +199,5 @@ def by_name(draft: Draft, loop: ast.DictComp, read: ast.expr, tensor: ast.expr, 
         return False
     name = function.fresh("values")
     draft.insert_before(statement, f"{name} = {{d}}", d=draft.swapped(loop, {read: tensor}))
-    draft.replace(loop, f"dict(zip({name}, {join}(tuple({name}.values())).tolist()))")
+    draft.replace(loop, f"dict(zip({name}, {join}(tuple({name}.values())){read_all}))")
     return True

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
+from syncscope.codemod.patterns.joined import FLATTENED, all_at_once
 from syncscope.codemod.patterns.numbers import named
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.templates import Part
@@ -52,7 +52,7 @@ EXAMPLES = (
 
         def everywhere(parts: dict[str, torch.Tensor], share):
             values = share(parts)
-            return dict(zip(values, torch.hstack(tuple(values.values())).tolist()))
+            return dict(zip(values, torch.hstack(tuple(values.values())).flatten().tolist()))
         """,
         Safety.UNSAFE,
     ),
@@ -71,7 +71,7 @@ EXAMPLES = (
 
         def values(parts: dict[str, torch.Tensor]):
             read = {}
-            read.update(zip(parts, torch.hstack(tuple(parts.values())).tolist()))
+            read.update(zip(parts, torch.hstack(tuple(parts.values())).flatten().tolist()))
             return read
         """,
         Safety.UNSAFE,
@@ -95,7 +95,7 @@ EXAMPLES = (
             def update(self, **kwargs):
                 tensors = {k: v for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
                 if tensors:
-                    kwargs.update(zip(tensors, torch.hstack(tuple(tensors.values())).tolist()))
+                    kwargs.update(zip(tensors, torch.hstack(tuple(tensors.values())).flatten().tolist()))
                 for k, v in kwargs.items():
                     assert isinstance(v, (float, int))
                     self.meters[k].update(v)
@@ -130,11 +130,11 @@ def in_comprehension(site: Site, function: Function) -> Fix | None:
         return None
     if cannot_be_joined(function, found["d"]):
         return None
-    join, changes = ("stack", NO_DIMENSIONS) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
+    join, read_all, changes = all_at_once(function.fact(tensor).ndim)
     draft, values = Draft(function), found["d"]
     if (read_from := named_once(draft, function, loop, values)) is None:
         return None
-    draft.replace(loop, f"dict(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))", d=read_from)
+    draft.replace(loop, f"dict(zip({{d}}, {join}(tuple({{d}}.values())){read_all}))", d=read_from)
     return draft.fix("read all at once", Safety.UNSAFE, changes)
 
 
@@ -164,8 +164,8 @@ def in_a_loop(site: Site, function: Function) -> Fix | None:
     if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):
         return None
     draft = Draft(function)
-    join, changes = ("stack", NO_DIMENSIONS) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
-    all_read = f"{{r}}.update(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))"
+    join, read_all, changes = all_at_once(function.fact(tensor).ndim)
+    all_read = f"{{r}}.update(zip({{d}}, {join}(tuple({{d}}.values())){read_all}))"
     draft.replace(loop, all_read, r=found["r"], d=found["d"])
     return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")
 
@@ -184,7 +184,7 @@ def where_tensors(site: Site, function: Function) -> Fix | None:
         return None
     draft, name, indent = Draft(function), function.fresh("tensors"), function.indent(loop)
     picked = f"{name} = {{{{k}}: {{v}} for {{k}}, {{v}} in {{d}}.items() if isinstance({{v}}, {{kind}})}}"
-    read = f"{{d}}.update(zip({name}, torch.hstack(tuple({name}.values())).tolist()))"
+    read = f"{{d}}.update(zip({name}, torch.hstack(tuple({name}.values())){FLATTENED}))"
     draft.insert_before(
         loop,
         f"{picked}\n{indent}if {name}:\n{indent}    {read}",

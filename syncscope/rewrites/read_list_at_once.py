@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.joined import NO_DIMENSIONS, ONE_ELEMENT
+from syncscope.codemod.patterns.joined import all_at_once
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.whereabouts import cannot_be_joined
 from syncscope.model.example import Example
@@ -85,6 +85,22 @@ EXAMPLES = (
             return found, [v.item() for v in scales.values()]  # !
         """,
     ),
+    Example(
+        """
+        import torch
+
+        def rows(x: torch.Tensor):
+            return [row.item() for row in x.exp().split(1)]  # !
+        """,
+        """
+        import torch
+
+        def rows(x: torch.Tensor):
+            return torch.hstack(tuple(x.exp().split(1))).flatten().tolist()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1, 1]",
+    ),
 )
 
 
@@ -99,15 +115,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if ndim is not None and ndim > 1:
         return None
     draft = Draft(function)
-    join = "stack" if ndim == 0 else "hstack"  # which takes tensors of one element too
+    join, read_all, changes = all_at_once(ndim)
     parts: dict[str, ast.expr] = {"all": found["all"]}
     given = "tuple({all})"
     if isinstance(found["all"], (ast.Tuple, ast.List)) and len(found["all"].elts) > 1:
         parts = {f"t{n}": each for n, each in enumerate(found["all"].elts)}
         given = f"({', '.join(f'{{{each}}}' for each in parts)})"
-    whole, outer = f"torch.{join}({given}).tolist()", function.parent(loop)
+    whole, outer = f"{join}({given}){read_all}", function.parent(loop)
     alone = isinstance(loop, ast.GeneratorExp) and isinstance(outer, ast.Call) and outer.args == [loop]
     alone = alone and not getattr(outer, "keywords", ())  # then it has no parentheses but the call's
     draft.replace(loop, f"({whole})" if alone else whole, **parts)
-    changes = NO_DIMENSIONS if ndim == 0 else ONE_ELEMENT
     return draft.fix("read all at once", Safety.UNSAFE, changes)

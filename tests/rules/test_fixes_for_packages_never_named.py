@@ -321,7 +321,7 @@ def test_meters_read_all_that_they_are_given_at_once() -> None:
         "            if isinstance(v, torch.Tensor):\n                v = v.item()\n            self.seen[k] = v\n"
     )
     after = fixed(code, "host-read", allowed=FIXES)
-    assert "torch.hstack(tuple(tensors.values())).tolist()" in after
+    assert "torch.hstack(tuple(tensors.values())).flatten().tolist()" in after
     space: dict[str, object] = {}
     exec(after, space)
     meters = space["Meters"]()  # type: ignore[operator]

@@ -181,9 +181,9 @@ def test_arguments_on_a_line_of_their_own_are_folded_one_a_line() -> None:
 @pytest.mark.parametrize(
     ("read", "after"),
     [
-        ("tuple(t.item() for t in ts)", "tuple(torch.hstack(tuple(ts)).tolist())"),
-        ("sum((t.item() for t in ts), 1)", "sum(torch.hstack(tuple(ts)).tolist(), 1)"),
-        ("[t.item() for t in ts]", "torch.hstack(tuple(ts)).tolist()"),
+        ("tuple(t.item() for t in ts)", "tuple(torch.hstack(tuple(ts)).flatten().tolist())"),
+        ("sum((t.item() for t in ts), 1)", "sum(torch.hstack(tuple(ts)).flatten().tolist(), 1)"),
+        ("[t.item() for t in ts]", "torch.hstack(tuple(ts)).flatten().tolist()"),
     ],
 )
 def test_losses_of_no_or_one_dimension_are_read_at_once(read: str, after: str) -> None:

@@ -26,6 +26,8 @@ ONE_KIND = "all must be tensors of one dtype and live on one device"
 NO_DIMENSIONS = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
+FLATTENED = ".flatten().tolist()"
+"""How numbers are read of tensors with dimensions that hold one element each: `[a, b]` as of `.item()`, not `[[a, b]]`."""
 ONE_ELEMENT = NO_DIMENSIONS.replace("no dimensions", f"one element in {FLAT}")
 FRACTIONS = re.compile(r"loss|mean|norm|err|std|var\b|grad|scale|reward|prob|dist|exp\b|/")
 SAME = {"detach", "float", "double", "cpu", "squeeze", "clone"}  # what is not worth a word in a name
@@ -68,11 +70,18 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
         return None
     parts = {f"t{i}": t for i, t in enumerate(tensors)}
     stack = ", ".join([*(f"{{{key}}}" for key in parts), *(name for name, _ in named)])
-    code = f"{join}(({stack})).tolist()"
+    code = f"{join}(({stack})){'.tolist()' if join == STACK else FLATTENED}"
     if not named and alike(function, reads):
         return Joined(code, parts, Safety.SAFE, "")
     flat = "" if join == STACK else f"; what is no number yet must have {FLAT}"
     return Joined(code, parts, tier, f"{ONE_KIND}{flat}{floats}")
+
+
+def all_at_once(ndim: int | None) -> tuple[str, str, str]:
+    """What joins tensors of one element and so many dimensions (None: unknown), what reads that, and what must hold."""
+    if ndim == 0:
+        return STACK, ".tolist()", NO_DIMENSIONS
+    return "torch.hstack", ".tolist()" if ndim == 1 else FLATTENED, ONE_ELEMENT
 
 
 def joining(function: Function, tensors: Sequence[ast.expr]) -> str | None:
