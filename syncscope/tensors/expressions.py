@@ -274,10 +274,15 @@ def formatted(frame: Frame, node: ast.JoinedStr) -> Fact:
 
 def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
     """A lambda: its body is looked at where it stands."""
-    env = frame.env
+    env, used = frame.env, frame.used
     frame.env = dict(env)
-    for argument in (*node.args.args, *node.args.kwonlyargs):
-        frame.env[argument.arg] = frame.assumed(argument.arg)
+    arguments = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+    if any(used.get(name) == 2 for name in arguments):
+        # They live in it alone: how the same names are used elsewhere says nothing of them.
+        frame.used = usage_of(frame.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
+    for name in arguments:
+        frame.env[name] = frame.assumed(name)
+    frame.used = used
     evaluate(frame, node.body)
     frame.env = env
     return Fact(OTHER, confidence=3, ref=node)

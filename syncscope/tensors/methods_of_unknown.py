@@ -169,8 +169,8 @@ def assumed_method(call: Call) -> Fact:
 
 def _of_tensors_alone(call: Call) -> Fact | None:
     """What only tensors have."""
-    if call.word not in TORCH_ONLY or call.word in _OF_OTHERS:
-        return None
+    if call.word not in TORCH_ONLY or call.word in _OF_OTHERS or (call.word == "t" and call.args):
+        return None  # `t` of a text translates it
     if call.receiver.ref is PICKED:
         picked_from_host(call.frame, call.receiver.provenance, True)
     return _of_tensor(call, 2, call.node)

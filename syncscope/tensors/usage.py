@@ -125,7 +125,9 @@ def _asked_for(text: str, match: re.Match[str], word: str, called: str) -> str:
     """The name of what has an attribute that tells what it is, or is the first argument of such a function; else ""."""
     at, end = match.span()
     if word in TORCH_ONLY:
-        return _before(text, at) if called or word not in TOLD_BY_CALL else ""
+        if not called:
+            return _before(text, at) if word not in TOLD_BY_CALL else ""
+        return "" if word in _OF_OTHERS and not _OF_OTHERS[word](text, at, end) else _before(text, at)
     if word in ARRAY_LIKE:
         return _before(text, at)
     if not called:
@@ -140,6 +142,34 @@ def _asked_for(text: str, match: re.Match[str], word: str, called: str) -> str:
         or (word == "backward" and _BACKWARD.match(text, end))
     )
     return _before(text, at) if tells else ""
+
+
+_TAKES_SIZES = re.compile(
+    r".*(?:\b(?:torch|tuple|list|len|Size)\b[\w.]*|\.(?:view|expand|reshape|repeat|new_\w+|resize_|sum_to_size|broadcast_to))"
+    r"\((?:[^()]*,)?\s*"
+)
+_SEVERAL = re.compile(r"[\w\])*]\s*,[^=()]*=\s*$|\*$|\.(?:size\(\)|shape)\s*[=!]=\s*$|\bin\s+$")
+_ONE_OF_THEM = re.compile(r"\)\s*(?:\[|\.numel\b|[=!]=\s*[\w.]+\.(?:size\(|shape\b))")
+
+
+def _tells_of_sizes(text: str, at: int, end: int) -> bool:
+    """Whether `x.size(...)` is asked for a dimension, or gives several numbers: groups of processes and files have one."""
+    if not text.startswith(")", end):
+        return True
+    if _ONE_OF_THEM.match(text, end):
+        return True
+    line = text[max(text.rfind("\n", 0, at) + 1, at - _LONGEST // 4) : at]
+    before = line[: len(line.rstrip(_NAME))]
+    return _SEVERAL.search(before) is not None or _TAKES_SIZES.fullmatch(before) is not None
+
+
+def _is_asked_nothing(text: str, at: int, end: int) -> bool:
+    """Whether `x.t()` is given nothing: what translates has a `t`, too."""
+    return text.startswith(")", end)
+
+
+_OF_OTHERS = {"size": _tells_of_sizes, "t": _is_asked_nothing, "dim": _is_asked_nothing}
+"""Methods that tell of a tensor only as they are called of one."""
 
 
 def _by_index(text: str) -> Iterator[tuple[int, str]]:

@@ -44,6 +44,35 @@ CASES = {
                 mesh = mesh.detach()
             return model
     """,
+    "what has a size, as groups of processes and files have one": """
+        class Trainer:
+            def __init__(self, distributed, file):
+                self.distributed, self.file = distributed, file
+
+            def prepare(self, scale, words, i18n, grid, one, other):
+                rate = 1.0
+                if self.distributed:
+                    rate *= scale(self.distributed.size())
+                if self.file and self.file.size() > 3 and words and grid and other and one:  # waits: condition
+                    print(i18n.t("lines"), words.t("words"))
+                    rows, columns = grid.size()
+                    return one.new_zeros(one.size()), torch.zeros(other.size()), rows
+                return rate
+    """,
+    "an argument of a lambda is not what is called so elsewhere": """
+        import functools
+
+        class Sharded:
+            def refresh(self, params):
+                if functools.reduce(lambda x, y: x or y, self.waiting, False):
+                    print("waiting")
+                params.sort(key=lambda x: x.numel())
+                return list(filter(lambda x: x.isnan().any(), params))
+
+            def any_left(self, x):
+                found = x.contiguous()
+                return functools.reduce(lambda x, y: x or y, self.waiting, found)
+    """,
     "a type asked for as a text, and what is looked up in a set": """
         def cast(x: torch.Tensor, y: torch.Tensor, color, other):
             assert color not in {"last", "random"}
