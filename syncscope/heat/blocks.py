@@ -12,7 +12,7 @@ from syncscope.heat import arms, first_time, loops
 from syncscope.heat.counters import counts
 from syncscope.heat.fleeting import forgets, is_fleeting
 from syncscope.model.heat import Heat, Reason
-from syncscope.project.syntax import statements
+from syncscope.project.syntax import statements, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -41,6 +41,8 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
             heat = _colder(heat, loops.of_with(statement))
         elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
             heat = _colder(heat, None if inner is statement.finalbody else Reason.AFTER_ERROR())
+        if inner is None:
+            heat = _colder(heat, around.behind_test(statement))
         body = inner
     if heat is None or heat.hot:
         return Reason.OUTSIDE(function.name) if not trained and trains(function, source) else None
@@ -63,6 +65,24 @@ class _Around(NamedTuple):
         if arms.chosen_to_evaluate(self.call, [statement], before.body):
             heat = _colder(heat, Reason.NOT_TRAINED(ast.unparse(before.test)))
         return heat
+
+    def behind_test(self, statement: ast.stmt) -> Heat | None:
+        """What a test in the same expression says: `step % n == 0 and check(x)`, `check(x) if step % n == 0 else None`."""
+        for each in walk(statement):
+            match each:
+                case ast.BoolOp(op=ast.And(), values=[*tests]):
+                    at = next((number for number, part in enumerate(tests) if self._is_in(part)), 0)
+                case ast.IfExp(test=test, body=body) if self._is_in(body):
+                    tests, at = [test], 1
+                case _:
+                    continue
+            for test in tests[:at]:
+                if said := arms.of_test(test, counted=self._counts):
+                    return said
+        return None
+
+    def _is_in(self, node: ast.expr) -> bool:
+        return any(each is self.call for each in walk(node))
 
     def of_if(self, node: ast.If, arm: list[ast.stmt] | None) -> Heat | None:
         """What an `if` says in whose arm the call stands, or in its test: then that is None."""

@@ -60,6 +60,7 @@ def _gives_numbers(function: ProjectFunction) -> bool:
 _JUDGES: dict[Role, Callable[[_Case], Heat | None]] = {
     Role.PREPARES: lambda case: Reason.PREPARES(case.owner),
     Role.OVERRIDDEN: lambda case: Reason.OVERRIDDEN(case.owner, case.outermost.name),
+    Role.SELDOM: lambda case: Reason.COUNTED(case.outermost.name) if case.maybe else None,
     Role.UNTRAINED: lambda case: Reason.UNTRAINED(case.owner or case.outermost.name),
     Role.UNREACHED: lambda case: (
         Reason.UNREACHED(case.function.name) if case.maybe and not is_made_by_set_up(case.function) else None

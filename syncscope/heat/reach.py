@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.heat.asked_by_name import asking
+from syncscope.heat.behind_counters import BehindCounters
 from syncscope.heat.by_text import goes_on, is_step, said_by_name
 from syncscope.heat.called_in_steps import Calls
 from syncscope.heat.closure import Closure
@@ -134,7 +135,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         _decoded(public),
         called,
         by_public,
-        _roles(survey, starts, trained, reached, imports) | unasked | _of_devices(survey),
+        _counted(survey, said) | _roles(survey, starts, trained, reached, imports) | unasked | _of_devices(survey),
         importers=importing,
     )
 
@@ -197,6 +198,12 @@ def _roles(
         f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in survey.functions() if each.path in tools
     }
     return roles | copies(classes, imports, sources)
+
+
+def _counted(survey: Survey, said: Spoken) -> dict[str, Role]:
+    """What is called only in arms that are gone into once in many steps."""
+    found = BehindCounters(survey, said, survey.idle, survey.outside).found()
+    return {f"{each.cls}.{each.name}" if each.cls else f"{each.path}:{each.name}": Role.SELDOM for each in found}
 
 
 def _of_devices(survey: Survey) -> dict[str, Role]:

@@ -27,6 +27,7 @@ class Role(StrEnum):
     PUBLIC = "public"  # no step of the project reaches it, but its package offers it, or what speaks of it, to those of others
     CALLED_BY_PUBLIC = "called by public"  # what its package offers calls it, whatever it is called
     UNREACHED = "unreached"
+    SELDOM = "seldom"  # all that calls it stands in arms that are gone into once in many steps
     UNTRAINED = "untrained"  # the training loops of its program neither build nor call it
     OFF = "off"  # a flag, asked for as `function(flag)`: nothing that its program's training loops call turns it on
     PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
@@ -115,6 +116,7 @@ class Reason(Enum):
     PREPARES = NOT, "`{0}` stands among transforms, or makes batches: data is prepared on the host"
     OVERRIDDEN = NOT, "`{0}` is there to be derived from, and who does has a `{1}` of its own"
     UNREACHED = NOT, "nothing that runs in every step speaks of `{0}`"
+    COUNTED = NOT, "`{0}` is called only where steps are counted: once in many of them"
     UNTRAINED = NOT, "no training loop of the project builds or calls `{0}`"
     UNUSED = NOT, "nobody imports `{0}`, and nothing that is used speaks of it"
     NAMESAKE = NOT, "nobody imports this `{0}`: another of its name is in use"

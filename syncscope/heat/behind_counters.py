@@ -1,0 +1,128 @@
+"""What a project calls only where steps are counted: in arms of `step % 1000 == 0`, and from what is called there alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+
+from syncscope.heat import blocks, loops
+from syncscope.heat.by_text import said_by_name
+from syncscope.heat.parsed_text import parsed
+from syncscope.model.heat import Reason
+from syncscope.project import conventions
+from syncscope.project.definitions import Definitions
+from syncscope.project.outline import FunctionText, Spoken
+from syncscope.project.syntax import name_of, walk
+
+_COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible)", re.MULTILINE)
+_SELDOM = frozenset((Reason.WHEN, Reason.SELDOM, Reason.LISTED, Reason.ENDS_EPOCH))
+_WORD = re.compile(rb"\w+")
+_FARTHEST = 3  # functions that are called one by another, the first in such an arm
+_SPREAD = 12  # functions that speak of one name at most: whatever more speak of is called in some step
+
+
+class BehindCounters:
+    """The functions that are called there alone. What `idle` files say does not count; `outside` has what stands outside
+    of the functions of a file, by its path.
+    """
+
+    def __init__(
+        self, definitions: Definitions, said: Spoken, idle: Collection[str], outside: Mapping[str, bytes]
+    ) -> None:
+        self._sources, self._defined, self._said = definitions.sources, definitions.defined, said
+        self._idle, self._outside = idle, {path: text for path, text in outside.items() if path not in idle}
+        self._functions = [each for each in definitions.functions() if each.path not in idle]
+
+    def found(self) -> list[FunctionText]:
+        """All of them."""
+        found: dict[str, FunctionText] = {}
+        speaking = [each for each in self._functions if _COUNTS.search(each.text())]
+        names = {word for text in self._outside.values() if _COUNTS.search(text) for word in _WORD.findall(text)}
+        for _ in range(_FARTHEST):
+            names |= {word.removeprefix(b".") for each in speaking for word in self._said.by(each)}
+            asked = [each for name in sorted(names) for each in self._one_of(name) if each.key not in found]
+            by_name = self._speaking_of({each.name.encode() for each in asked})
+            speaking = [each for each in asked if self._is_seldom(each, by_name[each.name.encode()], found)]
+            found.update((each.key, each) for each in speaking)
+            names = set()
+            if not speaking:
+                break
+        return [*found.values()]
+
+    def _one_of(self, name: bytes) -> list[FunctionText]:
+        """The function of this name, where the project has one alone, and nothing says that it runs in steps."""
+        same = [*self._defined.get(name, ()), *self._defined.get(b"." + name, ())]
+        if len(same) != 1 or name.startswith(b"__") or same[0].path in self._idle or same[0].is_decorated():
+            return []
+        is_hook = same[0].cls and same[0].name in conventions.HOOKS
+        return [] if is_hook or said_by_name(same[0]).reason is not Reason.MAYBE else same
+
+    def _speaking_of(self, names: Collection[bytes]) -> dict[bytes, list[FunctionText]]:
+        """By each of these names the functions that speak of it."""
+        found: dict[bytes, list[FunctionText]] = {name: [] for name in names}
+        for each in self._functions if names else ():
+            for name in {word.removeprefix(b".") for word in self._said.by(each)} & found.keys():
+                found[name].append(each)
+        return found
+
+    def _is_seldom(
+        self, function: FunctionText, speaking: Collection[FunctionText], found: Mapping[str, FunctionText]
+    ) -> bool:
+        """Whether all that speaks of a function calls it in such an arm, or is called so itself; and something does."""
+        others = [each for each in speaking if each.key != function.key]
+        if len(others) > _SPREAD:
+            return False
+        told = [True for each in others if each.key in found]
+        for each in others:
+            told += _uses(each, function.name) if each.key not in found else ()
+        for path, text in self._outside.items():
+            told += _uses_at_top(self._sources[path], function.name) if function.name.encode() in text else ()
+        return bool(told) and all(told)
+
+
+def _uses(function: FunctionText, name: str) -> list[bool]:
+    """Whether each place where a function says a name is a call in such an arm."""
+    tree, code = parsed(function)
+    return [False] if tree is None else _told(tree, code, name, walk(tree))
+
+
+@lru_cache(maxsize=1)
+def _tree(source: bytes) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _uses_at_top(source: bytes, name: str) -> list[bool]:
+    """The same of what stands outside of all functions; where nothing trains there, none is such an arm."""
+    tree = _tree(source)
+    if tree is None:
+        return [False]
+    top = loops.at_top(tree)
+    inside = {id(part) for each in walk(tree) if isinstance(each, _FUNCTIONS) for part in walk(each)}
+    nodes = [each for each in walk(tree) if id(each) not in inside]
+    return _told(top, source, name, nodes) if top is not None else [False for each in nodes if name_of(each) == name]
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _told(tree: blocks.Function, code: bytes, name: str, nodes: Collection[ast.AST]) -> list[bool]:
+    called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+    return [_is_behind(tree, each, code) if id(each) in called else False for each in _named(nodes, name)]
+
+
+def _named(nodes: Collection[ast.AST], name: str) -> Iterator[ast.Name | ast.Attribute]:
+    return (each for each in nodes if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) == name)
+
+
+def _is_behind(tree: blocks.Function, node: ast.AST, code: bytes) -> bool:
+    """Whether a place is in such an arm, and n is not small, nor how many passes make a step."""
+    heat = blocks.of_call(tree, node, code)
+    return heat is not None and heat.reason in _SELDOM and _FEW.search(heat.about[0]) is None
+
+
+_FEW = re.compile(r"% *(?:\d|10)\b|accum")
