@@ -19,6 +19,7 @@ from syncscope.errors import UserError
 from syncscope.linter.config import Config
 from syncscope.linter.examples import failures_of
 from syncscope.model.finding import Finding, Safety, Stays
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.rules import Example, Rule
 
@@ -96,11 +97,11 @@ def holds(node: ast.expr, line: int, column: int) -> bool:
 
 
 def waits(code: str, name: str) -> int:
-    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached, or behind a flag or `%`."""
+    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is kept, or behind a flag or `%`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
     for finding in found_in(code, name):
-        line, times = finding.place.line, 10.0
+        line, times = finding.place.line, 1.0 if finding.heat.reason is Reason.MOVED else 10.0
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, repeats) and holds(node, line, finding.column):
                 times *= 1 if holds(node.generators[0].iter, line, finding.column) else 10  # asked for once

@@ -265,7 +265,7 @@ def from_host(site: Site, call: ast.Call, function: Function) -> bool:
         return site.fact_of(call.func.value).device is Device.DEVICE
     moved = call.func.value
     if call.func.attr == "cuda":
-        return True
+        return not (isinstance(moved, ast.Attribute) and stays_where_sent(function, moved, call))
     to_mps = any("mps" in ast.unparse(each) for each in (*call.args, *(k.value for k in call.keywords)))
     if to_mps or may_be_given(
         function, moved

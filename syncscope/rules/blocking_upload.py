@@ -23,24 +23,26 @@ What is filled on the host with numbers alone, `x = torch.zeros(n, 9)`, `x[:, 7]
 nothing else, `torch.cat([torch.ones(1), torch.zeros(n)])`, needs no copy: say `device=` where it is made.
 
 What a module makes in `__init__` and sends in every step, `self.kernel.to(x.device)`, is a buffer: then it is sent with the
-module, once.
+module, once. What another object makes there, a table of a scheduler's, is kept where it was sent,
+`self.table = self.table.to(x.device)`: after the first call there is nothing to copy.
 
 Fix safety
 ----------
 Safe where all parts are made on the device and only shaped and joined: the same tensor; unsafe where they are computed with,
-or drawn at random. A buffer is unsafe, because `model.half()` turns it with the rest. A copy that nobody waits for is unsafe,
-because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where the
-loader is made in the same file, it gets `pin_memory=torch.cuda.is_available()`: without a GPU torch warns of `True`. Where
-nothing pins the memory it is suggested, not applied, but for a few numbers in a project that says `non_blocking=True`
-elsewhere: it is enough for those, and no help for megabytes. Then say `x.pin_memory().to(device, non_blocking=True)`, send
-fewer bytes (`uint8`, made `float` on the device), or send it earlier. `pin_memory()` is an error where there is no GPU, so it
-is not written for you.
+or drawn at random. A buffer is unsafe, because `model.half()` turns it with the rest; a table that is kept on the device is,
+because whoever reads it elsewhere finds it there. A copy that nobody waits for is unsafe, because the tensor on the host must
+then not be written before the copy is done; a batch of a loader never is. Where the loader is made in the same file, it gets
+`pin_memory=torch.cuda.is_available()`: without a GPU torch warns of `True`. Where nothing pins the memory it is suggested,
+not applied, but for a few numbers in a project that says `non_blocking=True` elsewhere: it is enough for those, and no help
+for megabytes. Then say `x.pin_memory().to(device, non_blocking=True)`, send fewer bytes (`uint8`, made `float` on the
+device), or send it earlier. `pin_memory()` is an error where there is no GPU, so it is not written for you.
 """
 
 from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.patterns.kept import set_by_init
 from syncscope.codemod.patterns.made_on_host import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
@@ -49,7 +51,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
-REWRITES = ("make_parts_on_device", "register_buffer", "copy_without_waiting")
+REWRITES = ("make_parts_on_device", "register_buffer", "keep_where_sent", "copy_without_waiting")
 FILLED = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.arange"}
 EXAMPLES = (
     Example(
@@ -72,6 +74,8 @@ def message(site: Site, view: View) -> str | None:
         return f"{view.quote(site.node)} copies the parameters of a module from the host, and waits for each"
     there = made_of_constants(site, view) or _made_of_calls(site, view)
     instead = "make it there, or say non_blocking=True" if there else "pin the memory and say non_blocking=True"
+    if _is_table(site, view):
+        instead = "what never changes is sent once, and kept there"
     if _is_row(site, view):
         instead = "a buffer that is filled row by row is better kept on the host, and what is taken of it sent at once"
     return f"{view.quote(site.node)} copies from the host and waits for it: {instead}"
@@ -82,6 +86,15 @@ def _is_row(site: Site, view: View) -> bool:
     match view.function(site).parent(site.node):
         case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) if value is site.node:
             return any(isinstance(n, (ast.Name, ast.Attribute)) for n in getattr(place, "elts", [place]))
+    return False
+
+
+def _is_table(site: Site, view: View) -> bool:
+    """Whether what is copied is kept by an object that is no module, as its `__init__` makes it: `self.table.to(x.device)`."""
+    match site.node:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self") as own, attr=name))):
+            function = view.function(site)
+            return function.fact(own).kind is not Value.MODULE and set_by_init(function, name)
     return False
 
 
