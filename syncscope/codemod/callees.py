@@ -8,6 +8,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.names import find_method, member
+from syncscope.tensors.attributes import attribute
 from syncscope.tensors.instances import Instance
 
 NOT_AT_ONCE = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -26,7 +27,15 @@ def callee(view: View, function: Function, call: ast.Call) -> Function | None:
 
 
 def _meant(function: Function, called: ast.expr) -> ProjectFunction | None:
-    """The function of the project that a name, an attribute of a module or a method of `self` stands for."""
+    """The function of the project that a name, an attribute of a module or a method of `self` stands for, or that runs where an
+    object of the project is called: `self.decoder(x)`.
+    """
+    made = function.fact(called).ref
+    if made is None and isinstance(called, ast.Attribute):
+        kept = attribute(function.fact(called.value), called.attr)
+        made = kept.ref if kept is not None else None
+    if isinstance(made, Instance):
+        return find_method(made.cls, "__call__")
     if isinstance(called, ast.Name):
         found = function.fact(called).ref
     elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Generator, Iterable, Iterator
 
 from syncscope.codemod.callees import callee
@@ -34,7 +35,16 @@ MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to 
 LIGHT = TORCH_ONLY | ARRAY_LIKE | TELLING | set("append extend items keys values pop insert format startswith".split())
 """Methods that launch next to nothing, whatever they are called on: those of tensors, of containers and of loggers."""
 QUICK = ("torch.", "math.", "time.", "logging.", "warnings.", "wandb.", "mlflow.")
-ON_HOST = ("numpy.", "scipy.")  # which ask nothing of the device, but may take long themselves
+SAID = re.compile(r"get_\w*(?:_group|_rank|_world_size)")
+"""What says in which group of ranks, and where in it, this process is: that is looked up on the host."""
+ON_HOST = (
+    "numpy.",
+    "scipy.",
+    "textdistance.",
+    "Levenshtein.",
+    "editdistance.",
+    "jiwer.",
+)  # which ask nothing of the device, but may take long themselves
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 
@@ -204,6 +214,8 @@ def _keeps_busy(function: Function, node: ast.AST, long: frozenset[str] = BUSY) 
     if not isinstance(node, ast.Call):
         return long is BUSY and isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
     name = function.dotted(node.func)
+    if name is not None and SAID.fullmatch(name.rpartition(".")[2]):
+        return False
     if name is not None:
         known = name.startswith(QUICK) or hasattr(builtins, name)
         if name.startswith(ON_HOST):

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
+from syncscope.linter.worth import REPEATED, waits_beside
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, Heat, Reason
-from syncscope.model.ops import Family
-from syncscope.rules import View
+from syncscope.model.ops import Family, Op
+from syncscope.rules import Function, View
 
 NOTHING_IN_FLIGHT = FOLLOWS | {
     Reason.ENVIRONMENT,
@@ -30,6 +31,8 @@ NOTHING_IN_FLIGHT = FOLLOWS | {
 """What waits in a step, and where the host waits as long when it is mended."""
 CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_device ask_python_first".split())
 """Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
+LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_once".split())
+"""Rewrites of a list of numbers as one read."""
 OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 """Of what no step of the project calls; who calls it may do so in every step."""
 
@@ -46,6 +49,9 @@ def without_gain(
         if finding.fix is not None:
             places.setdefault(finding.fix, []).append((finding, site))
     idle = {fix: why for fix, each in places.items() if (why := _idle(fix, each, states, view))}
+    idle |= {
+        fix: why for fix, each in places.items() if fix not in idle and (why := _beside_idle(each, states, idle, view))
+    }
     found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix]) for f in findings]
     return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
 
@@ -61,12 +67,54 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return f"line {line} waits right after, and stays"
     if sites and (line := _waits_before(fix, sites[0], states, view)):
         return f"line {line} has just waited, and is mended by hand alone"
+    if fix.rewrite in LISTS and sites and (line := _as_often_before(sites[0], states, view)):
+        return f"line {line} waits on each pass as well, and stays"
     if fix.rewrite == "note_the_tensor" and any(_reads_beside(site, states, view) for site in sites):
         return "the same statement reads another number, too"
     if fix.rewrite == "read_before_loop":
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _beside_idle(
+    places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], idle: Mapping[Fix, str], view: View
+) -> str:
+    """What waits in the statement of a number that is written, and stays for what was just said; "" where nothing does."""
+    for _, site in places:
+        if site is None or site.op is not Op.NUMBER_WRITE:
+            return ""
+        others = (states.get(id(other)) for other in waits_beside(view.function(site), site))
+        if not any(said is not None and said.fix in idle and _surely(said) for said in others):
+            return ""
+    return "its statement waits beside it" if places else ""
+
+
+def _surely(said: Finding) -> bool:
+    """Whether a wait can be told in place of another."""
+    return said.hot and said.confidence >= LEAST["medium"]
+
+
+def _as_often_before(site: Site, states: Mapping[int, Finding], view: View) -> int:
+    """The line before a comprehension that waits on each of its passes likewise, which nothing mends; 0: none."""
+    function = view.function(site)
+    statement = function.statement(site.node)
+    block = function.block(statement) if statement is not None else []
+    at = block.index(statement) if statement in block else 0
+    if not at or not _in_comprehension(function, site):
+        return 0
+    for other in function.sites_in(block[at - 1]):
+        said = states.get(id(other))
+        if said is None or not _surely(said) or other.op.family is not Family.READ:
+            continue
+        looped = isinstance(block[at - 1], (ast.For, ast.While)) or _in_comprehension(function, other)
+        if looped and (said.fix is None or said.fix.safety is Safety.SUGGEST):
+            return other.place.line
+    return 0
+
+
+def _in_comprehension(function: Function, site: Site) -> bool:
+    return any(isinstance(each, REPEATED) for each in function.around(site.node))
 
 
 def _beside(heat: Heat) -> str:

@@ -229,3 +229,77 @@ def test_what_follows_a_check_that_is_only_mended_by_hand_gains_nothing(door):
     door.write("step.py", CHECKED_FIRST.replace("odd.any() and self.strict", "self.strict"))
     (found,) = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
     assert found["fix"]["safety"] == "safe"
+
+
+BESIDE = """\
+import torch
+from megatron.core import mpu
+
+
+def loss(logits: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, hit: torch.BoolTensor):
+    logits[rows[hit], columns[hit]] = -1.0
+    return logits.mean()
+
+
+def forward(stopped: bool):
+    flag = torch.tensor([1], device=torch.cuda.current_device())
+    torch.distributed.all_reduce(flag, group=mpu.get_model_parallel_group())
+    return bool(flag.item())
+
+
+class Decoder:
+    def __call__(self, x: torch.Tensor, out: dict):
+        kept = [row.nonzero() for row in x]
+        out["hyp"] = [row.tolist() for row in kept]
+        out["prob"] = [row.mean().item() for row in x]
+        return out
+
+    def forward(self, x: torch.Tensor, out: dict):
+        out["prob"] = [row.mean().item() for row in x]
+        return self.model(x)
+"""
+
+
+def test_a_fix_beside_which_the_host_waits_all_the_same_is_made_by_hand(door):
+    door.write("step.py", BESIDE)
+    found = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    told = {(f["line"], f["fix"]["safety"], f["fix"]["changes"].partition(";")[0]) for f in found if f["fix"]}
+    no_gain = "no step gains by it: "
+    assert told == {
+        (6, "suggest", f"{no_gain}its statement waits beside it"),
+        (6, "suggest", f"{no_gain}the first wait for each mask stays, and others follow it"),
+        (11, "suggest", f"{no_gain}line 13 waits beside it, and stays"),
+        (20, "suggest", f"{no_gain}line 19 waits on each pass as well, and stays"),
+        (
+            24,
+            "unsafe",
+            "there must be at least one, and all must have one dtype and no dimensions and live on one device",
+        ),
+    }
+
+
+CALLED = """\
+import torch
+
+
+class Decoder:
+    def __call__(self, x: torch.Tensor):
+        return {"hyp": [row.tolist() for row in x.softmax(-1)]}
+
+
+class Module:
+    def __init__(self):
+        self.decoder = Decoder()
+
+    def training_step(self, x: torch.Tensor):
+        hyp = self.decoder(self.model(x))
+        return x.mean() * torch.tensor(0.5, device=x.device), hyp
+"""
+
+
+def test_an_object_of_the_project_that_is_called_waits_where_its_call_does(door):
+    door.write("step.py", CALLED)
+    found = json.loads(door("lint", "--all", "step.py", "--format", "json").out)
+    (told,) = (f["fix"] for f in found if f["line"] == 15)
+    assert told["safety"] == "suggest"
+    assert told["changes"].startswith("no step gains by it: line 6 waits beside it, and stays; ")
