@@ -109,7 +109,7 @@ def test_the_answer_is_told_once(shared, name):
 @pytest.mark.parametrize(
     ("name", "together"),
     [
-        ("a100_event_sync_cuda_sync_events.json.gz", True),
+        ("a100_event_sync_cuda_sync_events.json.gz", False),
         ("multirank_dlrm8/worker7.pt.trace.json.gz", True),
         ("a100_train_ddp8_rank3_60reads.json.gz", False),
     ],
