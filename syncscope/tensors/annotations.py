@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     THING,
     TRUTH,
     Either,
+    Items,
     Tag,
     items,
     sequence,
@@ -117,7 +118,13 @@ def _either(a: Fact, b: Fact) -> Fact:
             return one
         if one.kind is TENSOR and other.kind is not TENSOR:
             return tensor(one.dtype, confidence=1, why="one of the types it is annotated with is Tensor")
+    if (_is_dict(a) and b.elements) or (_is_dict(b) and a.elements):
+        return UNKNOWN  # `dict[str, Tensor] | tuple[dict[str, Tensor], ...]`: what one is unpacked to, the other is not
     return join(a, b) if a.kind is b.kind else UNKNOWN
+
+
+def _is_dict(fact: Fact) -> bool:
+    return isinstance(fact.ref, Items) and fact.ref.keys is not None
 
 
 def _target(module: Module, node: ast.expr) -> Fact:

@@ -12,7 +12,7 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import Class, Interpreter, Module, ProjectFunction
 from syncscope.project.syntax import dotted
-from syncscope.tensors.facts import DEVICE, HOST, INT, TENSOR, tensor
+from syncscope.tensors.facts import DEVICE, HOST, INT, SOMEWHERE, TENSOR, tensor
 from syncscope.tensors.usage import usage_of
 
 _ONE_NUMBER = frozenset([Op.INT, Op.FLOAT, Op.ITEM])
@@ -150,6 +150,7 @@ class Frame:
         if op in _ONE_NUMBER:
             self.read_whole.add(dotted(operand))
         guess = self.guarded or (self.counts and fact.device is not DEVICE)
+        guess = guess or (op is Op.SCALAR_SLOT and _is_number_of_host(fact))
         sure = min(confidence, fact.confidence, 1 if guess else 3)
         self.waits[(id(node), op)] = Emitted(op, node, operand, fact, sure, self.heat)
 
@@ -158,6 +159,14 @@ class Frame:
         wait = self.waits.get((id(node), op)) if self.waits is not None else None
         if wait is not None and wait.confidence == 1 and not self.guarded:
             self.waits[id(node), op] = wait._replace(confidence=2)  # type: ignore[index]  # there is one
+
+
+def _is_number_of_host(fact: Fact) -> bool:
+    """Whether all that is known of a tensor is a number of the host that it is made of: `setting / torch.tensor(n).sqrt()`."""
+    each: Fact | None = fact
+    while each is not None and each.device is SOMEWHERE and isinstance(each.provenance, (ast.BinOp, ast.UnaryOp)):
+        each = each.source
+    return each is not None and each is not fact and each.device is HOST and each.ndim == 0
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:

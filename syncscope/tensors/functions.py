@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Emitted, Fact
+from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
 from syncscope.tensors.annotations import annotated
@@ -23,6 +24,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.joins import join
 from syncscope.tensors.parameters import bind_parameters
+from syncscope.tensors.run_on_host import runs_on_host
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.usage import usage_of
 
@@ -40,7 +42,8 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         return promised(function)
     function.news = False
     with Settling(function, function):
-        frame = Frame(module, function, outer_of(function), {} if module.linted else None, depth)
+        waits: dict[tuple[int, Op], Emitted] | None = {} if module.linted and not runs_on_host(function) else None
+        frame = Frame(module, function, outer_of(function), waits, depth)
         frame.used = used(function)
         bind_parameters(function, frame)
         if module.linted:

@@ -8,6 +8,7 @@ a choice of `torch.where` or the source of `copy_`, and is taken along as an arg
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
@@ -26,6 +27,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     SOMEWHERE,
     TENSOR,
+    TEXT,
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
@@ -158,13 +160,35 @@ def copied_in(
 
     At an `index` a tensor of the host without dimensions fills, and is not copied.
     """
-    if into.kind is not TENSOR or value.kind is not TENSOR:
+    if into.kind is not TENSOR or value.kind is not TENSOR or (index is not None and _is_a_key(frame, index)):
         return
     if into.device is HOST:
         if not of_arrays(value):
             frame.emit(Op.CPU, node, at, value, 2)
     elif (_made_for_a_device(into) or _is_host_in_a_module(frame, value)) and _is_sent(value, into, index):
         frame.emit(Op.TO_DEVICE, node, at, value.but(device=DEVICE), 2)
+
+
+def _is_a_key(frame: Frame, index: ast.expr) -> bool:
+    """Whether a text stands there, or one of the keys over which the function goes: a dict keeps what it is given."""
+    if isinstance(index, ast.Tuple | ast.Slice):
+        return False
+    if evaluate(frame, index).ref is TEXT:
+        return True
+    return isinstance(index, ast.Name) and frame.function is not None and index.id in _keys_of(frame.function.node)
+
+
+@lru_cache(maxsize=8)  # asked for what one function writes
+def _keys_of(function: ast.AST) -> frozenset[str]:
+    """The names that a function gives to keys: `for k, v in parts.items()`, `for k in parts.keys()`."""
+    found = []
+    for each in walk(function):
+        if isinstance(each, ast.For | ast.comprehension) and isinstance(each.iter, ast.Call):
+            word = each.iter.func.attr if isinstance(each.iter.func, ast.Attribute) else ""
+            pair = each.target.elts if isinstance(each.target, ast.Tuple) else []
+            key = pair[0] if word == "items" and len(pair) == 2 else each.target if word == "keys" else None
+            found += [key.id] if isinstance(key, ast.Name) else []
+    return frozenset(found)
 
 
 def _is_host_in_a_module(frame: Frame, value: Fact) -> bool:
