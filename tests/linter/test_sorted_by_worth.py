@@ -84,6 +84,33 @@ def test_a_comprehension_is_gone_through_many_times_and_what_it_goes_through_is_
     assert door("lint").lines == [("each.py", 14, "tensor-as-size")]
 
 
+SENT = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def training_step(self, batch):
+        model = nn.Linear(3, 4).cuda()
+        d, e, f = torch.tensor([0.9]), torch.tensor([0.9]), torch.tensor([0.9])
+        for p in model.parameters():
+            d = d.to(p.device)
+        for p in model.parameters():
+            e = e.to(p.device)
+            e = torch.tensor([0.9, p.ndim])
+        for layer in model.children():
+            f = torch.tensor([0.9, batch])
+            for p in layer.parameters():
+                f = f.to(p.device)
+"""
+
+
+def test_what_a_loop_keeps_where_it_has_sent_it_is_copied_in_the_first_pass_alone(door):
+    door.write("net.py", SENT)
+    found = json.loads(door("lint", "--all", "--format", "json").out)
+    many = {each["line"]: each["worth"].get("many", False) for each in found if ".to(p.device)" in each["message"]}
+    assert many == {10: False, 12: True, 17: True}
+
+
 def test_cold_code_comes_last_and_each_has_a_rank_of_its_own(door):
     door.write("a.py", "import torch\n\n\ndef build(x: torch.Tensor):\n    return x.sum().item()\n")
     door.write("z.py", ALWAYS)
