@@ -34,6 +34,19 @@ CASES = {
             for x, y in accelerator.prepare(DataLoader(x, 4), device_placement=[False]):
                 x = x.to(device)  # waits: to_device
     """,
+    "shadows on the host of a model that an accelerator has brought to the device": """
+        def average(accelerator, fabric, loader):
+            model, other, third = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(3, 4)
+            shadow = [p.detach().clone() for p in model.parameters()]
+            model, loader = accelerator.prepare(model, loader)
+            third = fabric.setup(third)
+            for s, p in zip(shadow, model.parameters()):
+                s = s.to(p.device)  # waits: to_device
+            for s, p in zip(shadow, other.parameters()):
+                s = s.to(p.device)
+            for s, p in zip(shadow, third.parameters()):
+                s = s.to(p.device)  # waits: to_device
+    """,
     "a batch of a loader, sent to where a trainer's model lives": """
         class Trainer:
             def train(self, strategy, loss: torch.Tensor):

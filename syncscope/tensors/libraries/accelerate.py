@@ -1,5 +1,5 @@
-"""accelerate and fabric: an accelerator's `gather` gives tensors, its loaders bring their batches to the device, and a fabric
-checks the norm that it clips by."""
+"""accelerate and fabric: `gather` gives tensors, prepared models live on the device, loaders bring their batches there,
+and a fabric checks the norm that it clips by."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.syntax import last_word
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import DEVICE, LOADER, OTHER, SEQUENCE, TENSOR, sequence, tensor
+from syncscope.tensors.facts import DEVICE, LOADER, MODULE, OTHER, SEQUENCE, TENSOR, sequence, tensor
 
-PREPARING = frozenset("prepare prepare_data_loader setup_dataloaders".split())
+PREPARING = frozenset("prepare prepare_data_loader prepare_model setup_dataloaders".split())
+OF_FABRIC = frozenset(("setup", "setup_module"))
 GATHERING = frozenset("gather gather_for_metrics all_gather reduce pad_across_processes".split())
 
 
@@ -20,6 +21,8 @@ def method(call: Call) -> Fact | None:
     """A method of what people call an accelerator; None: it is none of these."""
     if call.word == "clip_gradients" and last_word(call.at).endswith("fabric"):
         return _clipped(call)
+    if call.word in OF_FABRIC and call.args and last_word(call.at).endswith("fabric"):
+        return _prepared(call)
     if call.word in PREPARING and call.args and last_word(call.at).endswith(conventions.LAUNCHERS):
         return _prepared(call)
     if call.word not in GATHERING or not call.args or not last_word(call.at).endswith(conventions.LAUNCHERS):
@@ -28,7 +31,7 @@ def method(call: Call) -> Fact | None:
 
 
 def _prepared(call: Call) -> Fact:
-    """What it was given, in the same order. A loader then brings its batches to the device itself, and says how, unless it is
+    """What it was given, in the same order. A model is on the device then, and a loader brings its batches there, unless it is
     told not to, by `device_placement=False` or `move_to_device=False`."""
     if call.spread or any(k.arg in ("device_placement", "move_to_device") for k in call.node.keywords):
         return UNKNOWN
@@ -40,6 +43,8 @@ def _brought(at: ast.expr, fact: Fact) -> Fact:
     known = fact.ref == LOADER
     if known or (fact.kind is UNKNOWN.kind and conventions.is_loader(last_word(at))):
         return Fact(OTHER, device=DEVICE, confidence=3 if known else 2, ref=LOADER)
+    if fact.kind is MODULE:
+        return fact.but(device=DEVICE)
     return fact
 
 
