@@ -63,6 +63,9 @@ class Hosted:
             case ast.BinOp(left=left, right=right):  # what lives on the device takes the other there
                 parts = [p for p in (left, right) if function.constant(p) is None]
                 return bool(parts) and all(self.made(function, p) for p in parts)
+            case ast.Compare(left=left, comparators=[right]):
+                parts = [p for p in (left, right) if function.constant(p) is None]
+                return bool(parts) and all(self.made(function, p) for p in parts)
             case ast.Call():
                 if is_host_factory(function, tensor):
                     return True

@@ -22,6 +22,7 @@ from syncscope.model.ops import Op
 from syncscope.project.syntax import name_of, walk
 
 TOGETHER = True
+MADE_ANEW = {f"torch.{each}" for each in "stack cat concat concatenate hstack vstack from_numpy".split()}
 EXAMPLES = (
     Example(
         """
@@ -209,6 +210,8 @@ def computed(function: Function, tensor: ast.expr) -> bool:
     value = made.value if made is not None else tensor
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in CONVERTS:
         value = value.func.value
+    if isinstance(value, ast.Call) and function.dotted(value.func) in MADE_ANEW:
+        return True
     return isinstance(value, (ast.BinOp, ast.Compare, ast.UnaryOp))
 
 

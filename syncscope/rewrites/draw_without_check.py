@@ -11,7 +11,7 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import one_value, same_shape
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 CALLS = ("torch.normal({m}, {s})", "torch.normal(mean={m}, std={s})", "torch.normal({m}, std={s})")
@@ -54,7 +54,25 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def smeared(x: torch.Tensor, scale: float):
+            b, n = x.shape
+            return x * torch.normal(mean=1, std=scale * torch.ones((b, n), device=x.device))  # !
+        """,
+        """
+        import torch
+
+        def smeared(x: torch.Tensor, scale: float):
+            b, n = x.shape
+            return x * (1 + scale * torch.randn((b, n), device=x.device))
+        """,
+        Safety.UNSAFE,
+    ),
 )
+FILLED = ("torch.ones(*_, **_)", "{c} * torch.ones(*_, **_)", "torch.ones(*_, **_) * {c}")
 CHECKED = "a negative deviation no longer raises an error"
 
 
@@ -71,6 +89,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     parts: dict[str, Part] = {}
     if even is not None and all(function.pure(part) for part in even.values()):
         noise, parts = "{c} * torch.randn_like({x})" if "c" in even else "torch.randn_like({x})", {**even}
+    elif (centred or one_value(function, function.fact(mean), mean)) and (filled := spread(function, std)) is not None:
+        number, ones = filled
+        noise, parts["drawn"] = "{drawn}", draft.swapped(std, {ones.func: draft.part("torch.randn")})
+        if number is not None and function.fact(number).kind is not Value.SCALAR:
+            changes.append(f"{text(number)} must be a number")
+        even = {}
     else:
         parts["s"] = name = draft.named(std, "std")
         if name is std and not function.pure(std):
@@ -92,3 +116,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
     draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)
     return draft.fix("draw the noise, and scale it", safety, "; ".join(changes))
+
+
+def spread(function: Function, std: ast.expr) -> tuple[ast.expr | None, ast.Call] | None:
+    """The number, if any, and the call of `scale * torch.ones(shape)`: a deviation that is the same everywhere."""
+    found = seen(function, std, *FILLED)
+    calls = (n for n in ast.walk(std) if isinstance(n, ast.Call) and function.dotted(n.func) == "torch.ones")
+    ones, number = next(calls, None), found.get("c") if found is not None else None
+    if found is None or ones is None or (number is not None and function.fact(number).is_tensor):
+        return None
+    return number, ones

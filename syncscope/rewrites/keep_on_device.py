@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.patterns.reads import STAYS_TENSOR, detached, tensor_read, undone_between, without_gradient
+from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -89,6 +90,20 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def weights(g: torch.Tensor, bins: int, before: torch.Tensor | None):
+            count = torch.zeros(bins)
+            for i in range(bins):
+                count[i] = (g == i).sum()  # !
+            if before is not None:
+                count = 0.75 * before + 0.25 * count
+            filled = (count > 0).sum().item()  # !
+            return torch.clamp(count * filled, min=0.0001)
+        """,
+    ),
 )
 
 
@@ -101,6 +116,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     uses = function.seen_by(definition) if definition is not None else [read]
     shaped = site.fact.dtype is Dtype.UNKNOWN or site.fact.ndim != 0
     if not uses or not all(meets_tensor(function, use) for use in uses):
+        return None
+    if made_on_host(function, tensor):  # then nothing waits for a device, or it is not the one of what it meets
         return None
     if shaped and not learned(tensor):
         return None
