@@ -164,6 +164,8 @@ def _asks_seldom(test: ast.expr) -> bool:
         none = isinstance(other, ast.Constant) and other.value is None
         asked = isinstance(op, ast.IsNot) if none else isinstance(op, (ast.Gt, ast.GtE))
         return asked and conventions.seldom(name_of(test.left))
+    if isinstance(test, ast.Call) and name_of(test.func) == "isEnabledFor":  # of a logger
+        return [name_of(given) for given in test.args] == ["DEBUG"]
     return conventions.seldom(name_of(test.func if isinstance(test, ast.Call) else test))
 
 

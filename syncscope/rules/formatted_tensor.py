@@ -18,6 +18,7 @@ is nothing to gain.
 
 Fix safety
 ----------
+What is written for debugging asks first whether the logger writes it: unsafe, because no error in the text is raised then.
 Text that is only used under an `if`, every n steps, can be made there: safe where nothing but plain expressions stands
 between. A line in a loop that counts its passes can be written every 50 passes: suggested, not applied, because fewer lines
 are written. Otherwise there is no fix: keep the tensors, and read them together.
@@ -34,6 +35,7 @@ OPS = (Op.FORMAT,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense", "aten::_to_copy", "aten::copy_")
 REWRITES = (
     "read_where_used",
+    "ask_the_level",
     "log_rarely",
 )
 EXAMPLES = (

@@ -48,6 +48,10 @@ def every(trainer, loss: torch.Tensor, step: int, mask: torch.Tensor, debug_mask
         loss = loss * loss.mean().item()  # cold
     if debug_mask is not None:
         loss = loss * loss.std().item()  # cold
+    if trainer.log.isEnabledFor(logging.DEBUG):
+        trainer.log.debug(f"{loss.sum().item()}")  # cold
+    if trainer.log.isEnabledFor(logging.INFO):
+        trainer.log.info(f"{loss.amin().item()}")  # hot
     if not trainer.debug:
         loss = loss * loss.var().item()  # hot
     if mask.any():
