@@ -299,7 +299,7 @@ def _rated(draft: Draft, function: Function, made: Made, musts: str) -> Fix:
     elif made.computed or any(
         name not in SAME | TYPES.keys() and not counts(function, call) for call, name in names.items()
     ):
-        more = ", and by more where they are computed with" if made.computed else ""
+        more = ", and what is computed of them by more" if made.computed else ""
         changes.append(f"values that are not whole may differ in their last bits{more}")
     if made.shared:
         changes.append(

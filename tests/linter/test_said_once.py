@@ -112,7 +112,7 @@ def step(x: torch.Tensor, y: torch.Tensor, idx: list[int], rows: list[int]):
 def test_a_long_part_of_terms_is_said_at_the_first_where_the_rest_differs(door):
     door.write("sent.py", SENT)
     told = door("lint", "--all", "--min-confidence", "low", "sent.py").out
-    assert told.count("CUDA takes 2 MB over at once") == 1
+    assert told.count("CUDA waits only for more than 2 MB") == 1
     assert re.search(
         r"not 2 times: saves 2 waits in each step; all that it selects .* on one device; and as at line 6\n", told
     )

@@ -61,7 +61,7 @@ def test_a_list_is_sent_by_command_where_the_project_sends_without_waiting(made:
 def test_a_list_whose_tensor_is_made_where_it_goes_is_sent_by_hand_alone(made: str) -> None:
     assert safeties(made, SAYS) == safeties(made) == {Safety.SUGGEST}
     assert all(
-        "waits; memory that is not pinned" in f.fix.changes for f in findings(CODE.format(made)) if f.fix is not None
+        "waits; the memory is not pinned" in f.fix.changes for f in findings(CODE.format(made)) if f.fix is not None
     )
 
 

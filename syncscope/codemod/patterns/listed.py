@@ -29,7 +29,8 @@ FEW = re.compile(
 )
 """What people call what has a number for each example, box or class: positions, lengths, labels, weights."""
 TAKEN_OVER = (
-    "memory that is not pinned: CUDA takes 2 MB over at once (on an H100), as another backend must, and waits for more"
+    "the memory is not pinned: CUDA waits only for more than 2 MB (on an H100), "
+    "another backend must copy it before it goes on"
 )
 NO_LINE_SAYS = "no other line of the project says non_blocking"
 CHAIN = "`device=` is shorter, and waits"
