@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.words import visible
 
 LONG = 80  # letters: shorter terms are said each time
+MANY = 3  # findings that one fix mends: the first is shown, and of the others where they are
 BETWEEN = "; "  # the parts of terms
 
 
 def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -> list[list[Finding]]:
     """The findings, each with its twins behind it: the same statement elsewhere in the file, as in two branches, of which
-    nothing else is to be said. `line_of` is the text of a finding's line."""
+    nothing else is to be said; and many of one rule that one fix mends. `line_of` is the text of a finding's line."""
+    findings = [*findings]
+    mended = Counter(map(_mended_alike, findings))
     found: dict[object, list[Finding]] = {}
     for finding in findings:
         key: object = id(finding)
-        if finding.fix is not None:
+        if finding.fix is not None and mended[_mended_alike(finding)] >= MANY:
+            key = _mended_alike(finding)
+        elif finding.fix is not None:
             line = line_of(finding)
             place = finding.column - 1 - (len(line) - len(line.lstrip()))
             key = (finding.source_name, finding.fingerprint, place, finding.message, finding.confidence, _said(finding))
         found.setdefault(key, []).append(finding)
     return list(found.values())
+
+
+def _mended_alike(finding: Finding) -> tuple[object, ...]:
+    """What those findings share that one fix mends, and of which nothing else is to be said than where they are."""
+    return finding.source_name, finding.rule, finding.confidence, finding.heat, finding.fix
 
 
 def _said(finding: Finding) -> tuple[object, ...]:

@@ -127,3 +127,25 @@ def test_the_page_that_helps_where_no_rewrite_fits_is_introduced_once_for_each_r
         "no rewrite fits here: `syncscope explain unique` shows what is written instead",
         "no rewrite fits here, as at one.py:5",
     ]
+
+
+INDEXED = """\
+import numpy as np
+import torch
+
+
+def step(x: torch.Tensor, y: torch.Tensor):
+    x, y = x.cuda(), y.cuda()
+    rows = np.random.permutation(8)
+    a = x[rows] - y[rows]
+    b = x.abs()[rows]
+    return a.sum() + b.sum() + y.abs()[rows].sum()
+"""
+
+
+def test_of_many_that_one_fix_mends_the_first_is_shown_and_of_the_others_their_lines(door):
+    door.write("rows.py", INDEXED)
+    told = door("lint", "--all", "rows.py").out
+    assert re.findall(r"^rows.py:(\d+):\d+: .*\[list-as-index\]$", told, re.MULTILINE) == ["8"]
+    assert "= and 3 like it: lines 8, 9, 10" in told
+    assert "4 findings" in door("lint", "--all", "rows.py").err
