@@ -8,17 +8,17 @@ _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
-_HOOKED = re.compile(rb"\.register_(?!\w*state_dict)\w*hook\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
+_HOOKED = re.compile(rb"\.(?:register_(?!\w*state_dict)\w*hook|queue_callback)\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
 _NAMED_CALL = re.compile(rb"(\w+)\(")
 _REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async )?def (\w+)")
 
 
 def kept(source: bytes) -> set[bytes]:
     """The words of functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
-    `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, and what makes that:
-    `self.hook = self.made(scale)`
+    `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, or queued behind a
+    backward pass, `engine.queue_callback(self.reduce)`; and what makes what is hooked: `self.hook = self.made(scale)`
     """
-    hooked = set(_HOOKED.findall(source)) if b"hook(" in source else set()
+    hooked = set(_HOOKED.findall(source)) if b"hook(" in source or b"queue_callback(" in source else set()
     hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
     stored = {name for names in _STORED.findall(source) for name in names if name}
     methods = (b"." + name for name in hooked | stored)

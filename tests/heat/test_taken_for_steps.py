@@ -156,3 +156,67 @@ def test_what_is_calibrated_is_trained_and_a_table_is_data(tmp_path: Path) -> No
     (tmp_path / "pyproject.toml").touch()
     path.write_text(CALIBRATED)
     assert heat(path) == marked(CALIBRATED)
+
+
+QUEUED = """
+import torch
+from torch.autograd import Variable
+
+class Scale:
+    def attach(self, p):
+        p.register_hook(self._each)
+
+    def _each(self, grad):
+        Variable._execution_engine.queue_callback(self._all)
+
+    def _all(self):
+        if self.calls % self.grads_to_accum != 0:
+            return
+        self.total = torch.ones(3).cuda().sum().item()  # hot
+
+    def _nobody(self):
+        self.total = torch.ones(3).cuda().sum().item()  # cold
+
+class Trainer:
+    def train_step(self, x):
+        x.sum().backward()
+"""
+
+
+def test_what_is_queued_behind_a_backward_pass_runs_in_each(tmp_path: Path) -> None:
+    path = tmp_path / "scale.py"
+    (tmp_path / "pyproject.toml").touch()
+    path.write_text(QUEUED)
+    assert heat(path) == marked(QUEUED)
+
+
+SCRIPTED = """
+import torch
+
+class _TextPostprocessing(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+class _TextPreprocessing(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+class ScalePreprocessing(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x / x.sum().item()  # hot
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale_preprocessing = ScalePreprocessing()
+
+    def forward(self, x: torch.Tensor):
+        return self.scale_preprocessing(x) / x.sum().item()  # hot
+"""
+
+
+def test_what_is_before_and_behind_a_model_that_is_used_is_a_part_of_steps_that_call_it(tmp_path: Path) -> None:
+    path = tmp_path / "features.py"
+    (tmp_path / "pyproject.toml").touch()
+    path.write_text(SCRIPTED)
+    assert heat(path) == marked(SCRIPTED)
