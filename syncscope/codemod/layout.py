@@ -95,6 +95,8 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
             continue
         new = plain = _made(file.code, span, own)
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
+        if not body and "\n" not in new and len(before) == 1 and len(indent + new) <= max(map(len, before)):
+            continue  # it was as long before, and its line is the maintainer's
         tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not body else ""
         if FOR_TOOLS.search(tail) and new.rpartition("\n")[2].strip(
             " )]}"

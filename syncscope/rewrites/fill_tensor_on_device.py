@@ -205,16 +205,20 @@ EXAMPLES = (
         """
         import torch
 
+        WIDE = torch.complex128
+
         def forward(x: torch.Tensor):
             least = torch.tensor([1], device=x.device, dtype=torch.float32)  # !
-            return torch.max(x.sum().float(), least), x.new_tensor([0.5, 0.5])  # !
+            return torch.max(x.sum(), least), x.new_tensor([0.5, 0.5]), torch.tensor([[0, 0]], dtype=WIDE, device=x.device)  # !
         """,
         """
         import torch
 
+        WIDE = torch.complex128
+
         def forward(x: torch.Tensor):
             least = torch.ones(1, device=x.device, dtype=torch.float32)
-            return torch.max(x.sum().float(), least), x.new_full((2,), 0.5)
+            return torch.max(x.sum(), least), x.new_full((2,), 0.5), torch.zeros((1, 2), dtype=WIDE, device=x.device)
         """,
         Safety.SAFE,
         "x: finite[n]",

@@ -273,3 +273,13 @@ def f(x, valid: torch.Tensor, device):
 """
     then = "        else x.index_select(\n            0, chosen.to(device, non_blocking=True)\n        )\n"
     assert then in laid_out(tmp_path, code, "[tool.ruff]\nline-length = 60\n")
+
+
+def test_a_line_that_was_too_long_and_does_not_grow_keeps_its_layout(tmp_path: Path) -> None:
+    told = " ".join(f"{name}:{{:0.4f}}" for name in "abcdefghijklmnopqrst")
+    line = f"print('{told}'.format(step, lr, {', '.join(['lr / 2'] * 18)}, READ))"
+    assert len(line) > 160
+    code = f"import torch\n\n\ndef train(net, x: torch.Tensor, log, step, lr):\n    loss = net(x).float().mean()\n    {line}\n"
+    code = f"{code}    loss.backward()\n    log.append(loss.item())\n".replace("READ", "loss.item()")
+    after = laid_out(tmp_path, code, "")
+    assert f"    {line.replace('READ', 'loss_value')}\n" in after

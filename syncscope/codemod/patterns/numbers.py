@@ -151,8 +151,11 @@ def filling(draft: Draft, call: ast.Call, number: ast.expr, size: str, **more: P
 
 
 def says_dtype(function: Function, call: ast.Call) -> bool:
-    """Whether a call names a dtype that is surely not None: `torch.long`, that of a tensor."""
+    """Whether a call names a dtype that is surely not None: `torch.long`, that of a tensor, a constant of the project."""
     dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+    if isinstance(dtype, ast.Name) and dtype.id not in function.parameters and not function.binds(dtype.id):
+        known = function.fact(dtype)
+        return known.kind is Value.OTHER and known.dtype is not Dtype.UNKNOWN and known.confidence == 3
     if not isinstance(dtype, ast.Attribute):
         return False
     of_tensor = dtype.attr == "dtype" and function.fact(dtype.value).is_tensor
