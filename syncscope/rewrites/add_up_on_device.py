@@ -8,7 +8,7 @@ from dataclasses import replace
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import knows_float64
-from syncscope.codemod.patterns.reads import READ_BESIDE, detached, number_of, read_again
+from syncscope.codemod.patterns.reads import detached, number_of, read_again, stays_beside
 from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of, musts_of
 from syncscope.codemod.patterns.totals import (
     addition,
@@ -291,22 +291,25 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or loop is None:
         return None
     reads = [s for s in function.sites if s.confidence >= 2 and function.loop(s.node) is loop]
-    beside = [each for s in reads if (each := total_of(s, function)) is not None]
-    alike = [each for each in beside if each.fix.safety is found.fix.safety]
+    totals = [each for s in reads if (each := total_of(s, function)) is not None]
+    alike = [each for each in totals if each.fix.safety is found.fix.safety]
     fix = found.fix
     if found in alike and len(alike) > 1:
         fix = function.once(f"added up, {fix.safety.value}", loop, lambda: all_of(alike))
-    if fix.safety is Safety.SAFE or not function.once("read anyway", loop, lambda: read_anyway(function, loop)):
+    other = (
+        None if fix.safety is Safety.SAFE else function.once("read anyway", loop, lambda: read_anyway(function, loop))
+    )
+    if other is None:
         return fix
-    return replace(fix, safety=Safety.SUGGEST, changes=f"{fix.changes}; {READ_BESIDE}")
+    return replace(fix, safety=Safety.SUGGEST, changes=f"{fix.changes}; {stays_beside(function, other)}")
 
 
-def read_anyway(function: Function, loop: ast.AST) -> bool:
-    """Whether each pass reads a number that is neither added up nor collected: then the host waits for that as long."""
+def read_anyway(function: Function, loop: ast.AST) -> ast.AST | None:
+    """What each pass reads that is neither added up nor collected: then the host waits for that as long; None: nothing."""
     sites = [s for s in function.sites if function.loop(s.node) is loop]
     mended = [s for s in sites if total_of(s, function) is not None or collects(s, function) is not None]
     later = {id(node) for s in mended for node in (s.node, *function.around(s.node))}  # `x.cpu().item()` of `x.cpu()`
-    return any(id(node) not in later for node in read_in_passes(function, loop))
+    return next((node for node in read_in_passes(function, loop) if id(node) not in later), None)
 
 
 def total_of(site: Site, function: Function) -> Total | None:

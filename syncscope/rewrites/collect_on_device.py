@@ -11,7 +11,7 @@ from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.joined import all_at_once
-from syncscope.codemod.patterns.reads import FLOATS, READ_BESIDE, by_float, detached, tensor_read
+from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, stays_beside, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.sharing import VIEWS, sharing
 from syncscope.codemod.together import together
@@ -186,8 +186,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ]
     every = [each for s in reads if (each := collects(s, function)) is not None]
     added = named("add_up_on_device")
-    if any(collects(s, function) is None and tried(added, s, function) is None for s in reads):
-        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {READ_BESIDE}")
+    other = next((s for s in reads if collects(s, function) is None and tried(added, s, function) is None), None)
+    if other is not None:
+        said = stays_beside(function, other.node)
+        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {said}")
     if site not in reads or len(every) == 1:
         return found.fix
     return function.once("collected together", beside[0], lambda: all_of(every))

@@ -33,3 +33,22 @@ def test_a_total_stays_on_the_device_where_all_passes_are_on_one(each: str, firs
         f for f in findings(LOOP.format(each=each, first=first), "host-read") if f.place.line == 9 + first.count("\n")
     ]
     assert (found.fix is not None and found.fix.title.startswith("add up on the device")) is offered
+
+
+BESIDE = """
+import torch
+
+def train(model, criterion, loader):
+    total = 0.0
+    for step, (x, y) in enumerate(loader):
+        loss, other = criterion(model(x), y).mean(), model(y).mean()
+        total += loss.item()
+        print({"other": other.item()})
+    return total
+"""
+
+
+def test_what_is_read_beside_a_total_is_named() -> None:
+    (found,) = [f for f in findings(BESIDE, "host-read") if f.place.line == 8]
+    assert found.fix is not None
+    assert found.fix.changes.endswith("; `other.item()`, another read beside it, stays, and waits as long")

@@ -14,7 +14,7 @@ from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.ops import Op
 
 STAYS_TENSOR = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
-READ_BESIDE = "another read beside it stays, and waits as long"
+SHORT = 60  # letters of code that are said
 FLOATS = "what float() reads must be floating point"
 
 
@@ -28,6 +28,17 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
             number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
             return tensor if number and not maybe_number(function, name, tensor) else None
     return None
+
+
+def stays_beside(function: Function, read: ast.AST) -> str:
+    """What is to be said where another read of the same pass stays, as code: `loss.item()` waits as long."""
+    text = function.file.text(read) if isinstance(read, ast.Call) else ""
+    what = (
+        f"`{text}`, another read beside it,"
+        if text and len(text) <= SHORT and "\n" not in text
+        else "another read beside it"
+    )
+    return f"{what} stays, and waits as long"
 
 
 def without_item(value: ast.expr) -> ast.expr:
