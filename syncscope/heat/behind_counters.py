@@ -19,6 +19,8 @@ from syncscope.project.syntax import name_of, walk
 _COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible)", re.MULTILINE)
 _SELDOM = frozenset((Reason.WHEN, Reason.SELDOM, Reason.LISTED, Reason.ENDS_EPOCH))
 _WORD = re.compile(rb"\w+")
+_TRAINS = re.compile(r"backward|learn|train_|(^|_)step$|^_?update_")  # calls beside which an arm is itself a step
+_STEPS = re.compile(rb"backward\(|\.step\(|\.learn\(")
 _FARTHEST = 3  # functions that are called one by another, the first in such an arm
 _SPREAD = 12  # functions that speak of one name at most: whatever more speak of is called in some step
 
@@ -57,7 +59,8 @@ class BehindCounters:
         if len(same) != 1 or name.startswith(b"__") or same[0].path in self._idle or same[0].is_decorated():
             return []
         is_hook = same[0].cls and same[0].name in conventions.HOOKS
-        return [] if is_hook or said_by_name(same[0]).reason is not Reason.MAYBE else same
+        trains = _TRAINS.search(same[0].name) or _STEPS.search(same[0].text())
+        return [] if is_hook or trains or said_by_name(same[0]).reason is not Reason.MAYBE else same
 
     def _speaking_of(self, names: Collection[bytes]) -> dict[bytes, list[FunctionText]]:
         """By each of these names the functions that speak of it."""
@@ -122,7 +125,14 @@ def _named(nodes: Collection[ast.AST], name: str) -> Iterator[ast.Name | ast.Att
 def _is_behind(tree: blocks.Function, node: ast.AST, code: bytes) -> bool:
     """Whether a place is in such an arm, and n is not small, nor how many passes make a step."""
     heat = blocks.of_call(tree, node, code)
-    return heat is not None and heat.reason in _SELDOM and _FEW.search(heat.about[0]) is None
+    seldom = heat is not None and heat.reason in _SELDOM and _FEW.search(heat.about[0]) is None
+    return seldom and not any(_trains(each) for each in walk(tree) if isinstance(each, ast.If) and node in walk(each))
+
+
+def _trains(arm: ast.If) -> bool:
+    """Whether an arm is a step: an agent that learns from what it has seen in so many."""
+    calls = (name_of(each.func) for part in arm.body for each in walk(part) if isinstance(each, ast.Call))
+    return any(map(_TRAINS.search, calls))
 
 
 _FEW = re.compile(r"% *(?:\d|10)\b|accum")

@@ -103,3 +103,37 @@ def test_what_another_file_calls_in_each_step_is_part_of_it(tmp_path: Path) -> N
     )
     told = heat(path)
     assert [told[5], told[8]] == ["hot", "hot"]
+
+
+AGENT = """
+import torch
+
+class Agent:
+    def step(self, x: torch.Tensor):
+        self.steps += 1
+        if self.steps % self.rollout_length == 0:
+            self.train_agent(x)
+            self.target(x)
+        if self.steps % self.log_every == 0:
+            self.told(x)
+
+    def train_agent(self, x: torch.Tensor):
+        self.returns(x).sum().backward()
+        return x / x.sum().item()  # hot
+
+    def returns(self, x: torch.Tensor):
+        return x / x.sum().item()  # hot
+
+    def target(self, x: torch.Tensor):
+        return x / x.sum().item()  # hot
+
+    def told(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
+"""
+
+
+def test_an_arm_in_which_an_agent_learns_is_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "agent.py"
+    (tmp_path / "pyproject.toml").touch()
+    path.write_text(AGENT)
+    assert heat(path) == marked(AGENT)
