@@ -11,7 +11,14 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, made_of_list, of_few, says_so, waits_around
-from syncscope.codemod.patterns.pinning import loader_around, loader_of_file, loaders_of_callers, of_tensors, pin
+from syncscope.codemod.patterns.pinning import (
+    loader_around,
+    loader_of_file,
+    loaders_of_callers,
+    moved_by_collate,
+    of_tensors,
+    pin,
+)
 from syncscope.codemod.text import Text
 from syncscope.codemod.together import together
 from syncscope.codemod.writes import overwritten, written_after
@@ -183,6 +190,11 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
             changes, safety = f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST
     elif not pinned:
         changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
+    if of_loader and moved_by_collate(function.file):
+        changes, safety = (
+            f"where the loader's collate_fn has moved the batch already, nothing waits; {changes}",
+            Safety.SUGGEST,
+        )
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None

@@ -3,8 +3,9 @@
 from textwrap import dedent
 
 import pytest
-from rules.driver import EVERY, FIXES, HEAD, findings, fixed
+from rules.driver import EVERY, FIXES, HEAD, config, findings, fixed
 
+from syncscope.linter.engine import check
 from syncscope.model.finding import Safety
 
 SENT_BEFORE = {  # what may be on the device already: sent back to the host without waiting, it is read before it is there
@@ -176,3 +177,28 @@ def train(model, data, device):
     assert [f.fix.safety for f in alone if f.fix is not None] == [Safety.SUGGEST]
     both = findings(code.replace("{x}", "x.to(device)").replace("(x != 0).float().to(device)", "y"), "blocking-upload")
     assert [f.fix.safety for f in both if f.fix is not None] == [Safety.UNSAFE]
+
+
+COLLATED = """\
+import torch
+from torch.utils.data import DataLoader, default_collate
+
+
+def train(model, device, train_loader):
+    for data, target in train_loader:
+        data, target = data.to(device), target.to(device)
+        model(data, target).mean().backward()
+
+
+def main(model, device, rows):
+    kwargs = {"batch_size": 4, "pin_memory": True, "collate_fn": lambda x: tuple(x_.to(device) for x_ in default_collate(x))}
+    train(model, device, DataLoader(rows, **kwargs))
+"""
+
+
+def test_what_a_collate_fn_may_have_moved_is_left_to_people() -> None:
+    def told(code: str) -> set[Safety]:
+        return {f.fix.safety for f in check("x.py", code.encode(), config()).findings if f.fix}
+
+    assert told(COLLATED) == {Safety.SUGGEST}
+    assert told(COLLATED.replace("x_.to(device)", "x_")) == {Safety.UNSAFE}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.codemod.text import Text
 from syncscope.model.fact import Device
 from syncscope.project.bindings import FunctionNode
 from syncscope.project.syntax import name_of, parents, walk
@@ -26,6 +28,20 @@ def of_tensors(function: Function, loader: ast.Call) -> bool:
     ):
         return True
     return name_of(made.func) == "TensorDataset" and not all(f.device is Device.HOST for f in facts)
+
+
+COLLATES = re.compile(rb"\bcollate_fn[\"']?\s*[:=]\s*(?:(lambda\b[^\n]*)|(\w+))")
+MOVED = re.compile(rb"\.(?:to|cuda)\(")
+
+
+def moved_by_collate(file: Text) -> bool:
+    """Whether what puts batches together in this file, `collate_fn=`, sends them somewhere, too."""
+    found = [each.groups() for each in COLLATES.finditer(file.code)]
+    names = {name.decode() for _, name in found if name}
+    made = [s for s in file.statements if isinstance(s, ast.FunctionDef) and s.name in names]
+    return any(MOVED.search(given) for given, _ in found if given) or any(
+        MOVED.search(file.text(each).encode()) for each in made
+    )
 
 
 def pin(draft: Draft, function: Function, loader: ast.Call, anywhere: bool) -> None:
