@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
-from syncscope.project.modules import ProjectFunction
+from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import find_method, member
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.instances import Instance
@@ -41,7 +41,8 @@ def _meant(function: Function, called: ast.expr) -> ProjectFunction | None:
     elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
         owner = function.fact(called.value)
         ref = owner.ref
-        found = find_method(ref.cls, called.attr) if isinstance(ref, Instance) else member(owner, called.attr).ref
+        cls = ref.cls if isinstance(ref, Instance) else ref
+        found = find_method(cls, called.attr) if isinstance(cls, Class) else member(owner, called.attr).ref
     else:
         return None
     return found if isinstance(found, ProjectFunction) else None

@@ -32,7 +32,12 @@ BUSY = frozenset(
 )
 """Operations of torch that may take long, by their last word; those of several ranks wait for the slowest."""
 MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to ask for
-LIGHT = TORCH_ONLY | ARRAY_LIKE | TELLING | set("append extend items keys values pop insert format startswith".split())
+LIGHT = (
+    TORCH_ONLY
+    | ARRAY_LIKE
+    | TELLING
+    | set("log log_dict append extend items keys values pop insert format startswith".split())
+)
 """Methods that launch next to nothing, whatever they are called on: those of tensors, of containers and of loggers."""
 QUICK = ("torch.", "math.", "time.", "logging.", "warnings.", "wandb.", "mlflow.")
 SAID = re.compile(r"get_\w*(?:_group|_rank|_world_size)")
