@@ -11,7 +11,7 @@ from syncscope.heat import blocks, loops
 from syncscope.heat.by_text import said_by_name
 from syncscope.heat.parsed_text import parsed
 from syncscope.model.heat import Reason
-from syncscope.project import conventions
+from syncscope.project.conventions import HOOKS, STEP_CALL
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import name_of, walk
@@ -51,6 +51,7 @@ class BehindCounters:
             names = set()
             if not speaking:
                 break
+        _tree.cache_clear()
         return [*found.values()]
 
     def _one_of(self, name: bytes) -> list[FunctionText]:
@@ -58,7 +59,7 @@ class BehindCounters:
         same = [*self._defined.get(name, ()), *self._defined.get(b"." + name, ())]
         if len(same) != 1 or name.startswith(b"__") or same[0].path in self._idle or same[0].is_decorated():
             return []
-        is_hook = same[0].cls and same[0].name in conventions.HOOKS
+        is_hook = same[0].cls and same[0].name in HOOKS
         trains = _TRAINS.search(same[0].name) or _STEPS.search(same[0].text())
         return [] if is_hook or trains or said_by_name(same[0]).reason is not Reason.MAYBE else same
 
@@ -81,7 +82,8 @@ class BehindCounters:
         for each in others:
             told += _uses(each, function.name) if each.key not in found else ()
         for path, text in self._outside.items():
-            told += _uses_at_top(self._sources[path], function.name) if function.name.encode() in text else ()
+            if function.name.encode() in text and function.name.encode() in _WORD.findall(text):
+                told += _uses_at_top(self._sources[path], function.name) if _may_train(text) else [False]
         return bool(told) and all(told)
 
 
@@ -89,6 +91,11 @@ def _uses(function: FunctionText, name: str) -> list[bool]:
     """Whether each place where a function says a name is a call in such an arm."""
     tree, code = parsed(function)
     return [False] if tree is None else _told(tree, code, name, walk(tree))
+
+
+def _may_train(text: bytes) -> bool:
+    """Whether a loop at the top of a file may train: to parse a file costs more than what most say here."""
+    return b"backward" in text or any(STEP_CALL.match(word.decode()) for word in set(_WORD.findall(text)))
 
 
 @lru_cache(maxsize=1)
