@@ -13,7 +13,7 @@ from syncscope.heat.parsed_text import parsed
 from syncscope.model.heat import Reason
 from syncscope.project.conventions import HOOKS, STEP_CALL
 from syncscope.project.definitions import Definitions
-from syncscope.project.outline import FunctionText, Spoken
+from syncscope.project.outline import FunctionText, Spoken, plain
 from syncscope.project.syntax import name_of, walk
 
 _COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible)", re.MULTILINE)
@@ -82,7 +82,8 @@ class BehindCounters:
         for each in others:
             told += _uses(each, function.name) if each.key not in found else ()
         for path, text in self._outside.items():
-            if function.name.encode() in text and function.name.encode() in _WORD.findall(text):
+            name = function.name.encode()
+            if name in text and name in _WORD.findall(plain(text)):
                 told += _uses_at_top(self._sources[path], function.name) if _may_train(text) else [False]
         return bool(told) and all(told)
 
