@@ -43,6 +43,7 @@ class AtAGlance:
     cells: tuple[str, ...]  # of `COLUMNS`
     worst: str  # where it waits most, or why that is not known
     op: str = ""  # in which way it waits there
+    whole: bool = False  # no step is marked in it: its length is that of all of it
 
 
 def row(report: Report, path: str) -> AtAGlance:
@@ -58,7 +59,7 @@ def row(report: Report, path: str) -> AtAGlance:
         between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
     decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
     cells = (
-        f"{figures.fixed(length / 1e6)}{' ' if report.steps else UNMARKED}" if length else "-",
+        figures.fixed(length / 1e6) if length else "-",
         "-" if refused else figures.count(sum(line.count for line in own)),
         figures.percent(None if busy is None else max(0.0, 1 - busy)),
         str(decision),
@@ -66,14 +67,15 @@ def row(report: Report, path: str) -> AtAGlance:
         between,
         _first(report),
     )
+    whole = bool(length) and not report.steps
     worst = "nowhere"
     if refused and report.coverage is not None:
         worst = report.coverage.refusal
     elif own:
         first = own[0]
         known = first.place.shortly if first.place else first.module
-        return AtAGlance(path, meta.get("rank"), cells, known or "no line", first.op)
-    return AtAGlance(path, meta.get("rank"), cells, worst)
+        return AtAGlance(path, meta.get("rank"), cells, known or "no line", first.op, whole)
+    return AtAGlance(path, meta.get("rank"), cells, worst, whole=whole)
 
 
 def _first(report: Report) -> str:
@@ -94,8 +96,8 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
 
     out = console()
     columns = ("rank", *COLUMNS)
-    unmarked = any(one.cells[0].endswith(UNMARKED) for one in rows)
-    steps = [one.cells[0] if unmarked else one.cells[0].rstrip() for one in rows]
+    unmarked = any(one.whole for one in rows)
+    steps = [one.cells[0] + (UNMARKED if one.whole else " " * unmarked) for one in rows]
     ranks = ["-" if one.rank is None else str(one.rank) for one in rows]
     cells = [(rank, step, *one.cells[1:]) for rank, step, one in zip(ranks, steps, rows, strict=True)]
     kept = [name for name in columns if name != "rank" or any(one.rank is not None for one in rows)]
