@@ -68,6 +68,7 @@ class Function(Enclosure):
         self.drafted: dict[tuple[Edit, ...], tuple[tuple[Edit, ...], tuple[Edit, ...]]] = {}
         """By the edits of a fix what was drafted for it before it was laid out, and its imports."""
         self._defined: dict[ast.expr, ast.Assign | None] = {}
+        self._why_not: dict[int, str] = {}  # by the id of a node
 
     @cached_property
     def _sites_by_statement(self) -> dict[int, list[Site]]:
@@ -83,6 +84,16 @@ class Function(Enclosure):
             self._made[key] = make()
         made: Made = self._made[key]
         return made
+
+    def declines(self, node: ast.AST, why: str) -> Made | None:
+        """Nothing, and why what waits at a node is not rewritten, for who asks: of several reasons the first, which is that of
+        the rewrite that would do most. What is no form that a rewrite knows needs no reason."""
+        self._why_not.setdefault(id(node), why)
+        return None
+
+    def why_not(self, node: ast.AST) -> str:
+        """Why what waits at a node was not rewritten, so far; "" where nobody said."""
+        return self._why_not.get(id(node), "")
 
     def sites_in(self, statement: ast.stmt) -> list[Site]:
         """The sites of one statement, without those of the statements in it, in order."""

@@ -71,7 +71,10 @@ class FixWords:
         if finding.fix is None and finding.hot and finding.severity != "error" and not mended:
             page = f"`syncscope explain {finding.rule}` shows what is written instead"
             again = self._again(page, finding)
-            said.append(f"no rewrite fits here, {again}" if again else f"no rewrite fits here: {page}")
+            if finding.why_not:
+                said.append(f"not rewritten: {finding.why_not}{'' if again else f'; {page}'}")
+            else:
+                said.append(f"no rewrite fits here, {again}" if again else f"no rewrite fits here: {page}")
         return said
 
     def _terms(self, fix: Fix, finding: Finding) -> str:

@@ -31,6 +31,7 @@ def finding(found: Finding) -> dict[str, Any]:
         "fingerprint": found.fingerprint,
         "fix": offered(found),
         **({} if found.advice is None else {"by_hand": in_words(found.advice)}),
+        **({"why_not": found.why_not} if found.why_not else {}),
     }
 
 

@@ -53,14 +53,16 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         if fix is not None and (
             is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
         ):
-            fix = mended(rule, site, function, compiles=True)
-    except CannotRewrite:
-        return finding
+            whole, fix = fix, mended(rule, site, function, compiles=True)
+            if fix is None:
+                function.declines(site.node, f"TorchScript compiles it, which may not take this: {whole.title}")
+    except CannotRewrite as why:
+        return replace(finding, why_not=str(why))
     except Exception as error:
         own_rules.failed(finding.rule, rule, error, site, source.path)
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
-        return finding
+        return replace(finding, why_not=function.why_not(site.node))
     if fix.safety is not Safety.SUGGEST:
         call = called_for(source, site)
         said = f"a comment here says why `{call}` is called" if call else ""

@@ -123,7 +123,8 @@ class Finding:
     of the code that was analysed. `confidence` is 0 to 3. A finding that is not `hot` lies in code that runs rarely or on the
     host. `severity` is "error", "warning" or "note". `fingerprint` stays when lines move and locals are renamed: a hash of the
     function's name and of what waits there. By `known_by` it is known again in another function, too. Where there is no `fix`,
-    `advice` is what could be made of it by hand. What `repeats` waits many times in a step: in a loop inside of it.
+    `advice` is what could be made of it by hand, and where there is none `why_not` says what keeps a rewrite from it. What
+    `repeats` waits many times in a step: in a loop inside of it.
     """
 
     rule: str
@@ -138,6 +139,7 @@ class Finding:
     why: tuple[str, ...] = ()
     fix: Fix | None = None
     advice: Fix | None = None
+    why_not: str = ""
     function: str = ""  # dotted name of the enclosing function, "" at module level
     severity: str = "warning"
     cell: int = 0

@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.devices import knows_float64
 from syncscope.codemod.patterns.reads import detached, number_of, read_again, stays_beside
 from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of, musts_of
 from syncscope.codemod.patterns.totals import (
+    Addition,
     addition,
     goes_round_devices,
     is_long,
@@ -315,10 +316,11 @@ def read_anyway(function: Function, loop: ast.AST) -> ast.AST | None:
 def total_of(site: Site, function: Function) -> Total | None:
     """The fix of one read, unless the same number is read beside it all the same: then the wait only moves there."""
     found = _once(site, function)
-    if found is None or any(
-        _once(s, function) is None and not collects(s, function) for s in read_again(function, site)
-    ):
+    if found is None:
         return None
+    again = (s for s in read_again(function, site) if _once(s, function) is None and not collects(s, function))
+    if (stays := next(again, None)) is not None:
+        return function.declines(site.node, f"line {stays.place.line} reads the same number all the same")
     return found
 
 
@@ -331,33 +333,24 @@ def _total_of(site: Site, function: Function) -> Total | None:
     loop, added = function.loop(site.node), addition(function, read)
     if tensor is None or loop is None or added is None:
         return None
-    if function.once("goes round devices", loop, lambda: goes_round_devices(loop)):
-        return None
     total = added.total.id
+    if function.once("goes round devices", loop, lambda: goes_round_devices(loop)):
+        return function.declines(site.node, "each pass of the loop may be on another device")
     starts, inside = starts_of(function, added, loop), read_inside(function, added, loop)
-    if starts is None or any(not function.sometimes(n, loop, added.statement) for n in inside):
-        return None
+    if starts is None:
+        return function.declines(site.node, f"what `{total}` begins with, or who sees it half done, is unknown")
+    often = next((n for n in inside if not function.sometimes(n, loop, added.statement)), None)
+    if often is not None:
+        return function.declines(site.node, f"line {often.lineno} reads `{total}` in each pass of the loop")
     sum_of = summed(function, site, tensor, added, starts)
-    if sum_of is None or (sum_of.whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float"):
-        return None
-    on_host = made_on_host(function, tensor)
-    if site.fact.ndim != 0 and on_host:  # in some passes: what is added up lives on two devices
-        return None
+    if sum_of is None:
+        return function.declines(site.node, f"the dtype of {function.file.quote(tensor)} is unknown")
+    if sum_of.whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float":
+        return function.declines(site.node, "whole numbers are made floats here, and their sum is one")
+    if site.fact.ndim != 0 and made_on_host(function, tensor):
+        return function.declines(site.node, f"{function.file.quote(tensor)} is made on the host in some passes")
     exact = not sum_of.whole and knows_float64(function)  # as Python adds; elsewhere the device may have no float64
-    number = "int" if sum_of.whole else "float"
-    draft = Draft(function)
-    asked = kept_as(function, tensor, sum_of.whole, exact)
-    kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
-    short = (
-        not inside and not on_host and isinstance(added.statement, ast.AugAssign)
-    )  # in a tensor that nobody else has
-    short = short and b"inference_mode" not in function.file.code  # in place, such a tensor takes nothing outside of it
-    template = f"{total} += {added.template}" if short else f"{total} = {total} + {added.template}"
-    draft.replace(added.statement, template, t=kept, factor=added.factor or "1")
-    for name in inside:
-        draft.replace(name, f"{number}({total})")
-    if used_after(function, total, loop):
-        draft.insert_after(loop, f"{total} = {number}({total})")
+    draft = _drafted(function, tensor, added, inside, sum_of.whole, exact)
     title = "add up on the device, read once after the loop"
     one = is_one_number(function, site, tensor) and not inside and not (sum_of.whole and sum_of.counted is not None)
     if one and (sum_of.whole or (exact and same_in_float64(function, tensor, added, starts))):
@@ -367,6 +360,25 @@ def _total_of(site: Site, function: Function) -> Total | None:
     in_float32 = not (sum_of.whole or exact)
     changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}", *musts])
     return Total(total, draft.fix(title, tier, changes), musts, in_float32)
+
+
+def _drafted(
+    function: Function, tensor: ast.expr, added: Addition, inside: list[ast.Name], whole: bool, exact: bool
+) -> Draft:
+    draft, total, number = Draft(function), added.total.id, "int" if whole else "float"
+    asked = kept_as(function, tensor, whole, exact)
+    kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
+    alone = not inside and not made_on_host(function, tensor)  # the total is a tensor that nobody else has
+    takes_more = b"inference_mode" not in function.file.code  # made in there, it takes nothing in place outside of it
+    in_place = alone and takes_more and isinstance(added.statement, ast.AugAssign)
+    template = f"{total} += {added.template}" if in_place else f"{total} = {total} + {added.template}"
+    draft.replace(added.statement, template, t=kept, factor=added.factor or "1")
+    for name in inside:
+        draft.replace(name, f"{number}({total})")
+    loop = function.loop(added.statement)
+    if loop is not None and used_after(function, total, loop):
+        draft.insert_after(loop, f"{total} = {number}({total})")
+    return draft
 
 
 def kept_as(function: Function, tensor: ast.expr, whole: bool, exact: bool) -> str:
