@@ -53,6 +53,7 @@ class Reach:
     roles: dict[str, Role]  # of what is known to have another: "Class.method", "/path/of/file.py:function"
     alone: bool = False  # no step is known: all that may be hot is
     importers: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # by path and function: `importers`
+    holds: bool = True  # a step, or what it offers to those of others; else it is only known who imports what
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
@@ -91,7 +92,7 @@ class Reach:
 
 
 def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reach | None:
-    """What the steps of these files reach, and what they offer; None where they hold no step and offer nothing.
+    """What the steps of these files reach, and what they offer; None where that is nothing at all.
 
     `is_hot` says of a path and a function's dotted name whether the steps of others call it.
     """
@@ -116,17 +117,18 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     called = {key: calls.by[key] for key in calls.found}
     imports = imported(by_file)
     lent, unasked = _lent(root, survey, starts, imports)
+    importing = importers(survey.functions(), by_file, survey.of_torch)
+    none = Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, frozenset(), {}, True, importing)
     if not (starts.steps or lent):
-        return None
+        return replace(none, called={}, holds=False) if importing else None
     public = closure.of(reached, spoken={each.word for each in lent})
     measures = [each for each in lent if each.key in survey.measures and each.key not in called]
     asked = [each for each in measures if said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
     public = closure.with_calls(public, [*closure.running(public - reached), *asked], calls) - reached
     by_public = frozenset(calls.found.keys() - called.keys())
-    importing = importers(survey.functions(), by_file, survey.of_torch)
     if not starts.has_own:
-        return Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, by_public, {}, True, importing)
+        return replace(none, called_by_public=by_public)
     names = [*_decoded(reached), *survey.switches(), devices.DEFAULT, devices.DEFAULT_TYPE]
     return Reach(
         frozenset(names),

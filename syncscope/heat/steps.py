@@ -22,6 +22,7 @@ class Steps:
         self.is_hot = is_hot  # whether the steps of others call a function of a file, as a configuration says it
         self.known: dict[str, tuple[str, Reach | None]] = {}  # root -> state of its files, and what is reached in it
         self._of_file: dict[str, tuple[str, Reach | None]] = {}  # its absolute path, and what is reached around it
+        self._importers: dict[str, dict[str, tuple[str, ...]]] = {}
         self._of_folder: dict[str, Reach | None] = {}
         self._of_root: dict[str, Reach | None] = {}
 
@@ -32,8 +33,11 @@ class Steps:
 
     def importers(self, path: str) -> dict[str, tuple[str, ...]]:
         """The files that import the functions of a file which do not say what they take, and would wait for tensors."""
-        full, known = self._around_file(path)
-        return {} if known is None else known.importers.get(full, {})
+        full = os.path.abspath(path)
+        if full not in self._importers:
+            around = filter(None, map(self._below, roots(Path(full).parent))) if os.path.isfile(path) else ()
+            self._importers[full] = next((each.importers.get(full, {}) for each in around), {})
+        return self._importers[full]
 
     def _around_file(self, path: str) -> tuple[str, Reach | None]:
         if path not in self._of_file:
@@ -50,7 +54,8 @@ class Steps:
     def around(self, folder: str) -> Reach | None:
         """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""
         if folder not in self._of_folder:
-            self._of_folder[folder] = next(filter(None, map(self._below, roots(Path(folder)))), None)
+            around = filter(None, map(self._below, roots(Path(folder))))
+            self._of_folder[folder] = next((each for each in around if each.holds), None)
         return self._of_folder[folder]
 
     def _below(self, root: Path) -> Reach | None:

@@ -142,7 +142,11 @@ class Survey(Definitions):
     def take_what_asks(self, imports: Mapping[str, Imported]) -> None:
         """Have the functions of files without torch that would wait for tensors which files of torch pass to them."""
         for path in brought(self.sources.keys() - set(self.of_torch), imports, self.of_torch):
-            self.add(each for each in outlined(path, self.sources[path])[0] if asks_of_parameters(each))
+            asking = [each for each in outlined(path, self.sources[path])[0] if asks_of_parameters(each)]
+            self.add(asking)
+            at = self._place(path, self.sources[path])
+            for each in asking:
+                self._take_function(each, at)
 
     def leave_out(self, trained: Trained) -> None:
         """Leave out what the training loops of the project neither build nor call: its steps are those of its own loops."""

@@ -15,6 +15,9 @@ _ASKS = re.compile(
     rb"^[ \t]*(?:if|elif|while|assert)\b([^\n]*)|\b(?:float|int|bool)(\(\w+)|\b(?:all|any|min|max)\(([^\n]*)",
     re.MULTILINE,
 )
+_READS = re.compile(
+    rb"\.(?:item|tolist|nonzero|numpy)\(\)|\.(?:masked_select|unique|repeat_interleave)\("
+)  # tensors have them, arrays some
 _OWN = {b"self", b"cls"}
 _WORD = re.compile(
     rb"(?<![\w.])(?<!len\()(?<!instance\()(?<!attr\()[A-Za-z_]\w*+(?!\s*(?:\.|\(|=[^=]|(?:is|in|not in)\b))"
@@ -50,13 +53,18 @@ def brought(silent: Iterable[str], imports: Mapping[str, Imported], speaking: It
 
 
 def asks_of_parameters(function: FunctionText) -> bool:
-    """Whether a function asks Python of what it is passed, without saying what that is: `assert t0 <= t`, `float(t0)`."""
+    """Whether a function asks Python of what it is passed, without saying what that is: `assert t0 <= t`, `float(t0)`.
+
+    So does `(logits.argmax(1) == y).float().mean().item()`, of what it has made of that.
+    """
     head = _PARAMETERS.match(function.source, function.begin, function.end)
     if head is None:
         return False
     untold = {*_untold(head[1])} - _OWN
     if not untold:
         return False
+    if _READS.search(function.source, head.end(), function.end):
+        return True
     for asked, read, compared in _ASKS.findall(function.source, head.end(), function.end):
         if not untold.isdisjoint(_WORD.findall(asked or read[1:] or compared)):
             return True

@@ -119,6 +119,13 @@ ASKED = """
 
     def rising(ts):
         return all(x < y for x, y in zip(ts[:-1], ts[1:]))  # waits: builtin
+
+    def share(ts):
+        largest = ts.max()
+        return (ts == largest).sum().item()  # waits: item
+
+    def kept(ts, most):
+        return ts.masked_select(ts < most)  # waits: masked_select
 """
 ASKER = """
     import torch
@@ -127,7 +134,7 @@ ASKER = """
     class Net(torch.nn.Module):
         def forward(self, x: torch.Tensor):
             if interp.rising(x):
-                return x
+                return x * interp.share(x) + interp.kept(x, 1.0).sum()
             return interp.between(x[0], x[1], x[2])
 """
 

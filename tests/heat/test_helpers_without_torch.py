@@ -1,0 +1,45 @@
+"""A helper whose file does not name torch is part of the step that calls it, whatever its file is called."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from syncscope.cli import commands
+
+METRICS = """
+def accuracy(logits, y):
+    return (logits.argmax(1) == y).float().mean().item()
+
+def largest(logits, y):
+    return logits.max().item()
+"""
+TRAIN = """
+import torch
+from torch.nn import functional as F
+
+from metrics import accuracy, largest
+
+model = torch.nn.Linear(64, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def evaluate(loader):
+    return max(largest(model(x.cuda()), y.cuda()) for x, y in loader)
+
+def train(loader):
+    for x, y in loader:
+        logits = model(x)
+        optimizer.zero_grad()
+        F.cross_entropy(logits, y).backward()
+        optimizer.step()
+        print(accuracy(logits, y))
+"""
+
+
+def test_what_a_training_loop_calls_is_hot_and_what_the_evaluation_calls_is_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, code in {"pyproject.toml": "", "metrics.py": METRICS, "train.py": TRAIN}.items():
+        Path(name).write_text(code)
+    ran = CliRunner().invoke(commands, ["lint", "--all", "--no-cache", "--format", "json", "."])
+    found = [each for each in json.loads(ran.stdout) if each["path"] == "metrics.py"]
+    assert {each["line"]: each["hot"] for each in found} == {3: True, 6: False}
