@@ -12,6 +12,7 @@ from syncscope.codemod.patterns.numbers import (
     as_long,
     element,
     filling,
+    is_bool,
     is_whole,
     of_equals,
     own_int,
@@ -229,63 +230,88 @@ OWN_DTYPE = "a number of numpy's gets torch's default dtype"
 FITS = "beyond 3.4e38 it is an error, no inf"
 
 
+TITLE = "fill a tensor on the device"
+MAKERS = ("torch.tensor", "torch.as_tensor")
+SAID = ("device", "dtype", "requires_grad")  # what a call of either may name
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
-    if not isinstance(call, ast.Call) or len(call.args) != 1:
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or any(k.arg not in SAID for k in call.keywords):
         return None
-    if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
-        return None
-    if any(may_be_several(function, n) or too_large(function, n) for n in single(call.args[0])):
-        return None
+    for each in single(call.args[0]):
+        if may_be_several(function, each):
+            return function.declines(call, f"{function.file.quote(each)} may be several numbers, as other lines use it")
+        if too_large(function, each):
+            return function.declines(
+                call, f"{function.file.quote(each)} is larger than a float32: filled, it is an error"
+            )
     if seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]") is not None:
         return of_equal_numbers(function, call)
     if (fix := of_range(function, call)) is not None:
         return fix
-    value, size = element(function, call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
         return new_full(site, function, call)
-    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
-        return None
-    written = function.constant(value)
-    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    fits_all = written is not None and abs(written) <= 127  # what overflows a dtype is reported in other words
-    known = (
-        plain
-        or fits_all
-        or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
-    )
-    whole = own_int(function, value)
-    if not known and not special(function, value) and not whole and site.fact_of(value).kind is not Value.SCALAR:
-        return of_one(function, call, value) if size == "(1,)" else None
-    said = any(k.arg == "dtype" for k in call.keywords)
-    known = known or (written is None and not said and special(function, value))
-    known = known or (written is None and whole and (not said or as_long(function, call)))
-    known = known or (
-        said and (special(function, value) or (is_whole(function, value) and site.fact_of(value).confidence == 3))
-    )
-    if (
-        isinstance(function.value(value), (ast.Attribute, ast.Subscript))
-        and not special(function, value)
-        and not whole
-        and size == "()"
-    ):
-        if function.dotted(call.func) == "torch.as_tensor":
-            return None  # it may be a tensor that needs its gradient
+    return of_number(site, function, call) if function.dotted(call.func) in MAKERS else None
+
+
+def of_number(site: Site, function: Function, call: ast.Call) -> Fix | None:
+    """`torch.tensor(0.5, device=d)`, of one number or of a list of equal ones."""
+    value, size = element(function, call.args[0])
+    alike, surely = held_alike(site, function, call, value), is_number(function, value)
+    fact, written = site.fact_of(value), function.constant(value)
+    if not alike and not surely and fact.kind is not Value.SCALAR:
+        return of_one(function, call, value) if size == "(1,)" else not_known(function, call, value)
+    at_hand = isinstance(function.value(value), (ast.Attribute, ast.Subscript))  # kept by an object, whatever it is
+    of_any = function.dotted(call.func) == "torch.as_tensor"  # which is called where tensors are given, too
+    if of_any and not surely and ((at_hand and size == "()") or not (alike or written is not None)):
+        return function.declines(call, f"{function.file.quote(value)} may be a tensor already, and need its gradient")
+    if at_hand and not surely and size == "()":
         return kept_number(site, function, call, value)
-    guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
-    if not known and not whole and written is None and function.dotted(call.func) == "torch.as_tensor":
-        return None  # which is called where tensors are given, too, whatever an annotation says
-    draft = Draft(function)
-    draft.replace(call, "{call}", call=filling(draft, call, value, size))
-    title = "fill a tensor on the device"
-    if known:
-        return draft.fix(title, Safety.SAFE)
-    if written is not None or whole:
-        return draft.fix(title, Safety.UNSAFE, FITS)
-    changes = FITS if said else OWN_DTYPE
-    if guessed:
+    if alike:
+        return filled(function, call, value, size)
+    if surely or written is not None:
+        return filled(function, call, value, size, FITS)
+    changes = FITS if says_any(call) else OWN_DTYPE
+    if fact.confidence < 3:  # a parameter whose default is a number
         changes = f"{function.file.text(value)} must be one number; {changes}"
-    return draft.fix(title, Safety.UNSAFE, changes)
+    return filled(function, call, value, size, changes)
+
+
+def held_alike(site: Site, function: Function, call: ast.Call, value: ast.expr) -> bool:
+    """Whether a number is surely held by what is filled with it as by what is made of it, errors and all."""
+    typed, written = says_any(call), function.constant(value)
+    if is_bool(value) or special(function, value):
+        return True
+    if written is not None and (abs(written) <= 127 or (not typed and abs(written) < 2**31)):
+        return True  # what overflows a dtype is reported in other words
+    if own_int(function, value) and (not typed or as_long(function, call)):
+        return True
+    return typed and is_whole(function, value) and site.fact_of(value).confidence == 3
+
+
+def is_number(function: Function, value: ast.expr) -> bool:
+    """Whether a value that is not written out is surely one number of Python's, by what it is made of."""
+    return special(function, value) or own_int(function, value)
+
+
+def says_any(call: ast.Call) -> bool:
+    """Whether a call names a dtype."""
+    return any(k.arg == "dtype" for k in call.keywords)
+
+
+def not_known(function: Function, call: ast.Call, value: ast.expr) -> Fix | None:
+    """None, and that nothing says what a value is, where it might be a number."""
+    if not isinstance(value, (ast.Name, ast.Attribute)):
+        return None
+    return function.declines(call, f"nothing says that {function.file.quote(value)} is one number")
+
+
+def filled(function: Function, call: ast.Call, number: ast.expr, size: str, changes: str = "") -> Fix:
+    """The fix: safe where it changes nothing."""
+    draft = Draft(function)
+    draft.replace(call, "{call}", call=filling(draft, call, number, size))
+    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, changes)
 
 
 def single(filled: ast.expr) -> list[ast.expr]:
@@ -296,16 +322,14 @@ def single(filled: ast.expr) -> list[ast.expr]:
 
 def of_equal_numbers(function: Function, call: ast.Call) -> Fix | None:
     """`torch.tensor([c] * n, device=d)`."""
-    filled = of_equals(function, call.args[0])
-    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or filled is None:
+    repeated = of_equals(function, call.args[0])
+    if function.dotted(call.func) not in MAKERS or repeated is None:
         return None
-    draft, (number, size) = Draft(function), filled
-    draft.replace(call, "{call}", call=filling(draft, call, number, size))
+    number, size = repeated
     musts = [] if function.constant(number) is not None else [f"{function.file.text(number)} must be a number"]
-    if not any(k.arg == "dtype" for k in call.keywords):
+    if not says_any(call):
         musts.append("where there are none, the dtype is its own")
-    changes = "; ".join(musts) or FITS
-    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+    return filled(function, call, number, size, "; ".join(musts) or FITS)
 
 
 def of_range(function: Function, call: ast.Call) -> Fix | None:
@@ -320,7 +344,7 @@ def of_range(function: Function, call: ast.Call) -> Fix | None:
             counted = inner
     if not isinstance(counted, ast.Call) or function.dotted(counted.func) != "range" or counted.keywords:
         return None
-    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not counted.args:
+    if function.dotted(call.func) not in MAKERS or not counted.args:
         return None
     if any(isinstance(each, ast.Starred) or function.fact(each).is_tensor for each in counted.args):
         return None
@@ -333,7 +357,7 @@ def of_range(function: Function, call: ast.Call) -> Fix | None:
     title = "count on the device"
     if as_long(function, call):
         return draft.fix(title, Safety.SAFE)
-    if any(k.arg == "dtype" for k in call.keywords):
+    if says_any(call):
         return draft.fix(title, Safety.UNSAFE, "in a dtype of few digits large numbers may be rounded otherwise")
     return draft.fix(title, Safety.UNSAFE, "an empty range is of whole numbers, too")
 
@@ -342,11 +366,8 @@ def kept_number(site: Site, function: Function, call: ast.Call, number: ast.expr
     """`x.new_tensor(self.low)` of what an object keeps, where it is surely known as a number: `self.low: float`."""
     fact = site.fact_of(number)
     if fact.kind is not Value.SCALAR or fact.confidence < 2 or not isinstance(number, ast.Attribute):
-        return None
-    draft = Draft(function)
-    draft.replace(call, "{call}", call=filling(draft, call, number, "()"))
-    changes = f"{function.file.text(number)} must be one number"
-    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+        return not_known(function, call, number)
+    return filled(function, call, number, "()", f"{function.file.text(number)} must be one number")
 
 
 def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
@@ -355,35 +376,24 @@ def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
         return None
     if function.fact(number).kind not in (Value.UNKNOWN, Value.SCALAR) or function.value(number) is not number:
         return None
-    draft = Draft(function)
-    draft.replace(call, "{call}", call=filling(draft, call, number, "(1,)"))
-    changes = f"{function.file.text(number)} must be one number"
-    if not any(k.arg == "dtype" for k in call.keywords):
-        changes = f"{changes}; {OWN_DTYPE}"
-    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+    must = f"{function.file.text(number)} must be one number"
+    return filled(function, call, number, "(1,)", must if says_any(call) else f"{must}; {OWN_DTYPE}")
 
 
 def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
     value, size = element(function, call.args[0])
-    written = function.constant(value)
-    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
-        return None
+    written, other_layouts = function.constant(value), function.file.other_layouts
+    told = is_bool(value) or written is not None or special(function, value)
+    if not told and site.fact_of(value).kind is not Value.SCALAR:
+        return not_known(function, call, value)
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
-        return kept_number(site, function, call, value) if size == "()" and not function.file.other_layouts else None
-    draft = Draft(function)
-    draft.replace(call, "{call}", call=filling(draft, call, value, size))
-    title = "fill a tensor on the device"
-    of = function.file.text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    if function.file.other_layouts:
-        return draft.fix(
-            title, Safety.UNSAFE, f"{of} must be dense: new_zeros keeps its layout, as new_tensor does not"
-        )
-    if plain or (written is not None and abs(written) <= 127):
-        return draft.fix(title, Safety.SAFE)
-    if special(function, value) or own_int(function, value):
-        return draft.fix(title, Safety.SAFE)
-    if written is not None:
-        return draft.fix(title, Safety.UNSAFE, FITS)
-    return draft.fix(title, Safety.UNSAFE, f"{function.file.text(value)} must be a number of Python")
+        return kept_number(site, function, call, value) if size == "()" and not other_layouts else None
+    if other_layouts:
+        of = function.file.text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        dense = f"{of} must be dense: new_zeros keeps its layout, as new_tensor does not"
+        return filled(function, call, value, size, dense)
+    if is_bool(value) or is_number(function, value) or (written is not None and abs(written) <= 127):
+        return filled(function, call, value, size)
+    must = FITS if written is not None else f"{function.file.text(value)} must be a number of Python"
+    return filled(function, call, value, size, must)

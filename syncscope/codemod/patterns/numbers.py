@@ -39,6 +39,11 @@ def number_on_device(fact: Fact) -> bool:
     return fact.kind is Value.TENSOR and fact.ndim == 0 and fact.device is not Device.HOST
 
 
+def is_bool(value: ast.expr) -> bool:
+    """Whether this is True or False."""
+    return isinstance(value, ast.Constant) and isinstance(value.value, bool)
+
+
 def special(function: Function, value: ast.expr) -> bool:
     """Whether this is surely a Python float that no digits are written for: `float("inf")`, `math.pi`."""
     if (negative := seen(function, value, "-{x}")) is not None:
@@ -83,8 +88,9 @@ def filled_with(function: Function, made: ast.Call, typed: bool) -> tuple[ast.ex
     number = function.constant(value)
     dtype = TYPES.get(function.dotted(made.func) or "")
     if dtype is None:
-        known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-        known = known or (number is not None and abs(number) <= 127) or (not typed and special(function, value))
+        known = (
+            is_bool(value) or (number is not None and abs(number) <= 127) or (not typed and special(function, value))
+        )
         known = known or (own_int(function, value) and (not typed or as_long(function, made)))
         return (value, size) if known else None
     if size == "()":  # it is given sizes
