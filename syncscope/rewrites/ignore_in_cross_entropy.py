@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -262,65 +263,89 @@ def of_rows(site: Site, function: Function) -> Fix | None:
 def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> Fix | None:
     """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead."""
     loss = loss or enclosing_loss(function, site.node, CROSS_ENTROPY)
-    if loss is None or reduction(loss) not in ("mean", "sum") or setting(loss, "ignore_index") is not None:
+    if loss is None:
         return None
+    if reduction(loss) not in ("mean", "sum"):
+        return function.declines(site.node, "its loss is not known to be a mean or a sum")
+    if setting(loss, "ignore_index") is not None:
+        return function.declines(site.node, "its loss has another ignore_index")
     x, t = selection(site, function, loss.input), selection(site, function, loss.target)
-    if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
-        return None
+    if x is None or t is None or not function.same(x.mask, t.mask):
+        return function.declines(site.node, "logits and targets are not both selected by one mask")
+    if site.fact_of(t.base).dtype is Dtype.FLOAT:
+        return function.declines(site.node, f"{function.file.quote(t.base)} holds no classes: nothing of it is ignored")
     if not function.pure(x.mask) or changed(function, _later(x, t), loss.call, x.mask, x.base, t.base):
-        return None
-    ignored = compared(function, t)
-    shared = (
-        isinstance(loss.call.func, ast.Attribute) and loss.settings is not loss.call
-    )  # a module that others call too
-    if shared and ignored is not None and function.constant(ignored) != IGNORED:
-        ignored = None
-    named = not is_mask(site.fact_of(t.mask)) and t.rows is None
-    split = named and name_of(t.mask) in SPLITS
-    one_row = split or (t.rows is not None and not t.rows.tupled)  # then there is one dimension
-    if ignored is None and not one_row and not named and not same_rank(site, function, t.mask, t.base):
-        return None  # a mask of whole rows of targets: the loss may have further dimensions
+        return function.declines(site.node, "what is selected may change before the loss is computed")
+    left = ignored(function, loss, t)
+    if left.value is None and not left.one_row and not left.named and not same_rank(site, function, t.mask, t.base):
+        return function.declines(site.node, f"{function.file.quote(t.mask)} may be of whole rows of targets")
+    definition = function.reaching_definition(t.mask) if left.value is not None else None
+    if definition is not None and changed(function, definition, loss.call, t.base):
+        return function.declines(site.node, f"{function.file.quote(t.base)} changes after the mask is made of it")
     draft = Draft(function)
-    if ignored is not None:
-        target, index = draft.node(t.base), draft.node(ignored)
-        definition = function.reaching_definition(t.mask)
-        if definition is not None and changed(function, definition, loss.call, t.base):
-            return None
-    else:
-        target, index = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base), draft.part(str(IGNORED))
-    second = classes_second(function, x.base)
-    logits = draft.node(x.base)
-    definition = function.reaching_definition(x.base)
-    if second is not None and (definition is None or not changed(function, definition, loss.call, second)):
-        logits = draft.node(second)
-    elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
-        logits = draft.part("{x}.flatten(0, -2)", x=x.base)
-        target = draft.part("{t}.flatten()", t=target)
-    if t.cast:
-        target = draft.part("{t}.long()", t=target)
-    instead: dict[ast.expr, Part] = {loss.input: logits, loss.target: target}
-    if shared or (ignored is not None and function.constant(ignored) == IGNORED):
-        new = draft.call(loss.call, instead)
-    elif loss.settings is loss.call:
-        new = draft.call(loss.call, instead, ignore_index=index)
-    elif loss.call.func is loss.settings:
-        made = draft.call(loss.settings, {}, ignore_index=index)
-        new = draft.call(loss.call, {**instead, loss.settings: made})
-    else:
-        made = draft.call(loss.settings, {}, ignore_index=index)
-        new = draft.call(loss.call, {**instead, loss.call.func: made})
+    new = new_loss(draft, loss, over_all(site, draft, loss, x, t, left), left)
     text = draft.code("{new}", new=new)
     draft.replace(loss.call, "{new}", new=new)
     draft.drop_unused([loss.call], text)
-    title = "leave out with ignore_index" if ignored is not None else "mark what is left out, and ignore it"
-    if named:
+    title = "leave out with ignore_index" if left.value is not None else "mark what is left out, and ignore it"
+    if left.named:
         mask, whole = function.file.text(t.mask), function.file.text(t.base)
         shape = f"{mask} must be a mask, no positions, and {whole} hold one class for each of its elements"
         return draft.fix(title, Safety.UNSAFE, f"{shape}; {IGNORING}")
-    if one_row and site.fact_of(t.base).ndim != 1:
+    if left.one_row and site.fact_of(t.base).ndim != 1:
         shape = f"{function.file.text(t.base)} must have one dimension"
-        return draft.fix(title, Safety.UNSAFE if ignored is not None else Safety.SUGGEST, f"{shape}; {IGNORING}")
+        return draft.fix(title, Safety.UNSAFE if left.value is not None else Safety.SUGGEST, f"{shape}; {IGNORING}")
     return draft.fix(title, Safety.UNSAFE, IGNORING)
+
+
+class Ignored(NamedTuple):
+    """How a loss is told what is left out."""
+
+    value: ast.expr | None  # which targets have that are left out; None: they are given -100 first
+    named: bool  # what selects is only called a mask
+    one_row: bool  # it is one of a graph's splits, or positions: there is one dimension
+    shared: bool  # the loss is a module that others call, too: its settings stay
+
+    def is_default(self, function: Function) -> bool:
+        """Whether the loss leaves it out without being told."""
+        return self.shared or (self.value is not None and function.constant(self.value) == IGNORED)
+
+
+def ignored(function: Function, loss: Loss, t: Selection) -> Ignored:
+    """How a loss is told what is left out of its targets."""
+    shared = isinstance(loss.call.func, ast.Attribute) and loss.settings is not loss.call
+    value = compared(function, t)
+    if shared and value is not None and function.constant(value) != IGNORED:
+        value = None
+    named = not is_mask(function.fact(t.mask)) and t.rows is None
+    split = named and name_of(t.mask) in SPLITS
+    return Ignored(value, named, split or (t.rows is not None and not t.rows.tupled), shared)
+
+
+def over_all(site: Site, draft: Draft, loss: Loss, x: Selection, t: Selection, left: Ignored) -> dict[ast.expr, Part]:
+    """What the loss is given instead: all logits, and all targets, in two dimensions and one where it may want no more."""
+    function, logits = draft.function, draft.node(x.base)
+    target = draft.node(t.base)
+    if left.value is None:
+        target = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base)
+    second, definition = classes_second(function, x.base), function.reaching_definition(x.base)
+    if second is not None and (definition is None or not changed(function, definition, loss.call, second)):
+        logits = draft.node(second)
+    elif not left.one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
+        logits, target = draft.part("{x}.flatten(0, -2)", x=x.base), draft.part("{t}.flatten()", t=target)
+    return {loss.input: logits, loss.target: draft.part("{t}.long()", t=target) if t.cast else target}
+
+
+def new_loss(draft: Draft, loss: Loss, given: dict[ast.expr, Part], left: Ignored) -> Part:
+    """The call of the loss with what it is given instead, told what to ignore where its settings are."""
+    if left.is_default(draft.function):
+        return draft.call(loss.call, given)
+    index = draft.node(left.value) if left.value is not None else draft.part(str(IGNORED))
+    if loss.settings is loss.call:
+        return draft.call(loss.call, given, ignore_index=index)
+    made = draft.call(loss.settings, {}, ignore_index=index)
+    replaced = loss.settings if loss.call.func is loss.settings else loss.call.func
+    return draft.call(loss.call, {**given, replaced: made})
 
 
 def _later(*selections: Selection) -> ast.AST:
