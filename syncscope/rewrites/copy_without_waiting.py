@@ -28,6 +28,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.syntax import name_of, walk
 
+MOVED_ALREADY = "where the loader's collate_fn has moved the batch already, nothing waits"
 TOGETHER = True
 MADE_ANEW = {f"torch.{each}" for each in "stack cat concat concatenate hstack vstack from_numpy".split()}
 EXAMPLES = (
@@ -156,50 +157,55 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     calls = [s.node for s in copies if isinstance(s.node, ast.Call)]
     if not calls:
         return None
+    any_class = [call for call in calls if guessed(function, call)]
+    if any_class and function.file.own_moves():  # a list of images with a mask, say: it would be an error
+        return function.declines(any_class[0], "a class of this project has a `to` that takes no non_blocking")
     draft = Draft(function)
     for call in calls:
         draft.add_argument(call, "non_blocking", "True")
     moved = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
     # whoever pins, what is kept or computed is no loader's
     of_loader = not any(kept_here(function, each) or computed(function, each) for each in moved)
-    around = loader_around(function, statement) or loader_of_file(function, statement) if of_loader else None
-    loaders = [around] if around is not None else loaders_of_callers(function, moved) if of_loader else []
-    loader = loaders[0] if loaders else None
-    pinned = loader is not None or (of_loader and PINS.search(function.file.code) is not None)
+    loaders = loaders_of(function, statement, moved) if of_loader else []
+    if loaders:
+        changes, safety = pinned_by(draft, loaders, anywhere=any(name_of(call.func) != "cuda" for call in calls))
+    else:
+        changes, safety = held_by(function, moved, of_loader)
+    if of_loader and moved_by_collate(function.file):
+        changes, safety = f"{MOVED_ALREADY}; {changes}", Safety.SUGGEST
+    if any_class:
+        changes = f"{takes_it(function, loaders)}; {changes}"
+    return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loaders[0] if loaders else None)
+
+
+def loaders_of(function: Function, statement: ast.stmt, moved: list[ast.expr]) -> list[ast.Call]:
+    """The loaders that may have given what is moved: that of the loop around, the file's only one, or those of callers."""
+    around = loader_around(function, statement) or loader_of_file(function, statement)
+    return [around] if around is not None else loaders_of_callers(function, moved)
+
+
+def pinned_by(draft: Draft, loaders: list[ast.Call], anywhere: bool) -> tuple[str, Safety]:
+    """What must be so once each of these loaders pins what it gives, and how sure that is."""
     changes, safety = CHANGES, Safety.UNSAFE
     for each in loaders:
         if not any(k.arg in ("pin_memory", None) for k in each.keywords):
-            pin(draft, function, each, anywhere=any(name_of(call.func) != "cuda" for call in calls))
+            pin(draft, draft.function, each, anywhere=anywhere)
             changes = f"{CHANGES}; the loader must give what lives on the host, or it cannot be pinned"
-            safety = Safety.SUGGEST if of_tensors(function, each) else safety
+            safety = Safety.SUGGEST if of_tensors(draft.function, each) else safety
+    return changes, safety
+
+
+def held_by(function: Function, moved: list[ast.expr], of_loader: bool) -> tuple[str, Safety]:
+    """What must be so of memory that no loader in sight has pinned, and how sure that is."""
+    if of_loader and PINS.search(function.file.code) is not None:
+        return CHANGES, Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
-    if (
-        not pinned
-        and of_loader
-        and others
-        and all(of_a_batch(function.fact(each)) for each in moved)
-        and function.file.pins()
-    ):
-        pinned, changes = (
-            True,
-            f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does",
-        )
-    if not pinned and all(of_few(function, each) and not waits_around(function, each) for each in moved):
-        changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
-        if not says_so(function):
-            changes, safety = f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST
-    elif not pinned:
-        changes, safety = f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
-    if of_loader and moved_by_collate(function.file):
-        changes, safety = (
-            f"where the loader's collate_fn has moved the batch already, nothing waits; {changes}",
-            Safety.SUGGEST,
-        )
-    if any(guessed(function, call) for call in calls):
-        if function.file.own_moves():  # a list of images with a mask, say: it would be an error
-            return None
-        changes = f"{takes_it(function, loaders)}; {changes}"
-    return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loader)
+    if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
+        return f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does", Safety.UNSAFE
+    if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
+        return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
+    changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
+    return (changes, Safety.UNSAFE) if says_so(function) else (f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST)
 
 
 def takes_it(function: Function, loaders: list[ast.Call]) -> str:

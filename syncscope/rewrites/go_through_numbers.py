@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeGuard
 
 from syncscope.codemod.draft import Draft
@@ -167,51 +167,87 @@ ORDERED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    read = as_listed(function, site.node)
-    element = read[0] if read is not None else in_size(function, site) or asked_of(function, site)
-    if not isinstance(element, ast.Name) or function.captured(element.id):
+    element = element_read(site, function)
+    found = loop_of(function, element) if element is not None else None
+    tensor = element_of(function, found[1], found[2], element.id) if element is not None and found is not None else None
+    if element is None or found is None or tensor is None:
         return None
-    name = element.id
-    found = loop_of(function, element)
-    tensor = element_of(function, found[1], found[2], name) if found is not None else None
-    if found is None or tensor is None or bound_again(function, found[0], name):
-        return None
-    loop, fact = found[0], function.fact(tensor)
-    statement = function.statement(loop)
-    if statement is None or (isinstance(tensor, ast.Name) and may_be_none(function, tensor, statement)):
-        return None
-    if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or mixed(function, tensor):
-        return None
-    uses = [n for n in function.reads(name) if loop_of(function, n) == found]
+    loop, name = found[0], element.id
+    uses = [use for use in function.reads(name) if loop_of(function, use) == found]
     reads = [read_of(function, use) or as_number(function, use) for use in uses]
-    compared = any(isinstance(whole, (ast.Compare, ast.FormattedValue)) for _, whole in filter(None, reads))
-    if compared and fact.dtype not in (Dtype.INT, Dtype.UNKNOWN):  # 0.1 is another number in float32
-        return None
-    op = function.op(tensor)
-    own = op is not None and op.name in ("unique", "unique_consecutive")  # nobody else has its memory
-    kept = {n.id for n in walk(tensor) if isinstance(n, ast.Name) and not own}
-    if not all(reads) or any(disturbed(function, n, loop, uses[-1], within=True) for n in kept):
-        return None
+    known, last = [each for each in reads if each is not None], uses[-1]
+    compared = any(isinstance(whole, (ast.Compare, ast.FormattedValue)) for _, whole in known)
+    kept = names_of(function, tensor)
+    if why := (
+        _bound_elsewhere(function, loop, name)
+        or _no_vector(function, tensor, loop, compared)
+        or _used_as_tensor(function, name, uses, reads)
+        or _changed(function, kept, loop, last)
+    ):
+        return function.declines(site.node, why)
     draft = Draft(function)
     if only_reads(loop, reads, tensor):  # [t.item() for t in ts]
         draft.replace(loop, "{t}.tolist()", t=tensor)
     else:
         draft.replace(tensor, "{t}.tolist()", t=tensor)
-        for _, whole in filter(None, reads):
+        for _, whole in known:
             if not isinstance(whole, (ast.Name, ast.Compare, ast.FormattedValue)):  # a name it may be in `int(t)`
                 draft.replace(whole, name)
-    text = function.file.text(tensor)
+    text, fact = function.file.text(tensor), function.fact(tensor)
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
     if compared and fact.dtype is Dtype.UNKNOWN:
         changes.append(f"{text} must hold whole numbers")
-    if any(exposed(function, n, loop, uses[-1]) for n in kept):
+    if any(exposed(function, each, loop, last) for each in kept):
         changes.append(f"nothing may write what {text} holds in the loop")
-    shorter = (
-        tensor is not found[2] and function.dotted(getattr(found[2], "func", found[2])) == "zip"
-    )  # than the others
-    if shorter or not any(every_time(function, whole, loop) for _, whole in filter(None, reads)):
+    shorter = tensor is not found[2] and function.dotted(getattr(found[2], "func", found[2])) == "zip"  # than others
+    if shorter or not any(every_time(function, whole, loop) for _, whole in known):
         changes.append("it waits once, also where no pass reads")
     return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def element_read(site: Site, function: Function) -> ast.Name | None:
+    """The name whose number is read: of one element of what a loop goes through."""
+    read = as_listed(function, site.node)
+    element = read[0] if read is not None else in_size(function, site) or asked_of(function, site)
+    return element if isinstance(element, ast.Name) and not function.captured(element.id) else None
+
+
+def names_of(function: Function, tensor: ast.expr) -> set[str]:
+    """The names on which a tensor hangs; none where nobody else has its memory."""
+    op = function.op(tensor)
+    own = op is not None and op.name in ("unique", "unique_consecutive")
+    return set() if own else {each.id for each in walk(tensor) if isinstance(each, ast.Name)}
+
+
+def _bound_elsewhere(function: Function, loop: Loop, name: str) -> str:
+    return f"`{name}` is bound again in the loop" if bound_again(function, loop, name) else ""
+
+
+def _no_vector(function: Function, tensor: ast.expr, loop: Loop, compared: bool) -> str:
+    """Why what is gone through may be anything but a tensor of one dimension, whose numbers Python has alike."""
+    fact, quoted = function.fact(tensor), function.file.quote(tensor)
+    statement = function.statement(loop)
+    if statement is None or (isinstance(tensor, ast.Name) and may_be_none(function, tensor, statement)):
+        return f"{quoted} may be None"
+    if fact.confidence < 2 or not fact.is_tensor or mixed(function, tensor):
+        return f"that {quoted} is one tensor is a guess"
+    if fact.ndim not in (1, None):
+        return f"{quoted} has {fact.ndim} dimensions"
+    if compared and fact.dtype not in (Dtype.INT, Dtype.UNKNOWN):
+        return "it is compared, and 0.1 is another number in float32"
+    return ""
+
+
+def _used_as_tensor(
+    function: Function, name: str, uses: Sequence[ast.Name], reads: Sequence[tuple[ast.expr, ast.expr] | None]
+) -> str:
+    used = next((use for use, read in zip(uses, reads, strict=True) if read is None), None)
+    return f"line {used.lineno} takes `{name}` as a tensor" if used is not None else ""
+
+
+def _changed(function: Function, names: Collection[str], loop: Loop, last: ast.Name) -> str:
+    changed = next((each for each in sorted(names) if disturbed(function, each, loop, last, within=True)), None)
+    return f"`{changed}` may be written in the loop" if changed is not None else ""
 
 
 def only_reads(loop: Loop, reads: Sequence[tuple[ast.expr, ast.expr] | None], tensor: ast.expr) -> TypeGuard[ast.expr]:
