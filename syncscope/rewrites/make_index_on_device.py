@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterable, Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
@@ -88,27 +89,30 @@ EXACT = SAME | {"torch.arange"}  # of an index, whose numbers are whole
 DREW = "the device's generator draws other numbers for the same seed"
 
 
+TITLE = "make the index on the device"
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     taken = site.node
     if not isinstance(taken, ast.Subscript) or not named(taken.value):
         return None
     parts = [p for p in each_of(taken.slice) if function.fact(p).is_tensor and function.fact(p).device is Device.HOST]
     if any(function.fact(part).dtype is Dtype.BOOL for part in parts) and not filled(function, taken):
-        return None  # the true elements of a mask would be looked for on the device
+        return function.declines(taken, "the true elements of the mask would be looked for on the device")
     made = [made_on_host(function, part) for part in parts]
     if not any(made) and parts and isinstance(parts[0], ast.Name) and all(function.same(p, parts[0]) for p in parts):
-        return of_name(function, parts[0])
+        return of_name(function, parts[0], taken)
+    if not parts:
+        return None
+    for part, each in zip(parts, made, strict=True):
+        if each is None or any(function.dotted(call.func) in TYPES for call in each.calls):
+            return function.declines(taken, f"how {function.file.quote(part)} is made is not in sight")
     calls = [call for each in made if each is not None for call in each.calls]
-    if not parts or None in made or any(function.dotted(call.func) in TYPES for call in calls):
-        return None
     drawn = [call for call in calls if function.dotted(call.func) in DRAWN]
-    if any(function.dotted(c.func) not in EXACT for c in calls if c not in drawn):
-        return None
-    if not all(there_before(function, taken, call) for call in calls):
-        return None
+    if why := _made_otherwise(function, calls) or _not_there(function, taken, calls):
+        return function.declines(taken, why)
     draft = Draft(function)
-    for call in calls:
-        draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=taken.value)))
+    make_on(draft, calls, taken.value)
     changes = [DREW] if drawn else []
     others = [part for part in each_of(taken.slice) if may_be_of_host(function, part)]
     for part in others:  # else the wait stays
@@ -118,10 +122,30 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"{function.file.text(taken.value)} must be a tensor")
     else:
         with_number(function, taken, draft)
-    safety = (
-        Safety.SUGGEST if drawn else Safety.UNSAFE if changes else Safety.SAFE
-    )  # who seeds a run wants its numbers again
-    return draft.fix("make the index on the device", safety, "; ".join(changes))
+    return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes))
+
+
+def _made_otherwise(function: Function, calls: Iterable[ast.Call]) -> str:
+    """Why what these calls make may be another index on the device; "" where it is not."""
+    made = next((call for call in calls if function.dotted(call.func) not in EXACT | DRAWN), None)
+    return f"{function.file.quote(made)} may give other values on the device" if made is not None else ""
+
+
+def _not_there(function: Function, taken: ast.Subscript, calls: Iterable[ast.Call]) -> str:
+    """Why the index cannot be made where the indexed lives; "" where it can."""
+    there = all(there_before(function, taken, call) for call in calls)
+    return "" if there else f"{function.file.quote(taken.value)} may be another tensor where the index is made"
+
+
+def make_on(draft: Draft, calls: Iterable[ast.Call], there: ast.expr) -> None:
+    """Have these calls make what they do on the device of a tensor."""
+    for call in calls:
+        draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=there)))
+
+
+def tier(drawn: Iterable[ast.Call], changes: Sequence[str]) -> Safety:
+    """How safe an index is that is made on the device: who seeds a run wants its numbers again."""
+    return Safety.SUGGEST if drawn else Safety.UNSAFE if changes else Safety.SAFE
 
 
 def with_number(function: Function, taken: ast.Subscript, draft: Draft) -> None:
@@ -145,49 +169,55 @@ def may_be_of_host(function: Function, part: ast.expr) -> bool:
     return fact.is_tensor and fact.ref is Tag.PERHAPS_OF_HOST and fact.ndim != 0
 
 
-def of_name(function: Function, name: ast.Name) -> Fix | None:
+def of_name(function: Function, name: ast.Name, taken: ast.Subscript) -> Fix | None:
     """The fix for an index that has a name and selects from several tensors, or twice from one: `m[:, kept], mask[:, kept]`."""
     assign = function.reaching_definition(name)
     if assign is None:
-        return None
-    return function.once("index made", split(function, assign)[0], lambda: shared(function, assign))
+        return function.declines(taken, f"`{name.id}` may be bound in several places")
+    found = function.once("index made", split(function, assign)[0], lambda: shared(function, assign))
+    return found if isinstance(found, Fix) else function.declines(taken, found) if found else None
 
 
-def shared(function: Function, assign: ast.Assign) -> Fix | None:
+def shared(function: Function, assign: ast.Assign) -> Fix | str:
     """The same, of the assignment that makes the index, and of those that take slices of it: they serve as indices wherever
-    they are read, or are asked for their size.
+    they are read, or are asked for their size. Else why there is none.
     """
     whole, slices = split(function, assign)
     made = made_on_host(function, whole.value)
     uses = [use for each in slices or [whole] for use in function.seen_by(each)]
     taken = [selected(function, use) for use in uses if not described(function, use)]
     indexed = [each for each in taken if each is not None and named(each.value)]
-    if made is None or not indexed or len(indexed) < len(taken) or any(c not in made_here(whole) for c in made.calls):
-        return None
-    drawn = any(function.dotted(call.func) in DRAWN for call in made.calls)
-    if any(function.dotted(call.func) not in EXACT | DRAWN for call in made.calls):
-        return None
+    if made is None or any(call not in made_here(whole) for call in made.calls):
+        return f"how {function.file.quote(whole.targets[0])} is made is not in sight"
+    if not indexed or len(indexed) < len(taken):
+        return f"{function.file.quote(whole.targets[0])} is no index alone: something else takes it, too"
+    if why := _made_otherwise(function, made.calls):
+        return why
     if not all(serves(function, whole, use) for use in uses):
-        return None
-    known = [n for n in ast.walk(whole.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
-    bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
-    bases += [t.value for t in indexed if there_before(function, t, made.calls[0])]
-    bases += known  # what it counts the rows of, say
-    if not bases:
-        return None
-    there = next((each for each in bases if function.fact(each).confidence >= 2), bases[0])
+        return "what is indexed may change between passes of a loop in which the index stays"
+    there = known_there(function, whole, indexed, made.calls[0])
+    if there is None:
+        return "no tensor of the device is known to be there where the index is made"
+    drawn = [call for call in made.calls if function.dotted(call.func) in DRAWN]
     draft = Draft(function)
-    for call in made.calls:
-        draft.replace(call, "{call}", call=draft.call(call, {}, device=draft.part("{x}.device", x=there)))
+    make_on(draft, made.calls, there)
     changes = [DREW] if drawn else []
     if any(not function.same(t.value, there) for t in indexed):
         changes.append("all that it selects from must live on one device")
     if function.fact(there).confidence < 2:
         changes.append(f"{function.file.text(there)} must be a tensor")
-    safety = (
-        Safety.SUGGEST if drawn else Safety.UNSAFE if changes else Safety.SAFE
-    )  # who seeds a run wants its numbers again
-    return draft.fix("make the index on the device", safety, "; ".join(changes))
+    return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes))
+
+
+def known_there(
+    function: Function, whole: ast.Assign, indexed: Sequence[ast.Subscript], made: ast.Call
+) -> ast.expr | None:
+    """A tensor of which the index is taken that is there where it is made, the surest first; None: there is none."""
+    known = [n for n in ast.walk(whole.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
+    bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
+    bases += [t.value for t in indexed if there_before(function, t, made)]
+    bases += known  # what it counts the rows of, say
+    return next((each for each in bases if function.fact(each).confidence >= 2), bases[0] if bases else None)
 
 
 def split(function: Function, assign: ast.Assign) -> tuple[ast.Assign, list[ast.Assign]]:
