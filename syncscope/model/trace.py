@@ -290,7 +290,8 @@ class Trace:
 
     def visible(self) -> Trace:
         """The trace with every name in it `visible`: for one that a stranger made. Texts of programs are no names, and stay."""
-        tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "functions", "meta")}
+        tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "functions")}
+        tables["meta"] = {key: of for key, of in self.meta.items() if key != "programs"}
         shown = {name: new for name, old in tables.items() if (new := all_visible(old)) is not old}
         if "programs" in self.meta and "meta" in shown:
             shown["meta"] = {**shown["meta"], "programs": self.meta["programs"]}
