@@ -2,13 +2,15 @@
 
     python benchmarks/price_speed.py TRACE
 
-The trace's device work and launches are kept; 50 lines, each with one read in every step, are put between its launches.
+The trace's device work and launches are kept; 50 lines, each with one read in every step, are put between its launches. It is
+priced as it is, and with queues that take 31 launches, so that each is replayed by itself; beside what reading the trace takes.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Trace
 
 LINES = 50
+FULL = 31  # launches that a queue takes which is always full
 
 
 def with_reads(trace: Trace, lines: int) -> Trace:
@@ -38,18 +41,29 @@ def with_reads(trace: Trace, lines: int) -> Trace:
 
 
 def main() -> None:
-    trace = with_reads(kineto.read(sys.argv[1]), LINES)
+    begin = time.process_time()
+    read = kineto.read(sys.argv[1])
+    reading = time.process_time() - begin
+    trace = with_reads(read, LINES)
     event_graph = event_graph_of(trace)
     graph, found = event_graph.graph(), event_graph.reads
     by_place: dict[object, list[int]] = {}
-    for number, read in enumerate(found):
-        by_place.setdefault(read.place, []).append(number)
-    begin = time.process_time()
-    result = prices(graph, list(by_place.values()))
-    took = time.process_time() - begin
+    for number, one in enumerate(found):
+        by_place.setdefault(one.place, []).append(number)
     print(f"{len(trace):,} events, {graph.ops:,} launches, {len(found)} reads on {len(by_place)} lines")
-    print(f"alone, last, shares from {2 * PERMUTATIONS} orders, other ways to change, plan: {took:.2f} CPU s")
-    print(f"saving {result.saving / 1e6:.2f} ms of {result.step / 1e6:.1f} ms per step")
+    print(f"alone, last, shares from {2 * PERMUTATIONS} orders, other ways to change, plan:")
+    for depth in (graph.depth, FULL):
+        event_graph.full = replace(event_graph.full, depth=depth)
+        graph = event_graph.graph(
+            ordered=depth == FULL
+        )  # of one queue the order changes nothing, but the graph is laid out anew
+        begin = time.process_time()
+        result = prices(graph, list(by_place.values()))
+        took = time.process_time() - begin
+        print(
+            f"queues of {depth} launches, {len(graph.stream):,} entries: {took:.2f} CPU s, {took / reading:.2f} of reading"
+        )
+        print(f"    saving {result.saving / 1e6:.2f} ms of {result.step / 1e6:.1f} ms per step")
 
 
 if __name__ == "__main__":

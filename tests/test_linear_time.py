@@ -155,7 +155,21 @@ def lines(n: int) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize(("events", "size"), [(streams, 40), (lines, 64)], ids=["streams", "lines"])
+def marked(n: int) -> list[dict[str, object]]:
+    """Steps with four lines that read in each."""
+    found = [event("user_annotation", f"ProfilerStep#{i}", i * 400, 398) for i in range(n)]
+    for one in lines(4 * n):
+        args = one["args"]
+        assert isinstance(args, dict)
+        if one["cat"] == "cpu_op":
+            args["Call stack"] = f"train.py({args['External id'] % 4 + 7}): f"
+        found.append(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "size"), [(streams, 40), (lines, 64), (marked, 24)], ids=["streams", "lines", "steps"]
+)
 def test_a_recording_takes_time_in_proportion(events, size):
     def made(n: int) -> bytes:
         return json.dumps({"traceEvents": events(n)}).encode()

@@ -329,7 +329,7 @@ def _entry_rows(graph: Graph) -> list[dict[str, Any]]:
 
 
 def _entries(rows: list[dict[str, Any]]) -> HostOrder:
-    found = HostOrder()
+    found = list[Run | Hold | Launch]()
     for row in rows:
         n, moves = row["numbers"], row["moves"]
         if row["kind"] == ENTRIES[Run]:
@@ -341,4 +341,4 @@ def _entries(rows: list[dict[str, Any]]) -> HostOrder:
         else:
             numbers = [int(x) for x in n[7:]]
             found.append(Launch(n[0], n[1], int(n[2]), n[3], n[4], int(n[5]), n[6], *numbers))
-    return found
+    return HostOrder.of(found)

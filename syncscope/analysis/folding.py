@@ -13,13 +13,14 @@ stretches  [ run   ]   [d]   [run ]   [ hold ]  [run ]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.entries import Hold, HostOrder, Run
+from syncscope.analysis.entries import Hold, HostOrder, RunColumns
 from syncscope.analysis.graph import NEVER
 
 LONGEST = 256  # launches folded into one
@@ -88,7 +89,7 @@ def folded(
     something is launched after it.
     """
     if not len(gaps):  # nothing is known of the host, nor by what the work was launched
-        return HostOrder()
+        return HostOrder.of(())
     count = len(work.item)
     longest = LONGEST if count <= depth else max(1, min(LONGEST, depth // PARTS))
     stretches = _stretches(work, holds, len(gaps), longest)
@@ -99,21 +100,14 @@ def folded(
     worked = stretches.until > since
     spent[worked] = so_far[stretches.until[worked] - 1]
     filled = stretches.upto > first
+    filled[-1] |= spent[-1] != 0  # what the host did after all else
     entered = (stretches.launch >= 0) | (stretches.hold >= 0)
     position = np.cumsum(filled * 1 + entered) - entered  # of what ends each stretch, after its run
     left = np.where(filled, 0.0, spent)  # of the host's time, where no run has it
-    others = list[Run | Hold]()
-    positions = [position[filled] - 1]
-    others += _runs(work, stretches, filled, so_far, spent)
+    runs, run_at = _runs(work, stretches, filled, so_far, spent), position[filled] - 1
     at = np.flatnonzero(stretches.hold >= 0)
     facts = stretches.hold[at].tolist(), left[at].tolist(), position[at].tolist(), (stretches.upto[at] < count).tolist()
-    others += [hold(item, gap, where, int(more)) for item, gap, where, more in zip(*facts, strict=True)]
-    positions.append(position[at])
-    if not filled[-1] and spent[-1]:  # what the host did after all else
-        others.append(Run(float(spent[-1]), (), count, 0, 0.0))
-        positions.append(position[-1:])
-    where = np.concatenate(positions)
-    order = np.argsort(where, kind="stable")
+    waits = [hold(item, gap, where, int(more)) for item, gap, where, more in zip(*facts, strict=True)]
     apart = np.flatnonzero(stretches.launch >= 0)
     j = stretches.launch[apart]
     number = np.where(work.needed[j], j, -1)
@@ -121,7 +115,7 @@ def folded(
         left[apart], work.latency[j], work.queue[j], work.gap[j], work.duration[j], work.source[j], work.lag[j],
         work.collective[j], number, j + 1, work.read[j], work.left[j], work.spare[j],
     )  # fmt: skip
-    return HostOrder.of(columns, [others[number] for number in order.tolist()], where[order].tolist())
+    return HostOrder(columns, runs, waits, (run_at, position[at]))
 
 
 def _stretches(work: Enqueued, holds: Numbers, items: int, longest: int) -> _Stretches:
@@ -194,11 +188,12 @@ def _side_by_side(lengths: Numbers) -> Iterator[tuple[int, Numbers]]:
         yield row, order[:many]
 
 
-def _runs(work: Enqueued, stretches: _Stretches, filled: Truths, so_far: Times, spent: Times) -> Iterator[Run]:
+def _runs(work: Enqueued, stretches: _Stretches, filled: Truths, so_far: Times, spent: Times) -> RunColumns:
     """A run for each of the stretches that are filled."""
     chosen = np.flatnonzero(filled)
     queues = int(work.queue.max(initial=-1)) + 1
-    began = 2 * work.item
+    began, moves = 2 * work.item, list[tuple[NDArray[Any], ...]]()
+    many = [np.zeros(1, np.intp)]  # moves of each run
     for part in np.array_split(chosen, len(chosen) * queues // AT_ONCE + 1):
         first, upto, since = stretches.first[part], stretches.upto[part], stretches.since[part]
         from_host, from_queue = np.full((len(part), queues), NEVER), np.zeros((len(part), queues))
@@ -212,23 +207,9 @@ def _runs(work: Enqueued, stretches: _Stretches, filled: Truths, so_far: Times, 
             from_queue[where] = from_queue[where] + work.gap[j] + work.duration[j]
             number[where] = np.where(work.needed[j], j, number[where])
             taken[where] = True
-        of, queue = np.nonzero(taken)
-        moves = list(
-            zip(
-                queue.tolist(),
-                from_host[taken].tolist(),
-                from_queue[taken].tolist(),
-                number[taken].tolist(),
-                strict=True,
-            )
-        )
-        ends = np.searchsorted(of, np.arange(len(part) + 1)).tolist()
-        last = upto - 1
-        facts: Sequence[list[float]] = (
-            spent[part].tolist(),
-            upto.tolist(),
-            work.queue[last].tolist(),
-            work.duration[last].tolist(),
-        )
-        for n, (advance, count, final, lasting) in enumerate(zip(*facts, strict=True)):
-            yield Run(advance, tuple(moves[ends[n] : ends[n + 1]]), int(count), int(final), lasting)
+        moves.append((np.nonzero(taken)[1], from_host[taken], from_queue[taken], number[taken]))
+        many.append(taken.sum(axis=1))
+    upto = stretches.upto[chosen]
+    last = np.append(work.queue, 0)[upto - 1], np.append(work.duration, 0.0)[upto - 1]  # nothing may have been launched
+    together = (np.concatenate(column) for column in zip(*moves, strict=True))
+    return RunColumns(spent[chosen], upto, *last, np.cumsum(np.concatenate(many)), tuple(together))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis import in_c
 from syncscope.analysis.entries import Hold, Run
 from syncscope.analysis.graph import NEVER, Graph
 
@@ -36,7 +37,20 @@ def replay(
     Reads in `freed` wait for nothing. `moved` gives positions in the stream other work to wait for, `at_step_end` the work
     that the end of a step waits for besides.
     """
-    taken_out = set(freed)
+    if in_c.library() is not None:
+        row = np.zeros((1, len(graph.reads)), bool)
+        row[0, [*freed]] = True
+        end, ends_of_steps = in_c.replays(graph, _with_sets(graph, row), moved or {}, at_step_end or {})
+        return Outcome(float(end[0]), tuple(ends_of_steps[0].tolist()))
+    return _replay(graph, set(freed), moved, at_step_end)
+
+
+def _replay(
+    graph: Graph,
+    taken_out: set[int],
+    moved: Mapping[int, tuple[int, ...]] | None = None,
+    at_step_end: Mapping[int, tuple[int, ...]] | None = None,
+) -> Outcome:
     taken_out |= {n for n, members in enumerate(graph.together, len(graph.reads)) if not taken_out.isdisjoint(members)}
     host = 0.0
     queues = list(graph.free)
@@ -103,12 +117,20 @@ def replay_all(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.float
 
     Returns the ends, shape (scenarios,), and the ends of the steps, shape (scenarios, steps).
     """
+    if in_c.library() is not None:
+        return in_c.replays(graph, _with_sets(graph, freed), {}, {})
     if len(freed) <= FEW:
-        outcomes = [replay(graph, np.flatnonzero(row).tolist()) for row in freed]
+        outcomes = [_replay(graph, set(np.flatnonzero(row).tolist())) for row in freed]
         ends = np.array([o.ends for o in outcomes]).reshape(len(outcomes), len(graph.ends))
         return np.array([o.end for o in outcomes]), ends
     parts = [_side_by_side(graph, freed[i : i + WIDTH]) for i in range(0, len(freed), WIDTH)]
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _with_sets(graph: Graph, freed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The same with the sets of reads that are `together`: what belongs to one changes where any of them is taken out."""
+    sets = [freed[:, list(members)].any(axis=1, keepdims=True) for members in graph.together]
+    return np.concatenate([freed, *sets], axis=1)
 
 
 def _side_by_side(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -136,9 +158,7 @@ def walk(
 ) -> Generator[Meeting, Times | None, tuple[Times, Times]]:
     """Replays side by side, stopping at each collective to be told when it ends; the host begins at `begin`."""
     width = len(freed)
-    out = freed.T.copy()
-    for members in graph.together:
-        out = np.concatenate([out, out[list(members)].any(axis=0, keepdims=True)])
+    out = _with_sets(graph, freed).T.copy()
     host = np.full(width, begin)
     queues = np.repeat(np.array(graph.free)[:, None] + begin, width, axis=1)
     limited = graph.ops > graph.depth

@@ -22,9 +22,7 @@ RUNS = st.builds(Run, TIMES, st.tuples(st.tuples(WHOLE, TIMES, TIMES, WHOLE)), W
 
 @given(st.lists(LAUNCHES | HOLDS | RUNS, max_size=12))
 def test_a_stream_gives_back_what_was_added_in_its_order_and_by_position(entries: list[Launch | Hold | Run]) -> None:
-    stream = HostOrder()
-    for entry in entries:
-        stream.append(entry)
+    stream = HostOrder.of(entries)
     assert len(stream) == len(entries)
     assert list(stream) == entries
     assert [stream[n] for n in range(-len(entries), len(entries))] == entries * 2

@@ -22,11 +22,11 @@ def lost(rank, *which):
         found.append(replace(one, key=f"{of_kind}/{counts[of_kind]}"))
         counts[of_kind] += 1
     moved = {number: at for at, number in enumerate(n for n in range(len(rank.collectives)) if n not in which)}
-    stream = HostOrder()
+    entries = []
     for entry in rank.graph.stream:
         at = getattr(entry, "collective", -1)
-        stream.append(entry._replace(collective=moved.get(at, -1)) if at >= 0 else entry)
-    return replace(rank, collectives=tuple(found), graph=replace(rank.graph, stream=stream))
+        entries.append(entry._replace(collective=moved.get(at, -1)) if at >= 0 else entry)
+    return replace(rank, collectives=tuple(found), graph=replace(rank.graph, stream=HostOrder.of(entries)))
 
 
 def without_steps(rank):

@@ -1,5 +1,6 @@
 import itertools
 import json
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -8,7 +9,8 @@ from drawn import COLUMN, Device, device_early, timeline
 from effort import EFFORT
 from hypothesis import given, settings
 
-from syncscope.analysis.entries import Launch
+from syncscope.analysis import in_c
+from syncscope.analysis.entries import Hold, Launch
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import error
 from syncscope.analysis.hosts import Recorder
@@ -195,9 +197,15 @@ def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(pa
 
 
 @settings(max_examples=30 * EFFORT)
-@given(PROGRAMS, st.randoms())
-def test_side_by_side_is_one_by_one(program, random):
-    graph = graph_of(Device().run(program)[0])
+@given(PROGRAMS, st.randoms(), st.booleans())
+def test_side_by_side_is_one_by_one(program, random, compiled):
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(in_c, "library", lambda: None)
+        many_are_as_one(graph_of(Device().run(program)[0]), random)
+
+
+def many_are_as_one(graph, random):
     freed = np.array([[random.random() < 0.5 for _ in graph.reads] for _ in range(20)]).reshape(20, len(graph.reads))
     end, ends = replay_all(graph, freed)
     for row in range(20):
@@ -242,3 +250,21 @@ def test_threads_that_overlap_are_told():
     """)
     assert graph_of(trace).overlap > 0.1
     assert graph_of(timeline("host a.b\ngpu .A.B")).overlap == 0
+
+
+@pytest.mark.skipif(in_c.library() is None, reason="no C compiler")
+@settings(max_examples=30 * EFFORT)
+@given(PROGRAMS, st.randoms(), st.sampled_from([3, 1024]))
+def test_in_c_is_in_python_to_the_last_bit(program, random, depth):
+    """Also where a queue is full, and where waits are for the work of other steps."""
+    recorded = event_graph_of(Device().run(program)[0])
+    for graph in (replace(recorded.graph(), depth=depth), replace(recorded.graph(gone=True), depth=depth)):
+        freed = [number for number in range(len(graph.reads)) if random.random() < 0.5]
+        holds = [entry for entry in graph.stream if isinstance(entry, Hold) and entry.read >= 0]
+        earlier = {graph.holds[r][0]: one.targets for r, one in zip(freed, holds, strict=False) if graph.holds[r]}
+        at_end = {number: one.targets for number, one in enumerate(holds[: len(graph.steps)])}
+        asked = [(freed, None, None), ((), earlier, None), (freed, None, at_end)]
+        found = [replay(graph, *one) for one in asked]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(in_c, "library", lambda: None)
+            assert [replay(graph, *one) for one in asked] == found
