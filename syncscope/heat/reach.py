@@ -103,6 +103,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         return None
     by_file = imported_by(survey.sources)
     survey.take_what_asks(by_file)
+    survey.set_aside(by_file)
     trained = untrained(root, survey.sources, survey.idle)
     if trained is None:
         words = (*survey.defined, *(name.encode() for name in survey.classes))
@@ -111,7 +112,8 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
         said = trained.said
         survey.leave_out(trained)
     starts = _starts(survey)
-    closure = Closure(survey, said, {each.key for each in survey.seldom}, survey.idle, survey.kinds)
+    apart = {each.key for each in survey.seldom}
+    closure = Closure(survey, said, apart, survey.idle | survey.far, survey.kinds)
     calls = Calls(survey.seldom, survey, said, Makers(survey.classes), [*starts.steps, *starts.driving])
     by_steps, reached = _reached(survey, starts, closure, calls)
     called = {key: calls.by[key] for key in calls.found}
@@ -121,11 +123,12 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     none = Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, frozenset(), {}, True, importing)
     if not (starts.steps or lent):
         return replace(none, called={}, holds=False) if importing else None
-    public = closure.of(reached, spoken={each.word for each in lent})
+    lending = Closure(survey, said, apart, survey.idle, survey.kinds)
+    public = lending.of(reached, spoken={each.word for each in lent})
     measures = [each for each in lent if each.key in survey.measures and each.key not in called]
     asked = [each for each in measures if said_by_name(each).hot]
     calls.found.update((each.key, each) for each in asked)
-    public = closure.with_calls(public, [*closure.running(public - reached), *asked], calls) - reached
+    public = lending.with_calls(public, [*lending.running(public - reached), *asked], calls) - reached
     by_public = frozenset(calls.found.keys() - called.keys())
     if not starts.has_own:
         return replace(none, called_by_public=by_public)

@@ -17,6 +17,7 @@ from syncscope.heat.by_name import by_place, changes_batch, place
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step
 from syncscope.heat.called_in_steps import is_seldom
 from syncscope.heat.compiled_models import compiles_its_model
+from syncscope.heat.far_from_training import far_from_training
 from syncscope.heat.kept import kept, registered
 from syncscope.heat.trained import Trained
 from syncscope.model.heat import Reason, Role
@@ -54,6 +55,7 @@ class Survey(Definitions):
         self._folders: dict[str, list[str]] = {}  # by a folder, those around it
         self.of_torch: list[str] = []  # files
         self.idle: set[str] = set()  # files of what prepares data, evaluates and the like
+        self.far: set[str] = set()  # files in which nothing trains, and which nothing that trains imports
         self.outside: dict[str, bytes] = {}  # by a file of torch what stands outside of its functions
         self.talking: list[str] = []  # files that may speak of functions there
 
@@ -147,6 +149,14 @@ class Survey(Definitions):
             at = self._place(path, self.sources[path])
             for each in asking:
                 self._take_function(each, at)
+
+    def set_aside(self, imports: Mapping[str, Imported]) -> None:
+        """Have no step begin in files in which nothing trains, and which nothing that trains imports."""
+        steps = [*self.steps, *self.of_losses, *self.called_by_others]
+        self.far = far_from_training(self, self.idle, steps, imports)
+        self.steps = [each for each in self.steps if each.path not in self.far]
+        self.entered = [each for each in self.entered if each.path not in self.far]
+        self.talking = [path for path in self.talking if path not in self.far]
 
     def leave_out(self, trained: Trained) -> None:
         """Leave out what the training loops of the project neither build nor call: its steps are those of its own loops."""
