@@ -19,7 +19,7 @@ from syncscope.model.ops import COPIES, COUNTS, VALUES, Op
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import WAY, Flag, Kind, Trace
 
-FETCHED = VALUES | {Op.DISTRIBUTION_VALIDATE, Op.CLIP_GRAD_NORM, Op.TRANSFORMER_MASK, Op.GRAD_SCALER}
+FETCHED = VALUES | {Op.DISTRIBUTION_VALIDATE, Op.CLIP_GRAD_NORM, Op.TRANSFORMER_MASK, Op.GRAD_SCALER, Op.LOSS_SCALE}
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep

@@ -100,6 +100,7 @@ class Op(StrEnum):
     # waits inside a library call
     DISTRIBUTION_VALIDATE = "distribution_validate", Family.LIBRARY, "a distribution that checks its arguments"
     GRAD_SCALER = "grad_scaler", Family.LIBRARY, "GradScaler reads whether there was an overflow"
+    LOSS_SCALE = "loss_scale", Family.LIBRARY, "GradScaler gives its scale, which lives on the device, as a number"
     CLIP_GRAD_NORM = "clip_grad_norm", Family.LIBRARY, "clip_grad_norm_(error_if_nonfinite=True)"
     LINALG_CHECK = "linalg_check", Family.LIBRARY, "a linalg call that checks its status"
     MULTINOMIAL = "multinomial", Family.LIBRARY, "multinomial checks its weights"

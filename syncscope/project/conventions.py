@@ -41,7 +41,7 @@ MODELS = frozenset(
     generator""".split()
 )
 OF_OPTIMIZER = re.compile(r"state$|(^|_)group$")  # what it keeps, for each parameter and for some together
-GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
+GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler loss_scaler".split())
 LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
 _SELDOM = re.compile(
     r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|dry_run|profiling|inference|infer|onnx|scripting|tracing|exporting)(_|$)|"

@@ -30,6 +30,7 @@ from syncscope.tensors.torch.distributions import checks_are_off
 from syncscope.tensors.torch.host_indices import picked_from_host
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.moves import asked_for
+from syncscope.tensors.torch.objects import SCALE_READ_BY
 from syncscope.tensors.torch.signatures import SHARED, TORCH_ONLY
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -40,7 +41,11 @@ def tells_by_name(call: Call) -> None:
     logging.method(call)
     if call.word in ("backward", "step"):
         call.frame.work = True
-    if call.word == "step" and len(call.args) == 1 and dotted(call.at).rpartition(".")[2] in conventions.GRAD_SCALERS:
+    if call.word not in ("step", *SCALE_READ_BY) or dotted(call.at).rpartition(".")[2] not in conventions.GRAD_SCALERS:
+        return
+    if call.word != "step":
+        call.emit(Op.LOSS_SCALE, call.at, tensor(confidence=2, why=call.node))
+    elif len(call.args) == 1:
         call.emit(Op.GRAD_SCALER, call.at, tensor(confidence=2, why=call.node))
 
 
