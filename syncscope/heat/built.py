@@ -104,6 +104,9 @@ class Built:
                 self._attributes.add(word)
                 self._add(each for each in program.defined.get(word, ()) if each.cls in self.classes)
             self._add(program.meant(path, word, text, cold))
+            for other, statement in program.tables.pop(word.removeprefix(b"."), ()):
+                self.files.add(other)
+                self._take(other, statement, words(statement))
 
     def _build(self, name: str) -> None:
         """Take a class, and what it is derived from: what Python or the base class calls, and what is asked of objects."""

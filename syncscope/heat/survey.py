@@ -19,6 +19,7 @@ from syncscope.heat.called_in_steps import is_seldom
 from syncscope.heat.compiled_models import compiles_its_model
 from syncscope.heat.far_from_training import far_from_training
 from syncscope.heat.kept import kept, registered
+from syncscope.heat.tables import QUOTED, tables
 from syncscope.heat.trained import Trained
 from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
@@ -31,7 +32,6 @@ from syncscope.project.outline import FunctionText, Imported, outlined, plain, w
 IsHot = Callable[[str, str], bool]
 """Whether the steps of others call a function, by its path and dotted name."""
 
-_QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
 _UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
@@ -56,7 +56,7 @@ class Survey(Definitions):
         self.of_torch: list[str] = []  # files
         self.idle: set[str] = set()  # files of what prepares data, evaluates and the like
         self.far: set[str] = set()  # files in which nothing trains, and which nothing that trains imports
-        self.outside: dict[str, bytes] = {}  # by a file of torch what stands outside of its functions
+        self.outside: dict[str, bytes] = {}  # by file what stands outside of all functions
         self.talking: list[str] = []  # files that may speak of functions there
 
         self.steps: list[FunctionText] = []
@@ -142,11 +142,16 @@ class Survey(Definitions):
             self.entered.append(each)
 
     def take_what_asks(self, imports: Mapping[str, Imported]) -> None:
-        """Have the functions of files without torch that would wait for tensors which files of torch pass to them."""
+        """Have of files without torch, which files of torch import, the functions that would wait for tensors which those pass
+        to them, and what they speak of outside of all functions, as `LOSSES = {"focal": focal}`."""
         for path in brought(self.sources.keys() - set(self.of_torch), imports, self.of_torch):
-            asking = [each for each in outlined(path, self.sources[path])[0] if asks_of_parameters(each)]
+            functions, _, outside = outlined(path, self.sources[path])
+            asking = [each for each in functions if asks_of_parameters(each)]
             self.add(asking)
             at = self._place(path, self.sources[path])
+            if not at.beside:
+                self.outside[path] = outside
+                self.talking.append(path)
             for each in asking:
                 self._take_function(each, at)
 
@@ -170,8 +175,10 @@ class Survey(Definitions):
 
     def said_outside(self) -> set[bytes]:
         """What files speak of outside of all functions; what stands in `__all__`, or as text in a table, is but named."""
-        texts = (_QUOTED.sub(b"", plain(without_imports(self.outside[path]))) for path in self.talking)
-        return {word for text in texts for word in words(text)}
+        texts = (QUOTED.sub(b"", plain(without_imports(self.outside[path]))) for path in self.talking)
+        talking = {path: self.sources[path] for path in self.talking}
+        held = (statement for same in tables(talking, self.defined).values() for _, statement in same)
+        return {word for text in (*texts, *held) for word in words(text)}
 
     def switches(self) -> list[str]:
         """What files say of the whole project: that memory is pinned, that distributions check what they are given."""

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator
 from syncscope.heat.asked_by_name import asking
 from syncscope.heat.by_text import said_by_name
 from syncscope.heat.imported import Imported
+from syncscope.heat.tables import END, tables
 from syncscope.model.heat import Reason
 from syncscope.project import beside_training
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken, imported_by, outlined, place, plain, without_imports
 
-_END = re.compile(rb"^(?=[^\s#)\]}\"'])", re.MULTILINE)
 _HEAD = re.compile(rb"^[ \t]*class \w+[ \t]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?", re.MULTILINE)
 _MAIN = re.compile(rb"^if[ \t(]+__name__\b", re.MULTILINE)
 _EVALUATES = frozenset(
@@ -32,12 +32,13 @@ class TrainingProgram(Definitions):
         for path, source in sources.items():
             functions, classes, outside = outlined(path, source)
             for each in functions:
-                end = _END.search(source, each.begin, each.end)  # what follows it at the top level is not its own
+                end = END.search(source, each.begin, each.end)  # what follows it at the top level is not its own
                 own = each if end is None else each._replace(end=end.start())
                 self.add([own])
                 outside += source[own.end : each.end]
             self.outside[path] = outside
             self.add((), classes)
+        self.tables = tables(sources, {*self.defined, *(name.encode() for name in self.classes)})
         self.imported = Imported(self)
         self._below: dict[str, list[str]] = defaultdict(list)  # by a class those derived from it
         for name, same in self.classes.items():
@@ -46,7 +47,8 @@ class TrainingProgram(Definitions):
 
     def spoken(self) -> Spoken:
         """What functions speak of, as they are and as they are here, without what follows them at the top level: each anew."""
-        return Spoken([*self.defined, *(name.encode() for name in self.classes)], asking(self.functions()))
+        held = (word for name in self.tables for word in (name, b"." + name))
+        return Spoken([*self.defined, *(name.encode() for name in self.classes), *held], asking(self.functions()))
 
     def derived(self, cls: str) -> list[str]:
         """A class, and those derived from it."""

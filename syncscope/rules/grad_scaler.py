@@ -5,9 +5,9 @@ Why it waits
 The scaler reads whether any gradient overflowed, once a step, to know whether it may call the optimizer. That is by design.
 bfloat16 needs no loss scale; fused optimizers (`fused=True`) take the scaler's verdict on the device and do not wait.
 
-The scale itself lives on the device, so `scaler.get_scale()` waits for it, and so does `scaler.state_dict()`, which holds it. Before
-the backward pass has run it waits for all of that. Asked on both sides of `update()`, to learn whether the step was skipped, it
-waits twice: the scale after one step is the scale before the next, and can be kept.
+The scale itself lives on the device, so `scaler.get_scale()` waits for it, and so does `scaler.state_dict()`, which holds it.
+Before the backward pass has run it waits for all of that. Asked on both sides of `update()`, to learn whether the step was
+skipped, it waits twice: the scale after one step is the scale before the next, and can be kept.
 
 When a fix pays
 ---------------

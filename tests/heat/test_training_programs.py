@@ -74,13 +74,83 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_what_no_training_loop_builds_or_calls_runs_in_no_step(name: str, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    for each, text in FILES.items():
-        (tmp_path / f"{each}.py").write_text(textwrap.dedent(text))
-    file = tmp_path / f"{name}.py"
+def heat_of(name: str, files: dict[str, str], folder: Path) -> bool:
+    """Whether one of these files is hot and cold as it is marked."""
+    (folder / "pyproject.toml").touch()
+    for each, text in files.items():
+        (folder / f"{each}.py").write_text(textwrap.dedent(text))
+    file = folder / f"{name}.py"
     found = sites(file.read_bytes(), str(file), Project())
-    lines = enumerate(textwrap.dedent(FILES[name]).splitlines(), 1)
+    lines = enumerate(textwrap.dedent(files[name]).splitlines(), 1)
     marked = {number: line.rpartition("# ")[2] for number, line in lines if "# " in line}
     assert {each.place.line: "hot" if each.hot else "cold" for each in found if each.op == "item"} == marked
+    return bool(marked)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_no_training_loop_builds_or_calls_runs_in_no_step(name: str, tmp_path: Path) -> None:
+    assert heat_of(name, FILES, tmp_path)
+
+
+TABLES = {
+    "train": """
+    import torch
+    from tables import LOSSES, METRICS
+    from building import made
+
+    def train(loader, name):
+        model, criterion, other = torch.nn.Linear(3, 3).cuda(), LOSSES[name], made(name)
+        for step, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y) + other(x)
+            loss.backward()
+            model.optimizer.step()
+        evaluate(model, loader)
+
+    def evaluate(model, loader):
+        return [METRICS[name](model(x), y) for x, y in loader for name in METRICS]
+
+    if __name__ == "__main__":
+        train([], "first")
+    """,
+    "tables": """
+    from functions import first, second, measured, unused
+
+    LOSSES = {"first": first}
+    LOSSES["second"] = second
+    METRICS: dict[str, object] = {"measured": measured}
+    """,
+    "building": """
+    from registry import OTHERS
+
+    def made(name):
+        return OTHERS.get(name)
+    """,
+    "registry": """
+    OTHERS = dict()
+    """,
+    "functions": """
+    import torch
+    from registry import OTHERS
+
+    def first(x: torch.Tensor, y):
+        return x / x.sum().item()  # hot
+
+    def second(x: torch.Tensor, y):
+        return x / x.sum().item()  # hot
+
+    def third(x: torch.Tensor):
+        return x / x.sum().item()  # hot
+
+    def measured(x: torch.Tensor, y):
+        return x / x.sum().item()  # cold
+
+    def unused(x: torch.Tensor, y):
+        return x / x.sum().item()  # cold
+
+    OTHERS.update(third=third)
+    """,
+}
+
+
+def test_what_a_table_holds_is_used_where_the_table_is(tmp_path: Path) -> None:
+    assert heat_of("functions", TABLES, tmp_path)
