@@ -6,23 +6,15 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAID, SAME, TYPES, takes_all, target
+from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAME, TYPES, target
 from syncscope.codemod.patterns.numbers import counts, filled_with, filling, of_equals
-from syncscope.codemod.proofs import DTYPES
+from syncscope.codemod.patterns.sent import ALIKE, as_dtype, may_be_moved, sent_as, sent_to, unshaped
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-ALIKE = {"torch.zeros", "torch.ones", "torch.eye", "torch.empty"}  # of every dtype they hold the same, or nothing known
 NEW = {"torch.zeros": "zeros", "torch.ones": "ones", "torch.empty": "empty"}
-COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
-CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
-SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
-CONVERT = set("long float double int half bool".split())
-KEEPS = CONVERT | set(
-    "unsqueeze view reshape repeat flatten t transpose permute detach".split()
-)  # `expand` lays out nothing whole
 TITLE = "make it on the device"
 COMPILES = True
 TOGETHER = "made"
@@ -229,46 +221,28 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def converted_then_moved(site: Site, function: Function) -> Fix | None:
     """The fix for `torch.zeros(n).to(device)`, `torch.zeros(n).long().to(device)` and `torch.tensor(0.0).to(device)`."""
-    move, where = site.node, target(function, site.node)
-    dtype: ast.expr | str | None = None
-    match move:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Call(func=ast.Attribute(value=ast.Call() as made)) as converted)
-        ) if function.dotted(made.func) in ALIKE | {"torch.arange"}:
-            dtype = as_dtype(function, converted)
-            if dtype is None or any(k.arg == "dtype" for k in made.keywords):
-                return None
-            if isinstance(dtype, str) and function.dotted(made.func) == "torch.arange" and dtype not in COUNTED:
-                return None  # of bool there is none, of others it is another range
-        case ast.Call(
-            func=ast.Attribute(value=ast.Call() as made, attr="to"),
-            args=[],
-            keywords=[ast.keyword(arg="device" | "dtype"), ast.keyword(arg="device" | "dtype")],
-        ) if function.dotted(made.func) in CONVERTIBLE | SPREAD and not any(k.arg == "dtype" for k in made.keywords):
-            given = {k.arg: k.value for k in move.keywords}
-            if len(given) == 2 and all(isinstance(each, (ast.Name, ast.Attribute)) for each in given.values()):
-                where, dtype = given["device"], given["dtype"]
-        case ast.Call(func=ast.Attribute(value=ast.Call() as made)):
-            pass
-        case _:
-            return None
-    if where is None or not may_be_moved(function, made):
+    move = sent_as(function, site.node)
+    if move is None or move.where is None or not may_be_moved(function, move.made):
         return None
+    made, dtype = move.made, move.dtype
     name, taken = function.dotted(made.func), {k.arg for k in made.keywords}
-    draft = Draft(function)
     if name == "torch.tensor" or name in TYPES:
-        return filled_there(function, move, made, where) if not taken - {"dtype"} and dtype is None else None
-    whole: ast.expr = move
+        plain = not taken - {"dtype"} and dtype is None
+        return filled_there(function, move.call, made, move.where) if plain else None
+    whole: ast.expr = move.call
     if dtype is None and name in ALIKE and "dtype" not in taken:
-        after = function.parent(function.parent(move) or move)  # torch.ones(n).to(device).bool()
-        held = isinstance(after, ast.Call) and isinstance(after.func, ast.Attribute) and after.func.value is move
+        after = function.parent(function.parent(whole) or whole)  # torch.ones(n).to(device).bool()
+        held = isinstance(after, ast.Call) and isinstance(after.func, ast.Attribute) and after.func.value is whole
         if isinstance(after, ast.Call) and held and (dtype := as_dtype(function, after)) is not None:
             whole = after
+    draft = Draft(function)
     kind = draft.part(dtype) if isinstance(dtype, str) else dtype
-    more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
+    more: dict[str, Part] = {"device": move.where} if kind is None else {"dtype": kind, "device": move.where}
     draft.replace(whole, "{call}", call=draft.call(made, {}, **more))
     exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
-    return fixed(draft, name, exact, function.file.text(dtype) if isinstance(dtype, ast.expr) else dtype or "")
+    return fixed(
+        draft, move.call, name, exact, function.file.text(dtype) if isinstance(dtype, ast.expr) else dtype or ""
+    )
 
 
 def filled_there(function: Function, move: ast.expr, made: ast.Call, where: Part) -> Fix | None:
@@ -277,7 +251,7 @@ def filled_there(function: Function, move: ast.expr, made: ast.Call, where: Part
     one = filled_with(function, made, said)
     filled = one or (of_equals(function, made.args[0]) if len(made.args) == 1 else None)
     if filled is None:
-        return None
+        return function.declines(move, f"{function.file.quote(made)} is not known to hold one number")
     draft, (number, size) = Draft(function), filled
     held: dict[str, Part] = {"dtype": draft.part(TYPES[name]), "device": where} if name in TYPES else {"device": where}
     draft.replace(move, "{call}", call=filling(draft, made, number, size, **held))
@@ -295,48 +269,35 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     move = site.node
     if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
         return None
-    made, converted = move.func.value, False
-    while True:
-        match made:
-            case ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript() as inner, attr=word)) if word in KEEPS:
-                made, converted = inner, converted or word in CONVERT
-            case ast.Subscript(value=ast.Call() as inner, slice=ast.Tuple(elts=parts)) if all(map(takes_all, parts)):
-                made = inner
-            case _:
-                break
+    made, converted = unshaped(move.func.value)
     name = function.dotted(made.func) if isinstance(made, ast.Call) else None
     if not isinstance(made, ast.Call) or name == "torch.tensor" or not may_be_moved(function, made):
         return None
-    draft = Draft(function)
-    where, other = target(function, move), None
-    match move:
-        case ast.Call(
-            func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as given], keywords=[]
-        ):
-            fact = function.fact(given)
-            plain = (
-                fact.is_tensor and fact.confidence >= 2 and not function.file.own_tensors
-            )  # whose class it would get
-            other = given if where is None and plain else None
-    if where is None and other is None:
-        return None
-    place: Part = draft.part("{x}.device", x=other) if other is not None else where  # type: ignore[assignment]
     said = converted or any(k.arg == "dtype" for k in made.keywords)
-    kind: dict[str, Part] = {"dtype": draft.part("{x}.dtype", x=other)} if other is not None else {}
-    at_once = name in ALIKE and not said
-    if other is not None and name == "torch.full" and not said and not function.file.other_layouts:
-        filled = draft.call(made, {made.func: draft.part("{x}.new_full", x=other)})
-        draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: filled}))
-        return draft.fix(TITLE, Safety.UNSAFE, f"it is rounded to {function.file.text(other)}'s dtype at once")
-    if other is not None and at_once and name in NEW and not function.file.other_layouts:
-        new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
+    if (where := target(function, move)) is not None:
+        draft = Draft(function)
+        new = draft.call(made, {}, device=where)
+    elif (other := sent_to(function, move)) is not None:
+        draft = Draft(function)
+        dense = not function.file.other_layouts
+        if name == "torch.full" and not said and dense:
+            filled = draft.call(made, {made.func: draft.part("{x}.new_full", x=other)})
+            draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: filled}))
+            return draft.fix(TITLE, Safety.UNSAFE, f"it is rounded to {function.file.text(other)}'s dtype at once")
+        place = draft.part("{x}.device", x=other)
+        if said or name not in ALIKE:  # it is made as it was, and converted then
+            new = draft.call(made, {}, device=place)
+            draft.replace(move, "{there}.to({x}.dtype)", there=draft.swapped(move.func.value, {made: new}), x=other)
+            return fixed(draft, move, name, counts(function, made))
+        if name in NEW and dense:
+            new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
+        else:
+            new = draft.call(made, {}, dtype=draft.part("{x}.dtype", x=other), device=place)
     else:
-        new = draft.call(made, {}, **(kind if at_once else {}), device=place)
-    if other is not None and not at_once:
-        draft.replace(move, "{there}.to({x}.dtype)", there=draft.swapped(move.func.value, {made: new}), x=other)
-    elif not draft.take_off(move, made, new):
+        return function.declines(move, "where it is sent may be no device")
+    if not draft.take_off(move, made, new):
         draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: new}))
-    return fixed(draft, name, counts(function, made))
+    return fixed(draft, move, name, counts(function, made))
 
 
 def number_as_another(site: Site, function: Function) -> Fix | None:
@@ -363,12 +324,7 @@ def number_as_another(site: Site, function: Function) -> Fix | None:
     return None
 
 
-def may_be_moved(function: Function, made: ast.Call) -> bool:
-    """Whether a call that makes a tensor says nothing of where."""
-    return function.dotted(made.func) is not None and SAID.isdisjoint(k.arg for k in made.keywords)
-
-
-def fixed(draft: Draft, name: str | None, exact: bool, dtype: str = "") -> Fix | None:
+def fixed(draft: Draft, move: ast.expr, name: str | None, exact: bool, dtype: str = "") -> Fix | None:
     """The fix, as safe as what is made is alike on both; `exact`: it surely is. `dtype`: what it is made as."""
     if exact or name in SAME:
         return draft.fix(TITLE, Safety.SAFE)
@@ -377,21 +333,4 @@ def fixed(draft: Draft, name: str | None, exact: bool, dtype: str = "") -> Fix |
     if name in DRAWN:
         drawn = "the device's generator draws other numbers for the same seed"
         return draft.fix(TITLE, Safety.UNSAFE, drawn + (f"; {dtype} must be floating point" if dtype else ""))
-    return None
-
-
-def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:
-    """The dtype that `.to(x.dtype)`, `.to(torch.int64)` or `.long()` gives."""
-    match converted:
-        case ast.Call(
-            func=ast.Attribute(attr="to" | "type" as how), args=[ast.Attribute(attr=word) as given], keywords=[]
-        ):
-            known = (function.dotted(given) or "").removeprefix("torch.") in DTYPES
-            return (
-                given if known or (how == "to" and word == "dtype") else None
-            )  # `type` takes classes and strings, too
-        case ast.Call(
-            func=ast.Attribute(attr="long" | "float" | "double" | "half" | "bool" | "int" as word), args=[], keywords=[]
-        ):
-            return f"torch.{word}"
-    return None
+    return draft.function.declines(move, f"`{name}` is not known to give the same on the device")
