@@ -79,7 +79,7 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
 
     SUGGEST where only their shapes are not proved; None where they cannot be mixed.
     """
-    if waits(function, a) or waits(function, b):
+    if waits(function, a) or waits(function, b) or ends_graph(function, a) or ends_graph(function, b):
         return None
     one, other = function.fact(a), function.fact(b)
     for number, tensor in ((a, other), (b, one)):
@@ -134,6 +134,13 @@ def divides(function: Function, way: ast.expr) -> bool:
         n for n in ast.walk(way) if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Div, ast.Mod, ast.FloorDiv))
     )
     return any(function.fact(n.right).is_tensor for n in divisions)
+
+
+def ends_graph(function: Function, way: ast.expr) -> bool:
+    """Whether a way is there to keep a gradient from what is computed before it, `z.detach()`: behind `where` that gets a
+    gradient of zeros, by which an optimizer with momentum or weight decay goes on moving it."""
+    made = function.value(way)
+    return any(isinstance(n, ast.Attribute) and n.attr in ("detach", "data") for n in ast.walk(made))
 
 
 def waits(function: Function, way: ast.expr) -> bool:
