@@ -16,6 +16,7 @@ from syncscope.model.finding import Fix, Safety
 COMPILES = True
 TOGETHER = True
 FEW = 3  # positions: fewer of them, with a step, read worse as a slice than as a list
+FEWER = "an index that is out of range is left out, not reported"
 EXAMPLES = (
     Example(
         """
@@ -58,7 +59,7 @@ EXAMPLES = (
             first = torch.zeros_like(x[:, :1])
             for j in range(3):
                 first = first + x[:, j : j + 1]
-            return x.flip(-2), x.flip(1), x[:, :1] * first
+            return x[..., :3, :].flip(-2), x[:, :3, ...].flip(1), x[:, :1] * first
         """,
         Safety.UNSAFE,
         "x: finite[n, 3, m]",
@@ -105,12 +106,13 @@ def instead(function: Function, taken: ast.Subscript) -> tuple[str, str, list[st
         dim = dimension(parts, lists[0])
         if dim is None:
             return None
-        return f"{{x}}.flip({dim})", "turn them round", [f"{name} must have {order} entries in that dimension"]
+        code = ", ".join(f":{order}" if part is lists[0] else ast.unparse(part) for part in parts)
+        return f"{{x}}[{code}].flip({dim})", "turn them round", [FEWER]
     even = evenly(function, lists[0]) or single(function, lists[0])
     if even is None:
         return None
     code = ", ".join(even if part is lists[0] else ast.unparse(part) for part in parts)
-    changes = ["an index that is out of range is left out, not reported"]
+    changes = [FEWER]
     if isinstance(taken.ctx, ast.Load):
         changes = [f"it shares the memory of {name}, so neither may be written later", *changes]
     return f"{{x}}[{code}]", "take them by a slice", changes
