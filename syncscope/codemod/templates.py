@@ -270,7 +270,10 @@ class Templates:
 
     def without(self, call: ast.Call, keyword: str) -> cst.BaseExpression:
         """A call of the function without one of its keyword arguments."""
-        node = self.node(call)
+        return self.dropped(self.node(call), keyword)
+
+    def dropped(self, node: Part, keyword: str) -> cst.BaseExpression:
+        """A call, however it was made, without one of its keyword arguments."""
         assert isinstance(node, cst.Call)
         kept = [a for a in node.args if a.keyword is None or a.keyword.value != keyword]
         if kept and kept[-1] is not node.args[-1]:

@@ -14,6 +14,7 @@ from syncscope.codemod.patterns.numbers import (
     filling,
     is_bool,
     is_whole,
+    of_a_range,
     of_equals,
     own_int,
     special,
@@ -227,6 +228,7 @@ EXAMPLES = (
 )
 
 OWN_DTYPE = "a number of numpy's gets torch's default dtype"
+SCRIPTED = "TorchScript takes no requires_grad there"
 FITS = "beyond 3.4e38 it is an error, no inf"
 
 
@@ -310,7 +312,13 @@ def not_known(function: Function, call: ast.Call, value: ast.expr) -> Fix | None
 def filled(function: Function, call: ast.Call, number: ast.expr, size: str, changes: str = "") -> Fix:
     """The fix: safe where it changes nothing."""
     draft = Draft(function)
-    draft.replace(call, "{call}", call=filling(draft, call, number, size))
+    new = filling(draft, call, number, size)
+    learns = next((k.value for k in call.keywords if k.arg == "requires_grad"), None)
+    if isinstance(learns, ast.Constant) and learns.value is False:  # as of what is filled without being told
+        new = draft.dropped(new, "requires_grad")
+    elif learns is not None:
+        changes = "; ".join(filter(None, (changes, SCRIPTED)))
+    draft.replace(call, "{call}", call=new)
     return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, changes)
 
 
@@ -334,19 +342,8 @@ def of_equal_numbers(function: Function, call: ast.Call) -> Fix | None:
 
 def of_range(function: Function, call: ast.Call) -> Fix | None:
     """`torch.tensor(range(n), device=d)`, which is `torch.arange(n, device=d)`."""
-    counted = call.args[0]
-    if isinstance(counted, ast.Call) and function.dotted(counted.func) == "list" and len(counted.args) == 1:
-        counted = counted.args[0]
-    match counted:
-        case ast.ListComp(
-            elt=ast.Name(id=each), generators=[ast.comprehension(target=ast.Name(id=name), iter=inner, ifs=[])]
-        ) if each == name:  # `[i for i in range(n)]`
-            counted = inner
-    if not isinstance(counted, ast.Call) or function.dotted(counted.func) != "range" or counted.keywords:
-        return None
-    if function.dotted(call.func) not in MAKERS or not counted.args:
-        return None
-    if any(isinstance(each, ast.Starred) or function.fact(each).is_tensor for each in counted.args):
+    counted = of_a_range(function, call.args[0])
+    if function.dotted(call.func) not in MAKERS or counted is None:
         return None
     draft, (*before, last) = Draft(function), counted.args
     draft.replace(

@@ -261,3 +261,37 @@ def test_zeros_and_ones_are_made_as_people_make_them(made: str, filled: str) -> 
     x = torch.rand(3)
     one, other = (eval(text, {"torch": torch, "x": x}) for text in (made, filled))
     assert (one.dtype, one.shape, one.tolist()) == (other.dtype, other.shape, other.tolist())
+
+
+@pytest.mark.parametrize("cut", ["z.detach()", "z.data"])
+def test_what_keeps_a_gradient_back_is_not_chosen_on_the_device(cut: str) -> None:
+    """A gradient of zeros is another one than none: an optimizer with momentum goes on moving what was frozen."""
+    code = (
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        '        self.register_buffer("warm", torch.tensor(False))\n\n    def forward(self, x: torch.Tensor):\n'
+        f"        z = x.exp()\n        if self.warm:\n            z = {cut}\n        return z\n"
+    )
+    assert "torch.where(" not in fixed(HEAD + code, allowed=FIXES)
+    assert "torch.where(" in fixed(HEAD + code.replace(cut, "z.sin()"), allowed=FIXES)
+
+
+def test_what_is_turned_round_is_taken_by_a_slice_first() -> None:
+    """The first two of many are swapped, and a new dimension is none of the tensor's."""
+    code = (
+        "def swapped(logits: torch.Tensor):\n    logits = logits.exp()\n"
+        "    logits[:, [0, 1]] = logits[:, [1, 0]]\n    return logits[None, [1, 0]]\n"
+    )
+    after = fixed(HEAD + code, allowed=FIXES)
+    assert "logits[:, :2] = logits[:, :2].flip(1)\n    return logits[None, :2].flip(1)\n" in after
+
+
+def test_a_filled_tensor_that_needs_its_gradient_is_none_of_torchscript() -> None:
+    code = (
+        "def forward(x: torch.Tensor, training: bool):\n"
+        "    return x + torch.tensor([0.0], device=x.device, requires_grad=training)\n"
+    )
+    assert fixed(HEAD + code, allowed={Safety.SAFE}) == HEAD + code
+    (fix,) = {f.fix for f in findings(HEAD + code) if f.fix is not None}
+    assert "TorchScript" in fix.changes
+    said = code.replace("requires_grad=training", "requires_grad=False")
+    assert "x + torch.zeros(1, device=x.device)\n" in fixed(HEAD + said, allowed={Safety.SAFE})

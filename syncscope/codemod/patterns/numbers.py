@@ -116,6 +116,22 @@ def of_equals(function: Function, value: ast.expr) -> tuple[ast.expr, str] | Non
     return number, f"({function.file.text(count)},)"
 
 
+def of_a_range(function: Function, value: ast.expr) -> ast.Call | None:
+    """The `range(n)` that a list holds, `list(range(n))`, `[i for i in range(n)]`, or that is itself given."""
+    counted = value
+    if isinstance(counted, ast.Call) and function.dotted(counted.func) == "list" and len(counted.args) == 1:
+        counted = counted.args[0]
+    match counted:
+        case ast.ListComp(
+            elt=ast.Name(id=each), generators=[ast.comprehension(target=ast.Name(id=name), iter=inner, ifs=[])]
+        ) if each == name:
+            counted = inner
+    if not isinstance(counted, ast.Call) or function.dotted(counted.func) != "range" or counted.keywords:
+        return None
+    plain = not any(isinstance(each, ast.Starred) or function.fact(each).is_tensor for each in counted.args)
+    return counted if plain and counted.args else None
+
+
 def filler(number: ast.expr) -> str:
     """The function that makes a tensor of one number: zeros, ones, or full."""
     value = number.value if isinstance(number, ast.Constant) else None
