@@ -63,6 +63,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
     sites = [site for _, site in places if site is not None]
     if fix.rewrite == "index_once" and (len(sites) <= 2 * fix.left or fix.left > 1):
         return "the first wait for each mask stays, and others follow it"
+    if _joins_few(fix, sites, view):
+        return "so few numbers are read as fast one by one, once the first has waited"
     if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):
         return f"line {line} waits right after, and stays"
     if sites and (line := _waits_before(fix, sites[0], states, view)):
@@ -75,6 +77,27 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
+    """Whether a fix joins tensors of which each is one number, and no more than take as long to be joined as to be read: so
+    many are written out, or a dict has them by name, as losses are."""
+    if not sites or not (fix.rewrite.startswith("merge_") or fix.rewrite in LISTS):
+        return False
+    from syncscope.codemod.patterns.joined import GAINS, entries  # with libcst, which a fix has imported
+    from syncscope.codemod.patterns.reads import number_read
+
+    function = view.function(sites[0])
+    tensors = [tensor for site in sites if (tensor := number_read(function, site.node)) is not None]
+    if fix.rewrite not in LISTS:
+        return len({*map(ast.unparse, tensors)}) < GAINS and entries(function, tensors) is None
+    around = next((n for n in function.around(sites[0].node) if isinstance(n, (*REPEATED, ast.For))), None)
+    if not all(isinstance(tensor, ast.Name) for tensor in tensors):  # which each pass computes, and waits for
+        return False
+    if isinstance(around, ast.For | ast.DictComp):
+        return True
+    listed = around.generators[0].iter if isinstance(around, (ast.ListComp, ast.GeneratorExp)) else None
+    return isinstance(listed, (ast.Tuple, ast.List)) and len(listed.elts) < GAINS
 
 
 def _beside_idle(
