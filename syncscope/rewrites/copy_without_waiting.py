@@ -117,6 +117,7 @@ PINS = re.compile(  # of a loader beside it, or of its settings
     rb"""pin_memory(?:(?:_device)?["']?\s*[=:]\s*(?!False)|(?<=\.pin_memory)\()"""
 )
 CHANGES = "nothing may write the tensor on the host before the copy is done"
+FRACTIONS = ("float", "double", "half")
 CONVERTS = frozenset("float double half long int bool".split())  # what has the dtype stays as it is
 BESIDE = "what is copied beside it is waited for all the same"
 NOT_PINNED = "nothing here pins its memory: more than 2 MB (on an H100) are waited for all the same"
@@ -188,11 +189,21 @@ def pinned_by(draft: Draft, loaders: list[ast.Call], anywhere: bool) -> tuple[st
     """What must be so once each of these loaders pins what it gives, and how sure that is."""
     changes, safety = CHANGES, Safety.UNSAFE
     for each in loaders:
-        if not any(k.arg in ("pin_memory", None) for k in each.keywords):
+        if not any(may_pin(draft.function, k) for k in each.keywords):
             pin(draft, draft.function, each, anywhere=anywhere)
             changes = f"{CHANGES}; the loader must give what lives on the host, or it cannot be pinned"
             safety = Safety.SUGGEST if of_tensors(draft.function, each) else safety
     return changes, safety
+
+
+def may_pin(function: Function, given: ast.keyword) -> bool:
+    """Whether an argument of a loader may have it pin what it gives: `pin_memory`, or settings that are not in sight."""
+    if given.arg is not None:
+        return given.arg == "pin_memory"
+    match function.value(given.value):
+        case ast.Dict(keys=keys) if all(isinstance(key, ast.Constant) for key in keys):
+            return any(isinstance(key, ast.Constant) and key.value == "pin_memory" for key in keys)
+    return True
 
 
 def held_by(function: Function, moved: list[ast.expr], of_loader: bool) -> tuple[str, Safety]:
@@ -226,8 +237,15 @@ def computed(function: Function, tensor: ast.expr) -> bool:
     """Whether a tensor is made of another right here, `(x != 0).float()`: its memory is new, and nobody has pinned it."""
     made = function.reaching_definition(tensor) if isinstance(tensor, ast.Name) else None
     value = made.value if made is not None else tensor
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in CONVERTS:
-        value = value.func.value
+    while isinstance(value, ast.Call):
+        if isinstance(value.func, ast.Attribute) and value.func.attr in CONVERTS:
+            if value.func.attr in FRACTIONS and function.fact(value.func.value).dtype is not Dtype.FLOAT:
+                return True  # who asks for a float has none, most often
+            value = value.func.value
+        elif function.dotted(value.func) == "torch.autograd.Variable" and len(value.args) == 1:
+            value = value.args[0]
+        else:
+            break
     if isinstance(value, ast.Call) and function.dotted(value.func) in MADE_ANEW:
         return True
     return isinstance(value, (ast.BinOp, ast.Compare, ast.UnaryOp))

@@ -179,6 +179,34 @@ def train(model, data, device):
     assert [f.fix.safety for f in both if f.fix is not None] == [Safety.UNSAFE]
 
 
+@pytest.mark.parametrize(
+    ("sent", "safety"),
+    [("x.float()", Safety.SUGGEST), ("x", Safety.UNSAFE), ("torch.autograd.Variable(x)", Safety.UNSAFE)],
+)
+def test_what_is_made_a_float_here_is_not_what_the_loader_has_pinned(sent: str, safety: Safety) -> None:
+    code = (
+        "import torch\nfrom torch.utils.data import DataLoader\n\n\ndef train(model, data, device):\n"
+        "    for x in DataLoader(data, pin_memory=True):\n"
+        f"        x = {sent}.to(device)\n        model(x).sum().backward()\n"
+    )
+    assert [f.fix.safety for f in findings(code, "blocking-upload") if f.fix is not None] == [safety]
+
+
+def test_settings_in_sight_that_pin_nothing_are_told_to() -> None:
+    code = (
+        "import torch\nfrom torch.utils.data import DataLoader\n\n\ndef train(model, data, device):\n"
+        "    settings = {'batch_size': 8, 'shuffle': True}\n    for x in DataLoader(data, **settings):\n"
+        "        x = x.to(device)\n        model(x).sum().backward()\n"
+    )
+    assert "**settings, pin_memory=" in fixed(code, "blocking-upload", allowed={Safety.UNSAFE})
+    pinned = code.replace("True}", "True, 'pin_memory': True}")
+    assert "DataLoader(data, **settings)" in fixed(pinned, "blocking-upload", allowed={Safety.UNSAFE})
+    given = code.replace("    settings = {'batch_size': 8, 'shuffle': True}\n", "").replace(
+        "device)", "device, settings)", 1
+    )
+    assert "DataLoader(data, **settings)" in fixed(given, "blocking-upload", allowed={Safety.UNSAFE})
+
+
 COLLATED = """\
 import torch
 from torch.utils.data import DataLoader, default_collate
