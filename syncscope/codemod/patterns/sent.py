@@ -19,7 +19,7 @@ KEEPS = CONVERT | set(
 )  # `expand` lays out nothing whole
 
 
-class Sent(NamedTuple):
+class MadeAndSent(NamedTuple):
     """A call that sends what another has just made."""
 
     call: ast.Call
@@ -28,7 +28,7 @@ class Sent(NamedTuple):
     dtype: ast.expr | str | None = None  # what it is converted to on its way
 
 
-def sent_as(function: Function, move: ast.AST) -> Sent | None:
+def sent_as(function: Function, move: ast.AST) -> MadeAndSent | None:
     """What is made, perhaps converted, and sent; None where it is anything else, or converted to what is made otherwise."""
     where = target(function, move)
     match move:
@@ -40,7 +40,7 @@ def sent_as(function: Function, move: ast.AST) -> Sent | None:
                 return None
             if isinstance(dtype, str) and function.dotted(made.func) == "torch.arange" and dtype not in COUNTED:
                 return None  # of bool there is none, of others it is another range
-            return Sent(move, made, where, dtype)
+            return MadeAndSent(move, made, where, dtype)
         case ast.Call(
             func=ast.Attribute(value=ast.Call() as made, attr="to"),
             args=[],
@@ -48,9 +48,9 @@ def sent_as(function: Function, move: ast.AST) -> Sent | None:
         ) if function.dotted(made.func) in CONVERTIBLE | SPREAD and not any(k.arg == "dtype" for k in made.keywords):
             given = {k.arg: k.value for k in move.keywords}
             named = len(given) == 2 and all(isinstance(each, (ast.Name, ast.Attribute)) for each in given.values())
-            return Sent(move, made, given["device"], given["dtype"]) if named else Sent(move, made, where)
+            return MadeAndSent(move, made, given["device"], given["dtype"]) if named else MadeAndSent(move, made, where)
         case ast.Call(func=ast.Attribute(value=ast.Call() as made)):
-            return Sent(move, made, where)
+            return MadeAndSent(move, made, where)
     return None
 
 
