@@ -16,10 +16,17 @@ Version = tuple[int, ...]
 _LARGEST = 1 << 20  # bytes of such a file
 _TORCH = re.compile(r"torch(?![\w.-])\s*(?:\[[^\]]*\])?([^;#]*)")  # a requirement, without what it holds for
 _LEAST = re.compile(r"(?:>=|===?|~=|>|\^|~)\s*v?(\d+(?:\.\d+)*)")
+_PYTHON = re.compile(
+    r"""^\s*(?:requires-python|python_requires|python)\s*[=:]\s*["']?([^"'\n#]*)""", re.MULTILINE | re.IGNORECASE
+)
+_WHEELS: dict[Version, Version] = {
+    (3, 9): (1, 7, 1), (3, 10): (1, 11), (3, 11): (1, 13), (3, 12): (2, 2), (3, 13): (2, 5),
+}  # fmt: skip
+"""By version of Python the first torch that PyPI has for it, as its list of files says: none older can be installed there."""
 
 
 class Requirements(NamedTuple):
-    """The oldest torch that a project takes, () where it says none, and whether it is a package that lists what it needs."""
+    """The oldest torch that a project takes and its oldest Python has, () where it says none, and whether it is a package that lists what it needs."""
 
     torch: Version = ()
     listed: bool = False
@@ -52,9 +59,10 @@ def _of_wheel(folder: str, package: str) -> Requirements:
     infos = sorted(each for each in os.listdir(folder) if each.endswith(".dist-info"))
     if len(infos) > 1:
         infos = [each for each in infos if _brings(os.path.join(folder, each), package)]
-    texts = (_text(os.path.join(folder, each, "METADATA")) for each in infos)
+    texts = [_text(os.path.join(folder, each, "METADATA")) for each in infos]
     lines = (line for text in texts for line in text.splitlines())
-    return Requirements(_lowest(line.partition(":")[2] for line in lines if line.startswith("Requires-Dist:")), True)
+    said = _lowest(line.partition(":")[2] for line in lines if line.startswith("Requires-Dist:"))
+    return Requirements(_there(said, texts), True)
 
 
 def _brings(info: str, package: str) -> bool:
@@ -64,9 +72,20 @@ def _brings(info: str, package: str) -> bool:
 
 @of_texts
 def _of_project(root: str) -> Requirements:
-    found = {name: [*said(_text(os.path.join(root, name)))] for name, said in _FILES.items()}
+    texts = {name: _text(os.path.join(root, name)) for name in _FILES}
+    found = {name: [*said(texts[name])] for name, said in _FILES.items()}
     named = [name for name, said in found.items() if any(map(_IS_ONE.match, said))]
-    return Requirements(_lowest(each for said in found.values() for each in said), named not in ([], [_LOOSE]))
+    oldest = _there(_lowest(each for said in found.values() for each in said), texts.values())
+    return Requirements(oldest, named not in ([], [_LOOSE]))
+
+
+def _there(oldest: Version, texts: Iterable[str]) -> Version:
+    """The oldest torch that is asked for, but none that the oldest Python cannot have, as these texts name it."""
+    named = (match[1] for text in texts for match in _PYTHON.finditer(text))
+    pythons = [tuple(map(int, least[1].split(".")))[:2] for said in named for least in _LEAST.finditer(said)]
+    python = min(pythons, default=())
+    first = max((torch for version, torch in _WHEELS.items() if version <= python), default=())
+    return max(oldest, first) if oldest else ()
 
 
 def _lowest(requirements: Iterable[str]) -> Version:

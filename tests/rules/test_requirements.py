@@ -60,6 +60,22 @@ def test_an_installed_package_says_so_in_its_metadata(tmp_path: Path) -> None:
     assert requirements(str(package / "net.py")) == Requirements((1, 5), listed=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.10,<4"\ndependencies = ["torch>=1.0"]\n'),
+        ("setup.cfg", "[options]\npython_requires = >= 3.10\ninstall_requires =\n    torch >= 1.0\n"),
+        ("setup.py", 'setup(install_requires=["torch>=1.0"],\n    python_requires=">=3.10.2")\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = "^1.0"\n'),
+    ],
+)
+def test_a_torch_that_the_oldest_python_cannot_have_is_asked_for_in_vain(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / name).write_text(text)
+    (tmp_path / "net.py").touch()
+    assert requirements(str(tmp_path / "net.py")).torch == (1, 11)
+
+
 @pytest.mark.parametrize(("version", "offered"), [("1.4", False), ("1.6", True), ("2.1", True)])
 def test_a_buffer_that_is_not_persistent_needs_torch_1_6(tmp_path: Path, version: str, offered: bool) -> None:
     (tmp_path / "setup.py").write_text(f'setup(install_requires=["torch>={version}"])')
