@@ -26,7 +26,8 @@ _WHEELS: dict[Version, Version] = {
 
 
 class Requirements(NamedTuple):
-    """The oldest torch that a project takes and its oldest Python has, () where it says none, and whether it is a package that lists what it needs."""
+    """The oldest torch that a project takes, and its oldest Python has, () where it says none, and whether it is a package that
+    lists what it needs."""
 
     torch: Version = ()
     listed: bool = False

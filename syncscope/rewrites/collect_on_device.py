@@ -217,15 +217,18 @@ def _collected(site: Site, function: Function) -> Collected | None:
     made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
     bound = [n for n in function.binds(name) if n is not history]
     loop = outermost(function, read, made[0]) if len(made) == 1 and len(bound) == 1 else None
-    if loop is None or seen_half_done(function, name, loop):
-        return None
-    inside = (n for n in function.names(name) if loop in function.around(n))
-    if any(n is not history for n in inside) or any(n.lineno < loop.lineno for n in function.reads(name)):
-        return None
+    if loop is None:
+        return function.declines(site.node, f"`{name}` is not made empty right before one loop, and bound there alone")
+    if seen_half_done(function, name, loop):
+        return function.declines(site.node, f"`{name}` may be looked at before the loop is over")
+    inside = (n for n in function.names(name) if loop in function.around(n) and n is not history)
+    early = [*inside, *(n for n in function.reads(name) if n.lineno < loop.lineno)]
+    if early:
+        return function.declines(site.node, f"line {early[0].lineno} uses `{name}` before the loop is over")
     if overwritten(function, tensor, site.node, loop):  # all that was noted of it would become its last value
-        return None
+        return function.declines(site.node, f"{function.file.quote(tensor)} is written in place")
     if made_on_host(function, tensor):  # in some passes, say: then what is noted lives on two devices
-        return None
+        return function.declines(site.node, f"{function.file.quote(tensor)} is made on the host in some passes")
     draft = Draft(function)
     own = ".detach()" if made_in(function, tensor, loop) else ".detach().clone()"
     draft.replace(read, f"{{t}}{own}", t=detached(function, tensor))
