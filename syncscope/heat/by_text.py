@@ -10,6 +10,7 @@ from syncscope.project import cold_names, conventions
 from syncscope.project.outline import FunctionText
 
 _FROZEN = re.compile(rb"^[ \t]*@(?:\w+\.)*(?:no_grad|inference_mode)\b[^\n]*\Z", re.MULTILINE)
+_COMMAND = re.compile(rb"^@(?:\w+\.)*(?:command|group|option|argument|result_callback)\b", re.MULTILINE)
 _PASS = re.compile(rb"(=[ \t]*(?:\w+\.)*)?((?<![\w])\w*)backward\(")
 _OF_PASS = re.compile(rb"loss|forward|train|grad")
 _GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
@@ -22,9 +23,20 @@ def said_by_name(function: FunctionText) -> Heat:
 
 def is_frozen(function: FunctionText) -> bool:
     """Whether a decorator switches gradients off."""
-    begin = function.source.rfind(b"\n\n", 0, function.start)
-    above = function.source[begin + 2 if begin >= 0 else 0 : function.start]
+    above = _above(function)
     return b"@" in above and _FROZEN.search(above) is not None
+
+
+def is_command(function: FunctionText) -> bool:
+    """Whether a decorator has it run from a command line: what it does itself it does once."""
+    above = _above(function)
+    return b"@" in above and _COMMAND.search(above) is not None
+
+
+def _above(function: FunctionText) -> bytes:
+    """What stands above a function, up to an empty line."""
+    begin = function.source.rfind(b"\n\n", 0, function.start)
+    return function.source[begin + 2 if begin >= 0 else 0 : function.start]
 
 
 def is_step(function: FunctionText) -> bool:
@@ -56,7 +68,7 @@ def goes_on(function: FunctionText) -> bool:
     """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
     if function.name == "__init__" and "log_abs_det_jacobian" in function.methods:
         return True  # of a transform of distributions, which is made anew in each step
-    return said_by_name(function).hot and not is_for_the_log(function)
+    return said_by_name(function).hot and not (is_for_the_log(function) or is_command(function))
 
 
 def is_for_the_log(function: FunctionText) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from syncscope.heat.by_text import is_frozen
+from syncscope.heat.by_text import is_command, is_frozen
 from syncscope.heat.makers import kin
 from syncscope.project import conventions
 from syncscope.project.definitions import Definitions
@@ -52,7 +52,7 @@ def _is_found(function: FunctionText) -> bool:
     """Whether a decorator may have a function looked up, or what trains calls a method by its name."""
     if function.cls:
         return function.name in conventions.HOOKS
-    return function.is_decorated() and not is_frozen(function)
+    return function.is_decorated() and not (is_frozen(function) or is_command(function))
 
 
 def _is_trained(cls: ClassText, definitions: Definitions) -> bool:
@@ -62,13 +62,15 @@ def _is_trained(cls: ClassText, definitions: Definitions) -> bool:
     return not _TRAINED.isdisjoint(bases) or any(base.endswith(conventions.MODULE_ENDINGS) for base in unseen)
 
 
-def _with_imports(paths: Collection[str], sources: Iterable[str], imports: Mapping[str, Imported]) -> set[str]:
+def _with_imports(paths: Collection[str], sources: Collection[str], imports: Mapping[str, Imported]) -> set[str]:
     """These files, and all that they import, themselves or through others; of a package what is asked of it."""
     at: dict[str, list[str]] = defaultdict(list)
     for path in sources:
         module = place(path)
         at[module].append(path)
-        at[f"/{module.rpartition('/')[2]}"].append(path)
+        around = os.path.dirname(path.removesuffix(f"{os.sep}__init__.py"))
+        if os.path.join(around, "__init__.py") not in sources:  # what stands in no package is imported by one word
+            at[f"/{module.rpartition('/')[2]}"].append(path)
     found, seen, todo = set(paths), set[tuple[str, str]](), [(path, "") for path in paths]
     while todo:
         path, asked = todo.pop()

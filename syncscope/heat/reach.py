@@ -170,7 +170,7 @@ def _reached(survey: Survey, starts: _Starts, closure: Closure, calls: Calls) ->
     of all functions."""
     words, entered = starts.words(), [*survey.entered, *starts.driving]
     namesakes = [each for word in words for each in survey.defined[word] if goes_on(each) and not is_step(each)]
-    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept))
+    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept()))
     spoken = closure.with_kinds(closure.of(by_steps, spoken=survey.said_outside()))
     # What makes an object keeps what is called later.
     callers = [*closure.running(spoken), *entered, *survey.defined[b".__init__"]]

@@ -34,6 +34,9 @@ IsHot = Callable[[str, str], bool]
 
 _PINS, _CHECKS = b"pin_memory", b"validate_args"
 _UNCHECKED = re.compile(rb"set_default_validate_args\(False\)|Distribution\._validate_args\s*=\s*False")
+_EVERYWHERE = re.compile(
+    r"__(?!a(enter|exit|iter|next)__)"
+)  # what Python calls by itself, but not what waits for events
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
 
 
@@ -69,7 +72,7 @@ class Survey(Definitions):
             FunctionText
         ] = []  # what may hold a loop around an environment, in files without torch
 
-        self.kept: set[bytes] = set()  # words of what is called later
+        self._kept: dict[str, set[bytes]] = {}  # by a file words of what is called later
         self.kinds: dict[bytes, set[bytes]] = defaultdict(
             set
         )  # by a function what is registered with it, of other types
@@ -118,7 +121,7 @@ class Survey(Definitions):
             self.idle.add(path)
             return
         self.talking.append(path)
-        self.kept |= kept(source)
+        self._kept[path] = kept(source)
         if (scope := devices.switched_for(path, source, self.outside[path])) is not None:
             self.on_device.add(scope)
             self.typed_on_device.update([scope] * devices.switches_type(source))
@@ -138,7 +141,7 @@ class Survey(Definitions):
             return
         elif is_of_loss(each):
             self.of_losses.append(each)
-        elif (each.name.startswith("__") or (each.cls and each.name in conventions.HOOKS)) and goes_on(each):
+        elif (_EVERYWHERE.match(each.name) or (each.cls and each.name in conventions.HOOKS)) and goes_on(each):
             self.entered.append(each)
 
     def take_what_asks(self, imports: Mapping[str, Imported]) -> None:
@@ -179,6 +182,10 @@ class Survey(Definitions):
         talking = {path: self.sources[path] for path in self.talking}
         held = (statement for same in tables(talking, self.defined).values() for _, statement in same)
         return {word for text in (*texts, *held) for word in words(text)}
+
+    def kept(self) -> set[bytes]:
+        """Words of what is called later."""
+        return {word for path, words in self._kept.items() if path not in self.far for word in words}
 
     def switches(self) -> list[str]:
         """What files say of the whole project: that memory is pinned, that distributions check what they are given."""

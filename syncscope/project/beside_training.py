@@ -11,7 +11,7 @@ ASIDE = frozenset(
     deploy deployment explain export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu loader dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
     pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
-    serialization persistence pipelines model_card model_cards""".split()
+    serialization persistence pipelines model_card model_cards gui serve server servers serving webui hpo""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
@@ -65,7 +65,7 @@ PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits o
 RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 """Flags that ask for what a model is used for, beside its loss."""
 ASIDE_CLASS = re.compile(
-    r"TritonPython|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"TritonPython|Conformal|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|InferenceMixin|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(
     r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"

@@ -62,7 +62,7 @@ MEASURES = re.compile(r"^_?(benchmark|profile|measure|latency|test)(_|$)")
 _WORDS_OF_EVALUATION = r"""
     eval evaluate evaluation valid validate validation test predict forecast infer inference post_?process\w* dummy probe
     non_max(imum)?_suppression rescor(e|ing) (beam|greedy)_(search|decode|decoder|decoding) sample_loop ddim_sample p_sample
-    conditional_sample sample_actions get_(bboxes|seg_masks|results?|predictions)
+    conditional_sample sample_actions annotate retrieve rerank recommend get_(bboxes|seg_masks|results?|predictions)
 """
 EVALUATION = re.compile(
     rf"(^|_)({'|'.join(_WORDS_OF_EVALUATION.split())})(_|$)|"
