@@ -61,6 +61,9 @@ class Survey(Definitions):
         self.far: set[str] = set()  # files in which nothing trains, and which nothing that trains imports
         self.outside: dict[str, bytes] = {}  # by file what stands outside of all functions
         self.talking: list[str] = []  # files that may speak of functions there
+        self.held: list[
+            bytes
+        ] = []  # what fills the tables of functions of a program: others are for those to look into
 
         self.steps: list[FunctionText] = []
         self.called_by_others: list[FunctionText] = []  # by their steps
@@ -175,13 +178,13 @@ class Survey(Definitions):
         self.seldom = _without(roles, self.seldom)
         self.defined = defaultdict(list, {word: _without(roles, same) for word, same in self.defined.items()})
         self.talking = [path for path in self.talking if path in trained.files]
+        filled = tables({path: self.sources[path] for path in self.talking}, self.defined).values()
+        self.held = [statement for same in filled for _, statement in same]
 
     def said_outside(self) -> set[bytes]:
         """What files speak of outside of all functions; what stands in `__all__`, or as text in a table, is but named."""
         texts = (QUOTED.sub(b"", plain(without_imports(self.outside[path]))) for path in self.talking)
-        talking = {path: self.sources[path] for path in self.talking}
-        held = (statement for same in tables(talking, self.defined).values() for _, statement in same)
-        return {word for text in (*texts, *held) for word in words(text)}
+        return {word for text in (*texts, *self.held) for word in words(text)}
 
     def kept(self) -> set[bytes]:
         """Words of what is called later."""

@@ -46,7 +46,8 @@ LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop o
 _SELDOM = re.compile(
     r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|dry_run|profiling|inference|infer|onnx|scripting|tracing|exporting)(_|$)|"
     r"^_?(should|do|need|needs|must|is|if|to|will|want|time_to)_(log|print|report|save|plot|visuali[sz]e|eval|evaluate|validate|dump|"
-    r"record|summari[sz]e|display|monitor)(_|$)|^is_best|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
+    r"record|summari[sz]e|display|monitor)(_|$)|^is_best|_(log|print|save|eval)_(step|iter|iteration)$|^logging$|"
+    r"^(is_)?(test|testing|eval|evaluate|evaluation)(_only|_mode)?$"
 )
 
 _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(return|with|log|collect)_info$")
