@@ -116,15 +116,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     added = [s for s in rest if isinstance(s, ast.AugAssign)]
     counts = [s for s in added if function.constant(s.value) is not None]
     sums = [s for s in added if s not in counts]
-    if not sums or not all(only_adds(function, s) for s in rest) or not serves(function, rest, loop):
-        return None
-    if not all(function.fact(s.value).is_tensor and function.fact(s.value).confidence >= 2 for s in sums):
-        return None
+    kept = kept_where(function, asked.test)
     if (
-        not all(divided_by(function, s.target, loop) for s in counts)
-        or (kept := kept_where(function, asked.test)) is None
+        why := _does_more(function, rest, loop)
+        or _adds_no_tensor(function, sums)
+        or _read_elsewhere(function, counts, loop)
     ):
-        return None
+        return function.declines(site.node, why)
+    if kept is None:
+        return function.declines(site.node, "the opposite of the condition is no bool tensor")
     draft, name = Draft(function), function.fresh("kept")
     draft.replace(asked, f"{name} = {kept}", **holes(asked.test))
     for s in sums:
@@ -139,6 +139,26 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if risky:
         changes.insert(0, "a division by zero has a gradient of NaN: divide by torch.where(d != 0, d, 1)")
     return draft.fix("compute every pass, and choose", Safety.SUGGEST if risky else Safety.UNSAFE, "; ".join(changes))
+
+
+def _does_more(function: Function, rest: list[ast.stmt], loop: ast.For) -> str:
+    """Why the rest of a pass cannot run where it was left out; "" where it can."""
+    other = next((s for s in rest if not only_adds(function, s)), None)
+    if other is not None:
+        return f"line {other.lineno} does more than to compute and add"
+    return "" if serves(function, rest, loop) else "what a pass computes is read after it, too"
+
+
+def _adds_no_tensor(function: Function, sums: list[ast.AugAssign]) -> str:
+    if not sums:
+        return "nothing of the device is added"
+    known = all(function.fact(s.value).is_tensor and function.fact(s.value).confidence >= 2 for s in sums)
+    return "" if known else "what is added is not known to be a tensor"
+
+
+def _read_elsewhere(function: Function, counts: list[ast.AugAssign], loop: ast.For) -> str:
+    other = next((s for s in counts if not divided_by(function, s.target, loop)), None)
+    return f"{function.file.quote(other.target)} is more than divided by after the loop" if other is not None else ""
 
 
 def only_adds(function: Function, statement: ast.stmt) -> bool:

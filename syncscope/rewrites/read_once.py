@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -111,46 +112,83 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     definition = function.reaching_definition(tensor)
     reads = function.once("sites by text", function.scope, lambda: by_text(function))[site.op, ast.dump(site.node)]
     nodes = [s.node for s in reads if isinstance(s.node, ast.Call) and s.node.end_lineno is not None]
-    if any(s.hot for s in reads) and sum(s.hot for s in reads) < 2:
-        return None  # the one that every step makes stays
     if len(nodes) < 2 or definition is None or function.captured(tensor.id):
         return None
-    first = nodes[0]
-    statement = function.statement(first)
-    if statement is None or not function.runs_first(statement, first) or function.indent(statement).strip():
+    statement = function.statement(nodes[0])
+    if statement is None:
         return None
-    block = function.block(statement)
-    for node in nodes[1:]:
-        read = tensor_read(function, node)
-        if (
-            read is None
-            or function.reaching_definition(read) is not definition
-            or stands(node, block, function) is None
-        ):
-            return None
-    moved = not (isinstance(statement, ast.Assign) and statement.value is first)
-    if disturbed(function, tensor.id, statement if moved else first, nodes[-1], within=moved):
-        return None
-    if all(any(is_better(tried(way, each, function)) for way in BETTER) for each in reads):
-        return None
+    if why := (
+        _seldom(reads)
+        or _not_first(function, statement, nodes[0])
+        or _not_the_same(function, statement, nodes, definition)
+        or _written_between(function, statement, nodes, definition, tensor.id)
+        or _better_each(function, reads)
+    ):
+        return function.declines(site.node, why)
     draft = Draft(function)
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is first:
-            if len(function.binds(name)) != 1 or function.captured(name):
-                return None
-            rest = nodes[1:]
-        case _:
-            (name,), rest = names_for(function, [first]), nodes
-            draft.insert_before(statement, f"{name} = {{read}}", read=first)
+    if named_by(statement, nodes[0]):
+        assert isinstance(statement, ast.Assign)
+        name, rest = function.file.text(statement.targets[0]), nodes[1:]
+        if len(function.binds(name)) != 1 or function.captured(name):
+            return function.declines(site.node, f"`{name}` is bound elsewhere, too")
+    else:
+        (name,), rest = names_for(function, nodes[:1]), nodes
+        draft.insert_before(statement, f"{name} = {{read}}", read=nodes[0])
     for node in rest:
         draft.replace(node, name)
     title = f"read {tensor.id} once, not {len(nodes)} times"
-    lent = exposed(function, tensor.id, statement, nodes[-1])
-    if lent and isinstance(made := definition.value, ast.Call) and function.dotted(made.func) == "torch.nn.Parameter":
-        return None  # an optimizer's step between the reads is what it is for
-    if not lent and not roots(function, definition.value):
+    if not exposed(function, tensor.id, statement, nodes[-1]) and not roots(function, definition.value):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, f"nothing may write what {tensor.id} holds between the reads")
+
+
+def named_by(statement: ast.stmt, read: ast.Call) -> bool:
+    """Whether a statement gives a read a name, and does no more."""
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=value):
+            return value is read
+    return False
+
+
+def _seldom(reads: Sequence[Site]) -> str:
+    hot = sum(s.hot for s in reads)
+    return "the one read that every step makes stays" if hot == 1 else ""
+
+
+def _not_first(function: Function, statement: ast.stmt, read: ast.Call) -> str:
+    first = function.runs_first(statement, read) and not function.indent(statement).strip()
+    return "" if first else "something else of its statement runs before it is read"
+
+
+def _not_the_same(function: Function, statement: ast.stmt, nodes: Sequence[ast.Call], definition: ast.Assign) -> str:
+    """Why a later read may be of another tensor, or be made where the first is not; "" where none is."""
+    block = function.block(statement)
+    for node in nodes[1:]:
+        read = tensor_read(function, node)
+        same = read is not None and function.reaching_definition(read) is definition
+        if not same or stands(node, block, function) is None:
+            return f"line {node.lineno} may read another tensor"
+    return ""
+
+
+def _written_between(
+    function: Function, statement: ast.stmt, nodes: Sequence[ast.Call], definition: ast.Assign, name: str
+) -> str:
+    """Why a later read may give another number; "" where it does not."""
+    moved = not named_by(statement, nodes[0])
+    if disturbed(function, name, statement if moved else nodes[0], nodes[-1], within=moved):
+        return f"`{name}` may be written between the reads"
+    made = definition.value
+    learnt = isinstance(made, ast.Call) and function.dotted(made.func) == "torch.nn.Parameter"
+    if learnt and exposed(function, name, statement, nodes[-1]):
+        return f"`{name}` is a parameter, which an optimizer's step may write between the reads"
+    return ""
+
+
+def _better_each(function: Function, reads: Sequence[Site]) -> str:
+    """Why each of the reads is mended by itself; "" where one is not."""
+    each = all(any(is_better(tried(way, read, function)) for way in BETTER) for read in reads)
+    return "each of the reads can be left out" if each else ""
 
 
 def is_better(fix: Fix | None) -> bool:
