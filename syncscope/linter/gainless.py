@@ -90,7 +90,8 @@ def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
     function = view.function(sites[0])
     tensors = [tensor for site in sites if (tensor := number_read(function, site.node)) is not None]
     if fix.rewrite not in LISTS:
-        return len({*map(ast.unparse, tensors)}) < GAINS and entries(function, tensors) is None
+        few = len({*map(ast.unparse, tensors)}) < GAINS and entries(function, tensors) is None
+        return few and _side_by_side(function, sites)
     around = next((n for n in function.around(sites[0].node) if isinstance(n, (*REPEATED, ast.For))), None)
     if not all(isinstance(tensor, ast.Name) for tensor in tensors):  # which each pass computes, and waits for
         return False
@@ -98,6 +99,14 @@ def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
         return True
     listed = around.generators[0].iter if isinstance(around, (ast.ListComp, ast.GeneratorExp)) else None
     return isinstance(listed, (ast.Tuple, ast.List)) and len(listed.elts) < GAINS
+
+
+def _side_by_side(function: Function, sites: Sequence[Site]) -> bool:
+    """Whether sites stand in one statement, or in statements that follow one another: nothing is queued between their waits."""
+    found = [statement for site in sites if (statement := function.statement(site.node)) is not None]
+    block = function.block(found[0]) if found else []
+    places = {block.index(statement) if statement in block else -2 for statement in found}
+    return bool(places) and max(places) - min(places) < len(places)
 
 
 def _beside_idle(

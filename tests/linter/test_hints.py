@@ -315,3 +315,35 @@ def test_an_object_of_the_project_that_is_called_waits_where_its_call_does(door)
     (told,) = (f["fix"] for f in found if f["line"] == 27)
     assert told["safety"] == "suggest"
     assert told["changes"].startswith("no step gains by it: line 7 waits beside it, and stays; ")
+
+
+IN_A_STEP = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def training_step(self, batch):
+        a, b, c, d = self.model(batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "safety"),
+    [
+        ("self.keep(a.sum().item(), b.sum().item(), c.sum().item())", "suggest"),
+        ("self.keep(a.sum().item(), b.sum().item(), c.sum().item(), d.sum().item())", "unsafe"),
+        ("self.keep(a[0].item(), a[1].item(), a[2].item())", "unsafe"),  # one tensor, whose numbers nothing joins
+        (
+            "x = a.sum().item()\n        self.work(b)\n        self.keep(x, b.sum().item(), c.sum().item())",
+            "unsafe",
+        ),
+        ("self.keep({k: v.item() for k, v in self.losses.items()})", "suggest"),
+        ("self.keep([v.item() for v in (a, b, c)])", "suggest"),
+        ("self.keep([v.item() for v in self.losses])", "unsafe"),
+    ],
+)
+def test_so_few_numbers_are_read_as_fast_one_by_one(door, body, safety):
+    """The first read waits for all that is queued; three of them take as long as to join them, as measured on an H200."""
+    door.write("net.py", f"{IN_A_STEP}        {body}\n")
+    fixes = [f["fix"] for f in json.loads(door("lint", "--format", "json").out) if f["fix"]]
+    assert {fix["safety"] for fix in fixes} == {safety}
