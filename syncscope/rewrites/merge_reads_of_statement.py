@@ -9,7 +9,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.asked import asks_for_any
-from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
+from syncscope.codemod.patterns.joined import Joined, joined, names_for, once_each, put_before
 from syncscope.codemod.patterns.reads import by_float, by_int, converted, detached, number_read, reads_of
 from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
@@ -208,42 +208,32 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr], Fix] | None:
     """The reads that serve a statement, and the fix that makes one of them."""
-    reads = [
-        s.node
-        for s in function.sites_in(statement)
-        if isinstance(s.node, ast.Call) and number_read(function, s.node) is not None
-    ]
+    sites = (s.node for s in function.sites_in(statement) if isinstance(s.node, ast.Call))
+    reads = [read for read in sites if number_read(function, read) is not None]
     before = named_for(function, statement)
     every = [*reads, *(b.statement.value for b in before)]
-    if len(reads) + len(before) < 2 and not (
-        before and function.block(statement) is not function.block(before[0].statement)
-    ):
+    elsewhere = bool(before) and function.block(statement) is not function.block(before[0].statement)
+    if len(every) < 2 and not elsewhere:
         return None
     reading = joined(function, reads, [(b.name.id, b.tensor) for b in before])
-    if reading is None or not all(
-        function.runs_first(statement, r) and function.pure(number_read(function, r) or r) for r in reads
-    ):
-        return None
     once = once_each(function, reads)  # what stands twice is read once
     tensors = [t for r in once if (t := number_read(function, r)) is not None]
-    if tensors and len({*map(ast.unparse, tensors), *(ast.unparse(b.tensor) for b in before)}) < 2:
+    if why := (
+        ("nothing joins all the numbers that it reads" if reading is None else "")
+        or _read_in_turn(function, statement, reads)
+        or _of_one(tensors, before)
+        or ("it writes what it reads" if written_in(function, statement, tensors) else "")
+    ):
+        for node in every:
+            function.declines(node, why)
         return None
-    if written_in(function, statement, tensors):
-        return None
+    assert reading is not None
     names = names_for(function, once)
     called = dict(zip(map(ast.unparse, tensors), names, strict=True))
     more = [] if before else again(function, statement, reads, called)
-    serving = [*reads, *more]
-    draft = Draft(function)
     if not before and not more and (row := in_a_row(function, reads)) is not None:
-        holder, code = function.parent(row[0]), draft.code(reading.code, **reading.parts)
-        if isinstance(holder, ast.Tuple) and len(holder.elts) == len(row):
-            draft.edits.append(Edit(function.file.span(holder), f"tuple({code})"))
-        else:
-            draft.edits.append(
-                Edit(Span(function.file.span(row[0]).start, function.file.span(row[-1]).end), f"*{code}")
-            )
-        return every, draft.fix(f"read {len(reads)} numbers at once", reading.safety, reading.changes)
+        return every, starred(function, row, reading, len(reads))
+    draft = Draft(function)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
     kept = [b.name.id for b in before]
@@ -251,18 +241,44 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         draft.insert_before(statement, f"{kept[0]} = {kept[0]}.item()")
     else:
         put_before(draft, statement, [*names, *kept], reading)
-    for read in serving:
+    for read in (*reads, *more):
         name = called[ast.unparse(number_read(function, read) or read)]
         draft.replace(converted(function, read), f"int({name})" if by_int(function, read) else name)
-    many = len(names) + len(kept)
-    if many == 1:
-        arm = function.parent(statement)
-        if isinstance(arm, ast.If) and asks_for_any(arm.test):
-            return None
-        return [*every, *more], draft.fix(
-            f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then"
-        )
-    return [*every, *more], draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
+    if len(names) + len(kept) > 1:
+        title = f"read {len(names) + len(kept)} numbers at once"
+        return [*every, *more], draft.fix(title, reading.safety, reading.changes)
+    arm = function.parent(statement)
+    if isinstance(arm, ast.If) and asks_for_any(arm.test):
+        return None
+    moved = f"{kept[0]} is a tensor until then"
+    return [*every, *more], draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, moved)
+
+
+def starred(function: Function, row: Sequence[ast.expr], reading: Joined, count: int) -> Fix:
+    """The fix of reads that stand one after another: `f(*torch.stack((a, b)).tolist())`."""
+    draft, file, holder = Draft(function), function.file, function.parent(row[0])
+    code = draft.code(reading.code, **reading.parts)
+    if isinstance(holder, ast.Tuple) and len(holder.elts) == len(row):
+        draft.edits.append(Edit(file.span(holder), f"tuple({code})"))
+    else:
+        draft.edits.append(Edit(Span(file.span(row[0]).start, file.span(row[-1]).end), f"*{code}"))
+    return draft.fix(f"read {count} numbers at once", reading.safety, reading.changes)
+
+
+def _read_in_turn(function: Function, statement: ast.stmt, reads: Sequence[ast.expr]) -> str:
+    """Why a read cannot be made before its statement; "" where all can."""
+    for read in reads:
+        if not function.runs_first(statement, read):
+            return f"something else of the statement runs before {function.file.quote(read)}"
+        if not function.pure(number_read(function, read) or read):
+            return f"{function.file.quote(read)} cannot be made at another place"
+    return ""
+
+
+def _of_one(tensors: Sequence[ast.expr], before: Sequence[Named]) -> str:
+    """Why there is only one number to read; "" where there are several."""
+    different = {*map(ast.unparse, tensors), *(ast.unparse(b.tensor) for b in before)}
+    return "all are reads of one tensor" if tensors and len(different) < 2 else ""
 
 
 def in_a_row(function: Function, reads: Sequence[ast.expr]) -> Sequence[ast.expr] | None:

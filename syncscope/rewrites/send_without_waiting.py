@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncscope.codemod.draft import Draft
@@ -247,46 +248,80 @@ def sent_of(draft: Draft, function: Function, call: ast.AST) -> Sent | None:
     """What a call that makes a tensor of the host's values, and sends it, is written as."""
     if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords) or is_cached(function):
         return None
-    keywords = {k.arg: k.value for k in call.keywords}
-    parts: dict[str, Part]
-    told, is_moved = HOST, False
+    keywords = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    return (
+        made_and_moved(draft, function, call, keywords)
+        or made_there(draft, function, call, keywords)
+        or made_as_another(draft, function, call, keywords)
+    )
+
+
+Given = dict[str, ast.expr]  # what a call is given by name
+
+
+def made_and_moved(draft: Draft, function: Function, call: ast.Call, keywords: Given) -> Sent | None:
+    """`torch.tensor(values).to(device)`, which needs one argument more."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Call() as moved, attr="to" | "cuda")):
             made = shaped(function, moved)
-            name = function.dotted(made.func) if isinstance(made, ast.Call) else None
-            known = name in (*OWN_MEMORY, SHARED) and len(call.args) <= 1 and keywords.keys() <= {"device", "dtype"}
-            if not known or not isinstance(made, ast.Call) or any(k.arg == "requires_grad" for k in made.keywords):
-                return None
-            template, parts, is_moved = "{call}", {"call": draft.call(call, {}, non_blocking="True")}, True
-            few = made_of_list(function, moved) or called_few(function, moved)
-            told = HOST if name != SHARED else "nobody may write the array meanwhile"
-        case ast.Call(args=[values]) if function.dotted(call.func) in MADE and keywords.keys() <= {"dtype", "device"}:
-            where, listed = keywords.get("device"), is_list(function, values)
-            if where is None or not names_device(function, where) or not of_the_host(function, values):
-                return None
-            if not listed and function.dotted(call.func) != "torch.tensor":
-                return None  # what is a tensor already, or an array, is not copied on the host
-            template = "{made}.to({where}, non_blocking=True)"
-            parts, few = {"made": draft.without(call, "device"), "where": where}, listed or called_few(function, call)
-        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="new_tensor"), args=[values]):
-            fact, listed = function.fact(of), is_list(function, values)
-            if (
-                keywords.keys() - {"dtype"}
-                or not fact.is_tensor
-                or fact.confidence < 2
-                or not of_the_host(function, values)
-            ):
-                return None
-            template = "torch.tensor({values}, dtype={dtype}).to({x}.device, non_blocking=True)"
-            parts = {"values": values, "x": of, "dtype": keywords.get("dtype", draft.part("{x}.dtype", x=of))}
-            few = listed or called_few(function, call)
         case _:
             return None
+    name = function.dotted(made.func) if isinstance(made, ast.Call) else None
+    if name not in (*OWN_MEMORY, SHARED) or len(call.args) > 1 or not keywords.keys() <= {"device", "dtype"}:
+        return None
+    if not isinstance(made, ast.Call) or any(k.arg == "requires_grad" for k in made.keywords):
+        return None
+    few = made_of_list(function, moved) or called_few(function, moved)
+    told = HOST if name != SHARED else "nobody may write the array meanwhile"
+    parts: dict[str, Part] = {"call": draft.call(call, {}, non_blocking="True")}
     if few and not waits_around(function, call):
-        doubts = [CHAIN] * (not is_moved) or [NO_LINE_SAYS] * (not says_so(function))
-        safety = Safety.SUGGEST if doubts else Safety.UNSAFE
-        return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), is_moved, few=True)
-    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {told}", is_moved, few=False)
+        return on_terms("{call}", parts, [NO_LINE_SAYS] * (not says_so(function)), moved=True)
+    return Sent("{call}", parts, Safety.SUGGEST, f"{CHANGES}; {told}", moved=True, few=False)
+
+
+def made_there(draft: Draft, function: Function, call: ast.Call, keywords: Given) -> Sent | None:
+    """`torch.tensor(values, device=device)`."""
+    where, values = keywords.get("device"), call.args[0] if len(call.args) == 1 else None
+    if function.dotted(call.func) not in MADE or not keywords.keys() <= {"dtype", "device"}:
+        return None
+    if values is None or where is None or not names_device(function, where) or not of_the_host(function, values):
+        return None
+    listed = is_list(function, values)
+    if not listed and function.dotted(call.func) != "torch.tensor":
+        return None  # what is a tensor already, or an array, is not copied on the host
+    parts: dict[str, Part] = {"made": draft.without(call, "device"), "where": where}
+    few = listed or called_few(function, call)
+    return sent_as_chain(function, call, "{made}.to({where}, non_blocking=True)", parts, few)
+
+
+def made_as_another(draft: Draft, function: Function, call: ast.Call, keywords: Given) -> Sent | None:
+    """`x.new_tensor(values)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="new_tensor"), args=[values]):
+            fact = function.fact(of)
+        case _:
+            return None
+    if keywords.keys() - {"dtype"} or not fact.is_tensor or fact.confidence < 2 or not of_the_host(function, values):
+        return None
+    template = "torch.tensor({values}, dtype={dtype}).to({x}.device, non_blocking=True)"
+    parts: dict[str, Part] = {
+        "values": values, "x": of, "dtype": keywords.get("dtype", draft.part("{x}.dtype", x=of)),
+    }  # fmt: skip
+    few = is_list(function, values) or called_few(function, call)
+    return sent_as_chain(function, call, template, parts, few)
+
+
+def sent_as_chain(function: Function, call: ast.Call, template: str, parts: dict[str, Part], few: bool) -> Sent:
+    """What is made where it is used, made on the host and sent: of few values CUDA takes them over at once."""
+    if few and not waits_around(function, call):
+        return on_terms(template, parts, [CHAIN], moved=False)
+    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {HOST}", moved=False, few=False)
+
+
+def on_terms(template: str, parts: dict[str, Part], doubts: Sequence[str], moved: bool) -> Sent:
+    """What is of few values: made by command unless there are doubts."""
+    safety = Safety.SUGGEST if doubts else Safety.UNSAFE
+    return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), moved, few=True)
 
 
 def is_cached(function: Function) -> bool:

@@ -17,6 +17,7 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.rewrites.use_mask_not_positions import Unrowed
 
+TITLE = "sort all, and sum the first"
 CHANGES = (
     "{k} is a tensor that stays on the device; all are sorted, and the sum may differ in its last bits; of equal ones at "
     "the cut others may be taken; a k larger than the number there is does not raise"
@@ -236,27 +237,15 @@ def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix 
     """The fix: sort, and sum the first k."""
     taken, chosen = best.taken, taken_by(function, best.taken)
     mask = taken.slice if isinstance(taken, ast.Subscript) and is_mask(function.fact(taken.slice)) else None
-    op = function.op(taken)
-    flat = (
-        mask is not None
-        or chosen is not None
-        or function.fact(taken).ndim == 1
-        or (op is not None and (op.name == "flatten" or (op.name in ("view", "reshape") and len(op.args) == 1)))
-    )
     known = {id(n) for e in (best.k, *made.parts()) for n in ast.walk(e)}
-    if (best.mean and not flat) or not made.spread(known) or not function.pure(taken):
-        return None
-    if any(disturbed(function, n.id, best.statement, best.total) for n in ast.walk(best.k) if isinstance(n, ast.Name)):
-        return None
-    if function.fact(taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not isinstance(
-        best.k, (ast.Name, ast.Call, ast.BinOp, ast.Subscript)
-    ):
-        return None
+    flat = mask is not None or chosen is not None or is_flat(function, taken)
+    if why := _not_sorted_alike(function, best, flat) or _counted_elsewhere(function, best, made, known):
+        return function.declines(site.node, why)
     draft = Draft(function)
     every = {r.name: r for r in (*made.lengths.values(), *([chosen] if chosen else []))}
     gone = Unrowed(function, draft, every, {*known, *(id(n) for n in ast.walk(taken))})
     if not gone.of_all():
-        return None
+        return function.declines(site.node, "the rows that are selected serve something else, too")
     made.written(draft, gone.masks)
     k = made.on_device(best.k, draft, gone.masks)
     base = taken.value if isinstance(taken, ast.Subscript) and (mask is not None or chosen is not None) else None
@@ -272,13 +261,46 @@ def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix 
     draft.insert_after(best.statement, first, v=best.name.id, k=k)
     if best.mean:
         draft.replace(best.total, "{v}.sum() / {k}", v=best.name.id, k=k)
-    changes = CHANGES.format(k=function.file.text(best.k))
-    title = "sort all, and sum the first"
     if base is not None and chosen is not None:
         gone.selected.insert(0, base)
-    elif base is not None and mask is not None and not same_rank(site, function, mask, base):
-        x, m = function.file.text(base), function.file.text(mask)
-        return draft.fix(title, Safety.SUGGEST, f"{x} must have the shape of {m}; {changes}")
-    if unfit := gone.supposed():
-        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {changes}")
-    return draft.fix(title, Safety.UNSAFE, changes)
+    unfit = "" if base is None or chosen is not None else other_shape(site, function, base, mask)
+    unfit = unfit or gone.supposed()
+    changes = CHANGES.format(k=function.file.text(best.k))
+    if unfit:
+        return draft.fix(TITLE, Safety.SUGGEST, f"{unfit}; {changes}")
+    return draft.fix(TITLE, Safety.UNSAFE, changes)
+
+
+def is_flat(function: Function, taken: ast.expr) -> bool:
+    """Whether what is sorted surely has one dimension."""
+    op = function.op(taken)
+    laid_out = op is not None and (op.name == "flatten" or (op.name in ("view", "reshape") and len(op.args) == 1))
+    return laid_out or function.fact(taken).ndim == 1
+
+
+def other_shape(site: Site, function: Function, base: ast.expr, mask: ast.expr | None) -> str:
+    """What must be so where a mask may have another shape than what it selects from; "" where it has the same."""
+    if mask is None or same_rank(site, function, mask, base):
+        return ""
+    return f"{function.file.text(base)} must have the shape of {function.file.text(mask)}"
+
+
+def _not_sorted_alike(function: Function, best: Best, flat: bool) -> str:
+    """Why the first of all that is sorted may be others than the k largest; "" where they are the same."""
+    if best.mean and not flat:
+        return f"{function.file.quote(best.taken)} may have several dimensions, and its mean is of all"
+    if not function.pure(best.taken):
+        return f"{function.file.quote(best.taken)} cannot be computed at another place"
+    if function.fact(best.taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN):
+        return f"{function.file.quote(best.taken)} holds no floats"
+    return ""
+
+
+def _counted_elsewhere(function: Function, best: Best, made: Count, known: set[int]) -> str:
+    """Why the number of them cannot be computed on the device where it is needed; "" where it can."""
+    names = [n.id for n in ast.walk(best.k) if isinstance(n, ast.Name)]
+    changed = next((name for name in names if disturbed(function, name, best.statement, best.total)), None)
+    if changed is not None:
+        return f"`{changed}` may change before they are added up"
+    computed = isinstance(best.k, (ast.Name, ast.Call, ast.BinOp, ast.Subscript))
+    return "" if computed and made.spread(known) else f"{function.file.quote(best.k)} serves something else, too"
