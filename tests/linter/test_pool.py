@@ -11,16 +11,22 @@ import time
 import pytest
 from linter.conftest import MASKS, READS
 
-from syncscope.linter import engine, run
+from syncscope.linter import engine, pool, run
 
-MANY = 40
+MANY = 12
 
 
 @pytest.fixture
 def many(door, monkeypatch):
+    """Files of which a chunk holds several, and a process is given several chunks."""
     monkeypatch.setattr(run, "WORTH_A_POOL", 0)
+    monkeypatch.setattr(pool, "CHUNK_BYTES", 500)
     for number in range(MANY):
-        door.write(f"m{number:02}.py", (READS, MASKS)[number % 2] + "\n# padding" * 3000)
+        door.write(f"m{number:02}.py", (READS, MASKS)[number % 2])
+    sizes = [path.stat().st_size for path in sorted(door.folder.glob("*.py"))]
+    lengths = [len(chunk) for chunk in pool.chunks(sizes, int, 2)]
+    assert len(lengths) > 4
+    assert max(lengths) > 1
     return door
 
 
