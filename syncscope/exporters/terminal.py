@@ -179,16 +179,18 @@ def answer(found: Answer, per: str) -> Text:
 
 def narrowed(report: Report, bounded: bool = True) -> str:
     """What narrows the sentence: that no line is worth it alone, what is open besides the interval, what goes along, what that
-    rests on, what no fix can pass, if that is not said beside it, and who else was at work. "" of an answer without a figure,
-    which says all."""
+    rests on, how far the replay is off, what no fix can pass, if that is not said beside it, and who else was at work. "" of an
+    answer without a figure, which says all."""
     found, crowd = report.answer, report.bound.crowd if report.bound is not None else ""
     if found is None or found.share is None:
         return ""
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
+    part = f"{figures.percent(report.left_open)} of a {'step' if report.steps else 'recording'}"
+    off = "" if report.replay_holds else f"a replay gets {part} wrong or cannot explain it, so the range is wide"
     more = f" ({crowd}: measure it while they do not)" if crowd else ""
     bound = f"at most {figures.percent(found.bound)}{more}" if found.bound is not None and bounded else ""
-    return "; ".join(filter(None, (together, found.doubt, along, found.source, bound)))
+    return "; ".join(filter(None, (together, found.doubt, along, found.source, off, bound)))
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

@@ -280,10 +280,14 @@ class Report:
         return max((share for _, share in self.busy_by_device), default=self.device_busy)
 
     @property
+    def left_open(self) -> float:
+        """The part of a step that a replay gets wrong, or cannot explain; 0 without one."""
+        return max(self.fidelity, self.unexplained or 0.0, self.silent or 0.0) if self.fidelity is not None else 0.0
+
+    @property
     def replay_holds(self) -> bool:
         """Whether a replay gives back the recording so well that savings of single lines are told."""
-        off = (self.unexplained or 0.0, self.silent or 0.0)
-        return self.fidelity is not None and max(self.fidelity, *off) <= GATE
+        return self.fidelity is not None and self.left_open <= GATE
 
     @property
     def only_together(self) -> bool:
