@@ -47,6 +47,11 @@ def each(x: torch.Tensor, keep: torch.Tensor):
         x[i, : keep[i].item()] = 0  # hot
     return x
 
+def each_and_all(x: torch.Tensor, keep: torch.Tensor):
+    for i in range(3):
+        x[i, : keep[i].item()] = 0  # hot
+    return [one[: int(size)] for one, size in zip(x, keep)]  # cold
+
 def all_at_once(x: torch.Tensor, keep: torch.Tensor):
     shorter = [one[: int(size)] for one, size in zip(x, keep)]  # hot
     return shorter
