@@ -19,7 +19,7 @@ from syncscope.project.folders import located
 from syncscope.project.importers import called
 from syncscope.project.modules import IMPORTED, Class, Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.project.names import ancestry
-from syncscope.tensors.calls import apply
+from syncscope.tensors.called import apply
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, knows_more, run, used
