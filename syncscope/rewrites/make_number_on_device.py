@@ -70,6 +70,27 @@ EXAMPLES = (
         """
         import torch
 
+        def smoothed(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.full_like(scores, 0.1)
+            goal[range(len(label)), label] = 0.9  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def smoothed(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.full_like(scores, 0.1)
+            goal.scatter_(1, label[:, None], 0.9)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: float[n, 4]; label: index[n] < 4",
+        rule="list-as-index",
+    ),
+    Example(
+        """
+        import torch
+
         def one_hot(scores: torch.Tensor, labels):
             goal = torch.zeros(labels.size(0), 4, device=scores.device)
             goal[torch.arange(0, labels.size(0)), labels] = 1  # !
@@ -207,7 +228,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.op is Op.INDEX_HOST:
+    if site.op in (Op.INDEX_HOST, Op.INDEX_LIST):
         return without_rows(site, function)
     match function.parent(site.node):
         case ast.Assign(targets=[ast.Subscript() as target], value=value) as assign:

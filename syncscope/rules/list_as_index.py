@@ -12,9 +12,10 @@ is to gain.
 
 Fix safety
 ----------
-Positions that rise by equal steps are a slice, which shares memory. A few rows that are written out can be taken one by one and
-stacked, without any index: unsafe only in what is said of an index that is out of range. One that serves several tensors can be
-copied once: unsafe, because all must live on one device.
+Positions that rise by equal steps are a slice, which shares memory. A few rows that are written out can be taken one by one
+and stacked, without any index: unsafe only in what is said of an index that is out of range. A number that is written in each
+row at a position of its own, `x[range(n), i] = 1`, is scattered: unsafe, because of what `scatter_` asks of `i`. One that
+serves several tensors can be copied once: unsafe, because all must live on one device.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.INDEX_LIST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index", "aten::to")
-REWRITES = ("slice_evenly", "stack_rows", "send_index_once")
+REWRITES = ("slice_evenly", "stack_rows", "make_number_on_device", "send_index_once")
 EXAMPLES = (
     Example(
         """

@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.numbers import named
 from syncscope.model.fact import Dtype, Fact, Value
 from syncscope.project.syntax import each_of
 
-COUNTED = ("torch.arange({n}, **_)", "torch.arange(0, {n}, **_)")
+COUNTED = ("torch.arange({n}, **_)", "torch.arange(0, {n}, **_)", "range({n})", "range(0, {n})", "list(range({n}))")
 
 
 class Filling(NamedTuple):
@@ -56,7 +56,7 @@ def may_be_one_row(function: Function, index: ast.expr) -> bool:
 
 
 def counted(function: Function, rows: ast.expr) -> ast.expr | None:
-    """The call that counts rows from 0: `torch.arange(n)`."""
+    """The call that counts rows from 0: `torch.arange(n)`, `range(n)`."""
     made = function.value(rows)
     return made if seen(function, made, *COUNTED) is not None else None
 
@@ -69,7 +69,8 @@ def is_counted_by(function: Function, rows: ast.expr, index: ast.expr) -> bool:
         if made is not None
         else None
     )
-    return sized is not None and function.same(sized["i"], index)
+    whole = seen(function, index, "{i}.long()")  # as long as what it is made of
+    return sized is not None and any(function.same(sized["i"], each) for each in (index, *(whole or {}).values()))
 
 
 def musts(function: Function, target: ast.Subscript, code: Filling) -> list[str]:
