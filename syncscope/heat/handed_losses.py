@@ -34,9 +34,12 @@ def computing_losses(steps: Iterable[FunctionText], definitions: Definitions) ->
 
 def _takes_its_loss(step: FunctionText) -> bool:
     """Whether what it does the backward pass of is one of its parameters."""
-    head = _PARAMETERS.match(step.text())
-    given = set(re.findall(rb"\w+", head[1])) - {b"self", b"cls"} if head is not None else set()
-    return any(given & {*names} for names in _BACKWARD.findall(step.text()))
+    text = step.text()
+    head = _PARAMETERS.match(text) if b".backward(" in text else None
+    if head is None:
+        return False
+    given = set(re.findall(rb"\w+", head[1])) - {b"self", b"cls"}
+    return any(given & {*names} for names in _BACKWARD.findall(text))
 
 
 def _knows(caller: FunctionText, step: FunctionText, classes: Mapping[str, Sequence[ClassText]]) -> bool:

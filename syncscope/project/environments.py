@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection
 
-_ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
+# `env.step(`, `_vec_envs.reset(`: it begins with what it is looked for by, and what stands before that is asked afterwards.
+_ENVIRONMENT = re.compile(rb"env(?:(?<!\wenv)|(?<=\b_env)|(?<=\bvec_env)|(?<=\b_vec_env))s?\.(?:step|reset)\(")
 
 
 def asks_environment(code: bytes) -> bool:
-    """Whether code asks an environment for its next state; most speak of none, which is seen in a tenth of the time."""
-    return b"env" in code and _ENVIRONMENT.search(code) is not None
+    """Whether code asks an environment for its next state."""
+    return _ENVIRONMENT.search(code) is not None
 
 
 _NAME = re.compile(r"(^|_)(vec_)?envs?$")

@@ -12,9 +12,9 @@ _MOST = 8  # files that are asked what they pass
 _PARAMETERS = re.compile(rb"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _NESTED = re.compile(rb"\([^()]*\)")
 _ASKS = re.compile(
-    rb"^[ \t]*(?:if|elif|while|assert)\b([^\n]*)|\b(?:float|int|bool)(\(\w+)|\b(?:all|any|min|max)\(([^\n]*)",
-    re.MULTILINE,
-)
+    rb"\n[ \t]*(?:if|elif|while|assert)\b([^\n]*)|float(?<!\wfloat)\((\w+)|int(?<!\wint)\((\w+)|bool(?<!\wbool)\((\w+)"
+    rb"|a(?<!\wa)(?:ll|ny)\(([^\n]*)|m(?<!\wm)(?:in|ax)\(([^\n]*)"
+)  # each begins with a letter of its own: what begins otherwise is passed over fast
 _READS = re.compile(
     rb"\.(?:item|tolist|nonzero|numpy)\(\)|\.(?:masked_select|unique|repeat_interleave)\("
 )  # tensors have them, arrays some
@@ -65,10 +65,8 @@ def asks_of_parameters(function: FunctionText) -> bool:
         return False
     if _READS.search(function.source, head.end(), function.end):
         return True
-    for asked, read, compared in _ASKS.findall(function.source, head.end(), function.end):
-        if not untold.isdisjoint(_WORD.findall(asked or read[1:] or compared)):
-            return True
-    return False
+    asks = _ASKS.finditer(function.source, head.end(), function.end)
+    return any(not untold.isdisjoint(_WORD.findall(each[each.lastindex or 0])) for each in asks)
 
 
 def _untold(parameters: bytes) -> Iterable[bytes]:

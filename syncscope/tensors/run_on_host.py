@@ -18,7 +18,12 @@ def runs_on_host(function: ProjectFunction) -> bool:
     if not function.name.startswith("_") or function.name.startswith("__"):
         return False  # others may call it from other files
     module = function.module
-    return _ASKS.search(module.source) is not None and function.name in _called_on_host(module.parsed.tree)
+    return _asks(module.source) and function.name in _called_on_host(module.parsed.tree)
+
+
+@lru_cache(maxsize=4)  # asked for one function after the other
+def _asks(source: bytes) -> bool:
+    return _ASKS.search(source) is not None
 
 
 @lru_cache(maxsize=4)  # asked for one function after the other; each holds a tree
