@@ -9,7 +9,7 @@ from collections.abc import Callable
 from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import cold_names, conventions, devices
-from syncscope.project.syntax import dotted, name_of, walk
+from syncscope.project.syntax import dotted, name_of, statements, walk
 
 _DELAY = re.compile(
     r"(^|_)(policy|actor)(_update)?_(delay|freq(uency)?|interval)$|(^|_)update_(policy|actor)_freq(uency)?$"
@@ -220,7 +220,7 @@ def chosen_to_evaluate(call: ast.AST, arm: list[ast.stmt], *others: list[ast.stm
 
 
 def _given_back(arm: list[ast.stmt]) -> list[ast.Return]:
-    return [each for statement in arm for each in walk(statement) if isinstance(each, ast.Return)]
+    return [each for statement in arm for each in statements(statement) if isinstance(each, ast.Return)]
 
 
 def _trains(name: str) -> bool:

@@ -14,7 +14,7 @@ from syncscope.model.heat import Reason
 from syncscope.project.conventions import HOOKS, STEP_CALL
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken, plain
-from syncscope.project.syntax import name_of, walk
+from syncscope.project.syntax import name_of, statements, walk
 
 _COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible)", re.MULTILINE)
 _SELDOM = frozenset((Reason.WHEN, Reason.SELDOM, Reason.LISTED, Reason.ENDS_EPOCH))
@@ -139,7 +139,9 @@ def _is_behind(tree: blocks.Function, node: ast.AST, code: bytes) -> bool:
     """Whether a place is in such an arm, and n is not small, nor how many passes make a step."""
     heat = blocks.of_call(tree, node, code)
     seldom = heat is not None and heat.reason in _SELDOM and _FEW.search(heat.about[0]) is None
-    return seldom and not any(_trains(each) for each in walk(tree) if isinstance(each, ast.If) and node in walk(each))
+    return seldom and not any(
+        _trains(each) for each in statements(tree) if isinstance(each, ast.If) and node in walk(each)
+    )
 
 
 def _trains(arm: ast.If) -> bool:

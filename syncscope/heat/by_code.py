@@ -14,7 +14,7 @@ from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
-from syncscope.project.syntax import dotted, name_of, walk
+from syncscope.project.syntax import dotted, name_of, statements, walk
 
 _READS_WEIGHTS = tuple(  # apart, for each is then looked for as a word
     re.compile(rb"%b(?<!\w%b)\(" % (word, word)) for word in (rb"torch\.load", b"load_file", b"safe_open")
@@ -37,7 +37,8 @@ def holds_its_loop(function: ProjectFunction) -> bool:
     beside its loops: the update of an agent whose critic takes several steps of its own.
     """
     return not _runs_backward_pass(function) and any(
-        isinstance(each, LOOPS) and trains(each, function.name, function.module.source) for each in walk(function.node)
+        isinstance(each, LOOPS) and trains(each, function.name, function.module.source)
+        for each in statements(function.node)
     )
 
 
@@ -66,7 +67,7 @@ def holds_all_steps(function: ProjectFunction) -> bool:
         and any(_are_many(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
         and trains(each, function.name, source)
         and any(isinstance(part, ast.Call) and "step" in name_of(part.func).split("_") for part in walk(each))
-        for each in walk(node)
+        for each in statements(node)
     )
 
 
@@ -95,7 +96,7 @@ def makes_weights(function: ProjectFunction) -> bool:
         and isinstance(each.value, ast.Call)
         and name_of(each.value.func) == "Parameter"
         and any(isinstance(target, ast.Attribute) for target in each.targets)
-        for each in walk(node)
+        for each in statements(node)
     )
 
 
@@ -117,7 +118,7 @@ def kept_by_hand(function: ProjectFunction) -> tuple[ast.expr, str] | None:
 def is_given(function: ProjectFunction, node: ast.expr) -> bool:
     """Whether something is made of what a function is given: of its parameters, or of names that it makes of them."""
     of = {*function.names} - {"self", "cls"}
-    for each in walk(function.node):  # in the order in which they are written, nearly
+    for each in statements(function.node):  # in the order in which they are written, nearly
         if isinstance(each, ast.Assign) and _names(each.value) & of:
             of |= {name for target in each.targets for name in _names(target)} - {"self", "cls"}
     return not of.isdisjoint(_names(node))
@@ -141,7 +142,7 @@ def reads_weights(function: ProjectFunction) -> bool:
 
 def gives(function: ProjectFunction) -> bool:
     """Whether it gives anything back."""
-    return any(isinstance(each, ast.Return) and each.value is not None for each in walk(function.node))
+    return any(isinstance(each, ast.Return) and each.value is not None for each in statements(function.node))
 
 
 def changes_table(function: ProjectFunction) -> bool:
@@ -156,7 +157,7 @@ def is_made_by_set_up(function: ProjectFunction) -> bool:
     around = getattr(function.closure, "function", None)
     if around is None or by_name(around.name, "", ()).reason is not Reason.SET_UP:
         return False
-    for each in walk(around.node):
+    for each in statements(around.node):
         match each:
             case (
                 ast.Return(value=ast.Name(id=name)) | ast.Assign(targets=[ast.Attribute()], value=ast.Name(id=name))

@@ -15,7 +15,7 @@ from syncscope.model.source import line_starts
 from syncscope.project import in_training
 from syncscope.project.bindings import Definition
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import statements
 
 
 def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
@@ -53,7 +53,7 @@ def for_others(function: ProjectFunction) -> Heat:
 @lru_cache(maxsize=64)
 def _gives_numbers(function: ProjectFunction) -> bool:
     """Whether all that it gives has been read from the device: `return total.item() / count`."""
-    given = [each for each in walk(function.node) if isinstance(each, ast.Return)]
+    given = [each for each in statements(function.node) if isinstance(each, ast.Return)]
     return bool(given) and all(each.value is not None and _is_read(each.value) for each in given)
 
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from syncscope.heat.loops import LOOPS, trains
-from syncscope.project.syntax import dotted, name_of, walk
+from syncscope.project.syntax import dotted, name_of, statements, walk
 
 _NAMED = re.compile(
     r"(^|_)(global_?|time_?|train_?)?(steps?|it|iters?|itrs?|iterations?|epochs?|counter|calls|ticks?|rounds?|updates?|episodes?|rollouts?)"
@@ -79,7 +79,7 @@ def _counted_by_loop(name: str, given: list[ast.AST], function: ast.AST | None, 
         return any(_over_steps(each, function, source) for each in loops)
     if function is None or not any(isinstance(each, ast.AugAssign) for each in given):
         return None
-    around = (loop for loop in walk(function) if isinstance(loop, LOOPS))
+    around = (loop for loop in statements(function) if isinstance(loop, LOOPS))
     return any(_over_steps(loop, function, source) and name in _named_in(loop) for loop in around)
 
 
@@ -102,7 +102,7 @@ def _over_steps(loop: ast.For | ast.AsyncFor | ast.While, function: ast.AST | No
 def _given(scope: ast.AST, name: str) -> list[ast.AST]:
     """The statements of a scope that give a name its value."""
     found: list[ast.AST] = []
-    for each in walk(scope):
+    for each in statements(scope):
         if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor)):
             targets = each.targets if isinstance(each, ast.Assign) else [each.target]
             if any(isinstance(part, ast.Name) and part.id == name for target in targets for part in walk(target)):
@@ -112,7 +112,7 @@ def _given(scope: ast.AST, name: str) -> list[ast.AST]:
 
 def _named_in(loop: ast.AST) -> set[str]:
     """The names to which a loop adds."""
-    return {name_of(each.target) for each in walk(loop) if isinstance(each, ast.AugAssign)}
+    return {name_of(each.target) for each in statements(loop) if isinstance(each, ast.AugAssign)}
 
 
 def _is_incremented(cls: ast.ClassDef, path: str) -> bool:
@@ -120,7 +120,7 @@ def _is_incremented(cls: ast.ClassDef, path: str) -> bool:
     for method in cls.body:
         if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method.name == "__init__":
             continue
-        for each in walk(method):
+        for each in statements(method):
             match each:
                 case ast.AugAssign(target=target, op=ast.Add(), value=ast.Constant()) if dotted(target) == path != "":
                     return True

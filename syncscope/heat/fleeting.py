@@ -8,7 +8,7 @@ from bisect import bisect_right
 from functools import lru_cache
 
 from syncscope.heat.loops import LOOPS, trains
-from syncscope.project.syntax import dotted, name_of, walk
+from syncscope.project.syntax import dotted, name_of, statements, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -69,7 +69,7 @@ def is_fleeting(scope: Function | ast.Module, at: ast.stmt, source: bytes, path:
     ]
     kept = {
         id(target)
-        for each in walk(scope)
+        for each in statements(scope)
         if isinstance(each, ast.Assign)
         and "." in dotted(each.value.value if isinstance(each.value, ast.Subscript) else each.value)
         for target in each.targets
@@ -81,7 +81,7 @@ def is_fleeting(scope: Function | ast.Module, at: ast.stmt, source: bytes, path:
         and _holds(loop, at)
         and not any(_holds(loop, each) for each in bound)
         and trains(loop, getattr(scope, "name", ""), source)
-        for loop in walk(scope)
+        for loop in statements(scope)
     )
 
 

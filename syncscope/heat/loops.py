@@ -9,7 +9,7 @@ from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
-from syncscope.project.syntax import name_of, walk, without_gradients
+from syncscope.project.syntax import name_of, statements, walk, without_gradients
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
@@ -83,7 +83,7 @@ def of_loop(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) 
     head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
     if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
         return AROUND if _holds_update(node, name, source) else TRAINING
-    inner = [each for each in walk(node) if isinstance(each, LOOPS) and each is not node]
+    inner = [each for each in statements(node) if isinstance(each, LOOPS) and each is not node]
     direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
     calls = [each for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
     if any(name_of(each.func).endswith("backward") or calls_one(each, source) for each in calls):
@@ -129,7 +129,7 @@ def _while_connected(test: ast.expr) -> bool:
 
 def _holds_update(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop makes a whole update in each pass, epochs and their steps."""
-    loops = (each for each in walk(node) if isinstance(each, (ast.For, ast.AsyncFor)) and each is not node)
+    loops = (each for each in statements(node) if isinstance(each, (ast.For, ast.AsyncFor)) and each is not node)
     return any(_of_an_update(each) and of_loop(each, name, source) is AROUND for each in loops)
 
 
@@ -160,14 +160,14 @@ def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat 
         return None
     trains_around = around is not None and around.reason in IN_TRAINING
     of_weights: set[ast.AST] = set()  # what a loop over weights holds goes over parts of them
-    for each in walk(node):
+    for each in statements(node):
         if not isinstance(each, LOOPS) or each in of_weights:
             continue
         over = None if isinstance(each, ast.While) else each.iter
         if over is not None and over_loader(over):
             return Reason.NO_GRAD()
         if over is not None and _over_weights(over):
-            of_weights.update(walk(each))
+            of_weights.update(statements(each))
         elif trains_around and not _steps_environment(each):
             return Reason.NO_GRAD()
     return None

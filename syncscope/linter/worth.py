@@ -18,7 +18,7 @@ from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
-from syncscope.project.syntax import each_of, statements
+from syncscope.project.syntax import each_of, statements, walk
 from syncscope.rules import Function, View
 
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
@@ -59,7 +59,7 @@ def asked_for(site: Site) -> bool:
     if SAMPLES.search(function.name) or (gives & NUMBERS and gives <= HELD):
         return True
     given = (s.value for s in statements(function) if isinstance(s, ast.Return) and s.value is not None)
-    around = (value for value in given if any(node is site.node for node in ast.walk(value)))
+    around = (value for value in given if any(node is site.node for node in walk(value)))
     return any(not site.fact_of(value).is_tensor for value in around)
 
 

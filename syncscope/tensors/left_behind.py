@@ -106,7 +106,7 @@ def _set_up(node: ast.ClassDef) -> dict[str, list[ast.expr | None]]:
     """The attributes of itself that the set-up of a class sets, each with its values where these stand alone."""
     found: dict[str, list[ast.expr | None]] = defaultdict(list)
     for method in _methods(node, True):
-        for each in walk(method):
+        for each in statements(method):
             if isinstance(each, ast.Assign):
                 alone = len(each.targets) == 1 and isinstance(each.targets[0], ast.Attribute)
                 for name in (name for at in each.targets for name in _own(at)):

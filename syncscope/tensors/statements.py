@@ -12,7 +12,7 @@ from syncscope.model.heat import Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import find_method, imported, lookup
-from syncscope.project.syntax import dotted, name_of, without_gradients
+from syncscope.project.syntax import dotted, name_of, statements, without_gradients
 from syncscope.tensors import patterns, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.branches import branch, merge, unlike
@@ -108,7 +108,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
-    frame.dead = bool(endless) and not any(isinstance(each, ast.Break) for each in ast.walk(node))
+    frame.dead = bool(endless) and not any(isinstance(each, ast.Break) for each in statements(node))
 
 
 def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:

@@ -9,7 +9,7 @@ from syncscope.model.fact import UNKNOWN, Device, Fact
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.project.names import ancestry, find_method, outside
-from syncscope.project.syntax import dotted
+from syncscope.project.syntax import dotted, walk
 from syncscope.tensors.attributes import prepare
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -150,7 +150,7 @@ def holds_parameters(module: Fact, depth: int = 0) -> bool:
 
 def _asks_its_base(init: ast.AST) -> bool:
     """Whether `__init__` has its base set up, too, and not only `nn.Module`."""
-    names = (node for node in ast.walk(init) if isinstance(node, ast.Attribute) and node.attr == "__init__")
+    names = (node for node in walk(init) if isinstance(node, ast.Attribute) and node.attr == "__init__")
     return any(not dotted(name.value).endswith("Module") for name in names)
 
 

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions, vectors
-from syncscope.project.syntax import last_word, name_of, walk
+from syncscope.project.syntax import last_word, name_of, statements
 from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, INT, SCALAR, TENSOR, Tag
 from syncscope.tensors.frame import Frame, evaluate
 
@@ -136,7 +136,7 @@ def is_made_of_numbers(frame: Frame, part: ast.expr) -> bool:
         return False
     given = [
         each.value
-        for each in walk(frame.function.node)
+        for each in statements(frame.function.node)
         if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == part.id for t in each.targets)
     ]
     return bool(given) and all(map(_makes_numbers, given))
