@@ -12,6 +12,7 @@ from syncscope.tensors.asked_types import classes_of, kind_of, object_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
+    BATCH,
     BOOL,
     FLOAT,
     HOST,
@@ -59,6 +60,8 @@ def _told_by_call(frame: Frame, test: ast.Call) -> bool | None:
         return None
     fact = frame.env.get(_named(test.args[0]))
     if fact is None or fact.confidence < 2:  # of most nothing is known
+        return None
+    if fact.source is not None and fact.source.kind is BATCH:  # which may hold lists of tensors beside tensors
         return None
     if word != "isinstance":
         return True if fact.kind is TENSOR else None

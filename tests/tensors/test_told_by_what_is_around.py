@@ -19,6 +19,20 @@ CASES = {
                     lens = batch["lens"].get("x").to(self.device)  # waits: to_device
                     model(batch, {k: v.to(self.device) for k, v in self.parts.items()}, lens)
     """,
+    "parts of a batch that may be lists": """
+        from torch.utils.data import DataLoader
+
+        class Trainer:
+            def train(self, loader: DataLoader):
+                for inputs, targets in loader:
+                    targets = {k: self.sent(v, self.device) for k, v in targets.items()}
+                    self.model(inputs, targets).backward()
+
+            def sent(self, part: torch.Tensor | list[torch.Tensor], device):
+                if torch.is_tensor(part):
+                    return part.to(device)  # waits: to_device
+                return [each.to(device) for each in part]  # waits: to_device
+    """,
     "entries of the state of a trainer that are sent or copied, and what is handed on": """
         class Trainer:
             def load(self, state):
