@@ -15,6 +15,9 @@ _STEP = re.compile(
 _BACKWARD = re.compile(
     rf"^_*{_ASIDE}(?!_*(?:is|has|needs?|supports?|requires?|check|test|enable|disable|register|setup|build|get)_)\w+_backward$"
 )
+_CLIPS = re.compile(
+    r"^_?clip_grad(?:s|ients?)?(?:_(?:by_)?(?:norm|value)s?)?_?$"
+)  # between its backward pass and its end
 _AROUND = re.compile(
     r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
     r"^_*(?:\w+_)?on_\w*(?:stage|epoch|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
@@ -25,9 +28,10 @@ _AROUND = re.compile(
 @lru_cache(maxsize=10_000)  # asked for every function of a project
 def of_step(name: str) -> bool:
     """Whether it is a hook that a training step calls, `after_backward`, `on_train_batch_end`, a transform's `encodes`, or is
-    called like a backward pass: `projected_backward`.
+    called like a backward pass, `projected_backward`, or clips gradients.
     """
-    return name == "encodes" or _BACKWARD.match(name) is not None or ("_" in name and _STEP.match(name) is not None)
+    said = name == "encodes" or _BACKWARD.match(name) is not None or _CLIPS.match(name) is not None
+    return said or ("_" in name and _STEP.match(name) is not None)
 
 
 def of_callback(name: str) -> bool:

@@ -220,3 +220,21 @@ def train(state, loader, model, every):
             print(loss.item())
 """
     assert heat(code.encode(), "run.py") == {9: told}
+
+
+@pytest.mark.parametrize(
+    "name", ["clip_grad_norm_", "clip_grad_norm", "clip_grads", "_clip_gradients", "clip_grad_by_value"]
+)
+def test_what_clips_gradients_runs_in_each_step_of_others_whoever_calls_it(name: str) -> None:
+    code = f"""
+import torch
+
+class Sharded(torch.nn.Module):
+    @torch.no_grad()
+    def {name}(self, most):
+        norm = torch.stack([each.grad.norm() for each in self.parameters()]).norm()
+        return norm.item()
+"""
+    (found,) = [site for site in sites(code.encode(), "sharded.py") if site.op == "item"]
+
+    assert found.hot
