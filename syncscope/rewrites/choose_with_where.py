@@ -95,13 +95,17 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
     if target is None or not isinstance(assign, (ast.Assign, ast.AugAssign)) or not isinstance(target.value, ast.Name):
         return None
     mask, base, bases = target.slice, target.value, list[ast.expr]()
-    if not is_mask(site.fact_of(mask)) or not pointwise(function, assign.value, mask, None, bases):
-        return None
+    if not is_mask(site.fact_of(mask)):
+        return function.declines(
+            site.node, f"that {function.file.quote(mask)} is a mask, and no positions, is not known"
+        )
+    if not pointwise(function, assign.value, mask, None, bases):
+        return function.declines(site.node, "what is written is not made element by element of what the mask selects")
     if seen_otherwise(function, base, assign):
-        return None
+        return function.declines(site.node, f"`{base.id}` is known by another name, too, or given from outside")
     sign = "" if isinstance(assign, ast.Assign) else SIGNS.get(type(assign.op))
     if sign is None or not all(function.pure(n) for n in (assign.value, mask)):
-        return None
+        return function.declines(site.node, "what is written cannot be computed of all elements")
     taken = [n for n in ast.walk(assign.value) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
     x, value = site.fact_of(base), site.fact_of(assign.value)
     if (not taken and not sign) or (
@@ -110,7 +114,7 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
         return None
     fits = same_rank(site, function, mask, base)
     if not fits and (site.fact_of(mask).ndim is not None or of_rows(function, mask)):
-        return None
+        return function.declines(site.node, f"{function.file.quote(mask)} selects rows of `{base.id}`, no elements")
     whole: Part = assign.value
     if taken:
         whole = taken[0].value if taken == [assign.value] else draft.swapped(assign.value, {n: n.value for n in taken})

@@ -128,7 +128,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     name = function.dotted(call.func)
     if name in ("max", "min") and carries(function, call):
-        return None
+        return function.declines(call, "what wins takes its own place, and would be another tensor in each pass")
     if (
         name in ("max", "min", "any", "all")
         and call.args
@@ -188,7 +188,7 @@ def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | N
     tensor = call.args[0]
     fact = site.fact_of(tensor)
     if not fact.is_tensor or fact.confidence < 2 or fact.ndim not in (1, None) or mixed(function, tensor):
-        return None
+        return function.declines(call, f"that {function.file.quote(tensor)} is a tensor of one dimension is not known")
     draft = Draft(function)
     draft.replace(call, f"{{t}}.{name}()", t=tensor)
     changes = ["it is no view of the element, and an empty tensor is a RuntimeError"]
@@ -204,23 +204,25 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     """`max` or `min` of two values of which one is a tensor, or both are."""
     facts = [site.fact_of(a) for a in call.args]
     if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(mixed(function, each) for each in call.args):
-        return None
-    if needs_number(function, call):  # it is read there all the same
-        return None
+        return function.declines(call, "that each is one number is not known")
+    if needs_number(function, call):
+        return function.declines(call, "it is read as a number there all the same")
     draft = Draft(function)
     changes = (
         "it is always a tensor, where Python gives back the number that wins, and NaN comes through from either side"
     )
     if all(f.is_tensor for f in facts):
         if facts[0].dtype is not facts[1].dtype:
-            return None
+            return function.declines(call, "both are not known to be of one dtype")
         draft.replace(call, f"torch.{name}imum({{a}}, {{b}})", a=call.args[0], b=call.args[1])
         return draft.fix(f"take the {name}imum on the device", Safety.UNSAFE, changes)
     number = call.args[1] if facts[0].is_tensor else call.args[0]
     tensor = call.args[0] if facts[0].is_tensor else call.args[1]
     value, dtype = function.constant(number), site.fact_of(tensor).dtype
-    if value is None or dtype is Dtype.BOOL:
-        return None
+    if value is None:
+        return function.declines(call, f"nothing says that {function.file.quote(number)} is one number")
+    if dtype is Dtype.BOOL:
+        return function.declines(call, f"{function.file.quote(tensor)} is True or False")
     if site.fact_of(tensor).confidence < 3:
         changes = f"{function.file.text(tensor)} must be a tensor, no array or number of numpy; {changes}"
     bound = "min" if name == "max" else "max"

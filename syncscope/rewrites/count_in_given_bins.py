@@ -57,13 +57,19 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     op = function.op(site.node)
-    if op is None or not isinstance(site.node, ast.expr) or site.fact_of(op.base).dtype is not Dtype.INT:
+    if op is None or not isinstance(site.node, ast.expr):
         return None
     size = op.argument(1, "minlength")
-    if size is None or op.argument(0, "weights") is not None or not function.pure(op.base) or not function.pure(size):
-        return None
+    if size is None:
+        return function.declines(site.node, "no minlength says how many bins there are")
+    if op.argument(0, "weights") is not None:
+        return function.declines(site.node, "what it adds up are weights, of a dtype of their own")
+    if site.fact_of(op.base).dtype is not Dtype.INT:
+        return function.declines(site.node, f"the dtype of {function.file.quote(op.base)} is not known to be whole")
+    if not function.pure(op.base) or not function.pure(size):
+        return function.declines(site.node, "what it is given cannot be computed twice")
     if _many(function, op.base):
-        return None
+        return function.declines(site.node, "it counts so many values that adding them one by one takes longer")
     draft = Draft(function)
     values = draft.named(op.base, "values")
     converted = seen(function, op.base, "{x}.long()", "{x}.to(torch.long)")

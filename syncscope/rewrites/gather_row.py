@@ -12,7 +12,7 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.listed import waits_around
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Dtype, Fact, Site
 from syncscope.model.finding import Fix, Safety
 
 LONG = True
@@ -66,25 +66,36 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     index = site.fact_of(taken.slice)
-    if (
-        not index.is_tensor
-        or index.ndim != 0
-        or index.dtype is not Dtype.INT
-        or not site.fact_of(taken.value).is_tensor
-        or mixed(function, taken.slice)
-        or caught(function, taken)
-        or written(function, taken)
-    ):
+    if not index.is_tensor or not site.fact_of(taken.value).is_tensor:
         return None
+    if why := _no_number(function, taken, index) or _noticed(function, taken):
+        return function.declines(taken, why)
     if (every := rows_of(function, taken)) is not None:
         return every
     if waits_around(function, taken):
-        return None
+        return function.declines(taken, "its statement waits for something else, too")
     draft = Draft(function)
     draft.replace(taken, "{x}[{i}[None]][0]", x=taken.value, i=taken.slice)
     kept = isinstance(taken.value, ast.Attribute)  # weights, mostly: a row of them may be large
     tier = Safety.SUGGEST if kept and site.fact_of(taken.value).ndim is None else Safety.UNSAFE
     return draft.fix("gather the row on the device", tier, f"it is a copy, no view, and {LATER}")
+
+
+def _no_number(function: Function, taken: ast.Subscript, index: Fact) -> str:
+    """Why an index may be no whole number of the device; "" where it is one."""
+    text = function.file.quote(taken.slice)
+    if index.ndim != 0:
+        return f"that {text} is one number is not known"
+    if index.dtype is not Dtype.INT:
+        return f"the dtype of {text} is not known to be whole"
+    return f"{text} may be a number of Python's" if mixed(function, taken.slice) else ""
+
+
+def _noticed(function: Function, taken: ast.Subscript) -> str:
+    """Why somebody would notice that a row is a copy, gathered later; "" where nobody does."""
+    if caught(function, taken):
+        return "an index that is out of range is caught here, and would be reported elsewhere"
+    return "the row is written in place: a copy of it would be" if written(function, taken) else ""
 
 
 def rows_of(function: Function, taken: ast.Subscript) -> Fix | None:

@@ -300,16 +300,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return of_statement(site, function, mask, better)
     uses = selections(function, mask, definition or home, better)
     first = before_all(function, home, uses) if len(uses) > 1 and site.node in uses else None
-    if (
-        first is None
-        or disturbed(function, mask.id, definition or first, uses[-1], within=definition is None)
-        or exposed(function, mask.id, first, uses[-1])
-    ):
-        return None
+    if first is None:
+        return function.declines(site.node, f"`{mask.id}` selects once, or not in one block behind where it is made")
+    disturbs = disturbed(function, mask.id, definition or first, uses[-1], within=definition is None)
+    if disturbs or exposed(function, mask.id, first, uses[-1]):
+        return function.declines(site.node, f"`{mask.id}` may be written between its selections")
     fact = site.fact_of(mask)
     beside = [use for use in uses if use.slice is not masking(use, mask, function)]  # x[:, mask]
     if fact.ndim == 0 or (beside and fact.ndim not in (1, None)):
-        return None
+        return function.declines(site.node, f"`{mask.id}` has {fact.ndim} dimensions")
     draft = Draft(function)
     index = positions_of(function, mask.id)
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True){'[0]' if beside else ''}", m=mask)
@@ -361,10 +360,12 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
     uses = [n for n in subscripts if isinstance(n.ctx, ast.Load) or (kept and id(n) in written)]
     uses = [n for n in uses if not is_container(function, n.value)]
     at_once = all(id(use) not in better and function.runs_first(statement, use) for use in uses)
-    if len(uses) < 2 or site.node not in uses or not at_once:
-        return None
+    if len(uses) < 2 or site.node not in uses:
+        return function.declines(site.node, f"{function.file.quote(mask)} selects once in its statement")
+    if not at_once:
+        return function.declines(site.node, "something else of its statement runs before it selects")
     if isinstance(mask, ast.Name) and any(foreign(function, n) for n in ast.walk(statement) if holds(n, mask)):
-        return None
+        return function.declines(site.node, f"`{mask.id}` may be written while the statement runs")
     draft = Draft(function)
     name = function.file.text(mask)
     index = positions_of(function, name.rpartition(".")[2])

@@ -162,14 +162,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     found = _destination(draft, move)
     made = made_on_host(function, move.func.value) if found is not None else None
-    if found is None or made is None:
-        return None
+    if found is None:
+        return function.declines(move, "where it is sent may be no device")
+    if made is None:
+        return function.declines(move, f"of what {function.file.quote(move.func.value)} is made is not in sight")
     where, named, dtype = found
     if any(_is_another(function, named, call, move) for call in made.calls):
-        return None
+        return function.declines(move, "where it is sent is not known yet where it is made")
     kept = function.statement(move)
     if made.shared and isinstance(kept, ast.Assign) and any(written_after(function, t, kept) for t in kept.targets):
-        return None  # elements that share their memory cannot be written, where the copy that was sent could be
+        return function.declines(move, "its elements share their memory, and are written after it is sent")
     there = {call: _made_there(draft, function, call, where) for call in made.calls}
     musts = ""
     if dtype is not None and len(made.calls) == 1:
