@@ -10,7 +10,7 @@ _ASIDE = r"(?!.*(?:^|_)(?:val|valid|validation|test|eval|evaluation|predict|infe
 _STEP = re.compile(
     rf"^_*{_ASIDE}(?:(?:before|after)_(?:\w+_)?(?:forward|backward|batch|step|iteration|iter|update|loss)|"
     r"on_(?:\w+_)?(?:batch|step|iteration|iter|backward)_(?:start|end|begin)|"
-    r"on_(?:\w+_)?(?:optimizer_step|backward|zero_grad))$"
+    r"on_(?:\w+_)?(?:optimizer_step|backward|zero_grad)|on_after_batch_transfer|transfer_batch_to_device)$"
 )
 _BACKWARD = re.compile(
     rf"^_*{_ASIDE}(?!_*(?:is|has|needs?|supports?|requires?|check|test|enable|disable|register|setup|build|get)_)\w+_backward$"

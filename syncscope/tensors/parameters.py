@@ -206,6 +206,10 @@ class _Parameter(NamedTuple):
         matched = _matched(function, name) if said is UNKNOWN and name in conventions.MATCHED else None
         if matched is not None:
             return matched
+        if (
+            name == "outputs" and function.name == "on_train_batch_end"
+        ):  # of Lightning: what `training_step` gave, detached
+            return items(UNKNOWN, {"loss": tensor(confidence=2, why="`outputs` are those of the training step")})
         if weight == 2:
             told = documented(function, name) if said.dtype is ANY_DTYPE else said
             dtype = told.dtype if told.kind is TENSOR else said.dtype

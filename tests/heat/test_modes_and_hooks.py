@@ -97,6 +97,13 @@ class Callback:
     def on_train_batch_end(self, x: torch.Tensor):
         x.sum().item()  # hot
 
+class Images:
+    def on_after_batch_transfer(self, x: torch.Tensor, index):
+        return x / x.sum().item()  # hot
+
+    def on_before_batch_transfer(self, x: torch.Tensor, index):
+        return x / x.sum().item()  # hot
+
 class NormLogger:
     def on_pre_optimizer_step(self, x: torch.Tensor):
         x.sum().item()  # hot

@@ -4,6 +4,16 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what a trainer hands on of a step": """
+        class Watch:
+            def on_train_batch_end(self, outputs, batch, batch_idx):
+                if outputs["loss"] > 10:  # waits: condition
+                    print("large")
+
+            def on_train_epoch_end(self, outputs):
+                if outputs["loss"] > 10:
+                    print("large")
+    """,
     "what a helper sends, whatever kind it is": """
         def to_recursive(batched, device):
             if isinstance(batched, torch.Tensor):
