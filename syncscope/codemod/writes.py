@@ -240,63 +240,64 @@ def writes(function: Function, use: ast.Name, binding: bool, until: ast.Call | N
     node: ast.expr = use
     while True:  # outwards, as long as what is around may share the memory
         parent = function.parent(node)
-        if until is not None and until in (
-            parent,
-            function.parent(parent) if isinstance(parent, ast.keyword) else None,
-        ):
+        if until is not None and until in (parent, _call_around(function, parent)):
             return False
-        match parent:
-            case ast.Attribute(attr=attr, ctx=ctx):
-                call = function.parent(parent)
-                if until is not None and call is until:
-                    return False
-                if not isinstance(ctx, ast.Load) or attr == "data":
-                    return True
-                if isinstance(call, ast.Call) and call.func is parent:
-                    if (attr.endswith("_") and not attr.endswith("__")) or attr in MUTATE or attr in HAND_OUT:
-                        return True
-                    if attr not in VIEWS:
-                        return False
-                    node = call
-                elif attr in DESCRIBE:
-                    return False
-                else:
-                    node = parent
-            case ast.Subscript(value=value, ctx=ctx) if value is node:
-                if not isinstance(ctx, ast.Load):
-                    return True
-                if selects(function, parent):
-                    return False
-                node = parent
-            case ast.keyword(arg=arg):
-                call = function.parent(parent)
-                if arg == "out" or not isinstance(call, ast.Call):
-                    return True
-                if foreign(function, call) or in_place(function, call):
-                    return True
-                node = call
-                if not roots(function, call) & {use.id}:
-                    return False
-            case ast.Call(func=func) if func is node:  # a method that has a name, `add = total.add_`
-                return not binding or node is not use
-            case ast.Call():
-                if foreign(function, parent) or in_place(function, parent):
-                    return True
-                if not roots(function, parent) & {use.id}:
-                    return False
-                node = parent
-            case ast.Assign(targets=targets):  # a name is followed by `sharing`
-                return any(_keeps(function, t) for t in targets) or _in_class(function, parent)
-            case ast.Yield() | ast.YieldFrom() | ast.arguments():  # or the default of a function
-                return True
-            case ast.Return() | ast.Lambda():  # of a function in this one
-                return _nested(function, use)
-            case ast.IfExp(test=test) if test is node:
-                return False
-            case _ if isinstance(parent, CARRY):
-                node = parent
-            case _:
-                return False
+        if parent is None:
+            return False
+        if isinstance(parent, ast.Call) and parent.func is node:  # a method that has a name, `add = total.add_`
+            return not binding or node is not use
+        found = _through(function, use, node, parent)
+        if isinstance(found, bool):
+            return found
+        node = found
+
+
+def _call_around(function: Function, parent: ast.AST | None) -> ast.AST | None:
+    """The call that an argument is given to by name, or whose method an attribute is."""
+    outer = function.parent(parent) if isinstance(parent, (ast.keyword, ast.Attribute)) else None
+    return outer if isinstance(parent, ast.keyword) or isinstance(outer, ast.Call) else None
+
+
+def _through(function: Function, use: ast.Name, node: ast.expr, parent: ast.AST) -> ast.expr | bool:
+    """What is made of a node that may share its memory; True where that is written, False where nobody can any more."""
+    match parent:
+        case ast.Attribute():
+            return _of_attribute(function, parent)
+        case ast.Subscript(value=value, ctx=ctx) if value is node:
+            return True if not isinstance(ctx, ast.Load) else False if selects(function, parent) else parent
+        case ast.keyword(arg=arg):
+            call = function.parent(parent)
+            return True if arg == "out" or not isinstance(call, ast.Call) else _given_to(function, use, call)
+        case ast.Call():
+            return _given_to(function, use, parent)
+        case ast.Assign(targets=targets):  # a name is followed by `sharing`
+            return any(_keeps(function, t) for t in targets) or _in_class(function, parent)
+        case ast.Yield() | ast.YieldFrom() | ast.arguments():  # or the default of a function
+            return True
+        case ast.Return() | ast.Lambda():  # of a function in this one
+            return _nested(function, use)
+        case ast.IfExp(test=test) if test is node:
+            return False
+    return parent if isinstance(parent, CARRY) else False
+
+
+def _of_attribute(function: Function, parent: ast.Attribute) -> ast.expr | bool:
+    """What an attribute of a tensor gives, or the method that it is, as `_through` says it."""
+    attr, call = parent.attr, function.parent(parent)
+    if not isinstance(parent.ctx, ast.Load) or attr == "data":
+        return True
+    if not isinstance(call, ast.Call) or call.func is not parent:
+        return False if attr in DESCRIBE else parent
+    if (attr.endswith("_") and not attr.endswith("__")) or attr in MUTATE or attr in HAND_OUT:
+        return True
+    return call if attr in VIEWS else False
+
+
+def _given_to(function: Function, use: ast.Name, call: ast.Call) -> ast.expr | bool:
+    """What a call makes of what it is given, as `_through` says it."""
+    if foreign(function, call) or in_place(function, call):
+        return True
+    return call if roots(function, call) & {use.id} else False
 
 
 def _keeps(function: Function, target: ast.expr) -> bool:

@@ -62,70 +62,82 @@ def made_on_host(function: Function, tensor: ast.expr) -> Made | None:
     return found if kept else None
 
 
-def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
+class Form(NamedTuple):
+    """How an expression makes a tensor of others."""
+
     parts: list[ast.expr]
-    computed = fresh = True
-    shared = exact = False
-    match node:
-        case ast.Name():
-            return _held(function, node, named)
-        case ast.Call() if function.dotted(node.func) in SAME | CLOSE | DRAWN:
-            given = [*node.args, *(k.value for k in node.keywords)]
-            if SAID.intersection(k.arg for k in node.keywords) or any(function.fact(g).is_tensor for g in given):
-                return None
-            return Made([node], computed=False, shared=False)
-        case ast.BinOp(left=left, right=right, op=op) if not isinstance(op, ast.MatMult):
-            parts = [left, right]
-            exact = isinstance(op, (ast.Add, ast.Sub, ast.Mult)) and any(number(side) in SMALL for side in parts)
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if not isinstance(op, NOT_ELEMENTWISE):
-            parts = [left, right]
-        case ast.UnaryOp(operand=operand, op=ast.USub() | ast.Invert()):
-            parts = [operand]
-        case ast.Subscript(value=value, slice=index) if all(
-            isinstance(p, (ast.Slice, ast.Constant)) for p in each_of(index)
-        ):
-            parts, computed, fresh = [value], False, False
-            shared = not all(takes_all(part) for part in each_of(index))
-        case ast.Call(args=[first, *_]) if (function.dotted(node.func) or "").startswith("einops."):
-            parts, computed, fresh = [first], False, False
-            shared = name_of(node.func) == "repeat"
-            if name_of(node.func) not in ("rearrange", "repeat") or any(
-                function.fact(k.value).is_tensor for k in node.keywords
-            ):
-                return None
-        case _:
-            found = function.op(node)
-            if found is None:
-                return None
-            if found.name in JOINING and isinstance(found.base, (ast.List, ast.Tuple)):
-                parts, computed = list(found.base.elts), False
-            elif found.name in SHAPING | COPYING or cast(function, found):
-                parts, computed, fresh = [found.base], False, found.name in COPYING
-                shared = found.name == "expand"
-            elif found.name in FILLING and not found.keywords:
-                if not all(one_value(function, function.fact(a), a) for a in found.args):
-                    return None
-                if isinstance(found.base, ast.Call) and _only_sized(function, found.base):
-                    return Made([found.base], computed=False, shared=False)
-                parts, computed, fresh = [found.base], False, False
-            elif found.name in ELEMENTWISE and not found.keywords:
-                parts = [found.base, *found.args]
-                computed = found.name not in ("long", "float", "double", "bool")
-                fresh = computed
-            else:
-                return None
-    inner = [_parts(function, part, named) for part in parts if not _is_number(function, part)]
+    computed: bool = True  # by what may round otherwise on the device
+    fresh: bool = True  # in memory of its own
+    shared: bool = False  # elements share theirs
+    exact: bool = False  # of whole numbers nothing is rounded
+
+
+def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
+    if isinstance(node, ast.Name):
+        return _held(function, node, named)
+    form = _form(function, node) if not isinstance(node, ast.Call) else _of_call(function, node)
+    if not isinstance(form, Form):
+        return form
+    inner = [_parts(function, part, named) for part in form.parts if not _is_number(function, part)]
     known = [each for each in inner if each is not None]
     if not inner or len(known) < len(inner):
         return None
     calls = [call for each in known for call in each.calls]
-    if exact and all(function.dotted(call.func) in WHOLE for call in calls):
-        computed = False
+    computed = form.computed and not (form.exact and all(function.dotted(call.func) in WHOLE for call in calls))
     return Made(
         calls,
         computed or any(each.computed for each in known),
-        shared or (not fresh and any(each.shared for each in known)),
+        form.shared or (not form.fresh and any(each.shared for each in known)),
     )
+
+
+def _form(function: Function, node: ast.expr) -> Form | None:
+    """How an expression that calls nothing makes a tensor; None where it is none that is known."""
+    match node:
+        case ast.BinOp(left=left, right=right, op=op) if not isinstance(op, ast.MatMult):
+            small = any(number(side) in SMALL for side in (left, right))
+            return Form([left, right], exact=small and isinstance(op, (ast.Add, ast.Sub, ast.Mult)))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if not isinstance(op, NOT_ELEMENTWISE):
+            return Form([left, right])
+        case ast.UnaryOp(operand=operand, op=ast.USub() | ast.Invert()):
+            return Form([operand])
+        case ast.Subscript(value=value, slice=index) if all(
+            isinstance(p, (ast.Slice, ast.Constant)) for p in each_of(index)
+        ):
+            part_of_it = not all(takes_all(part) for part in each_of(index))
+            return Form([value], computed=False, fresh=False, shared=part_of_it)
+    return None
+
+
+def _of_call(function: Function, node: ast.Call) -> Form | Made | None:
+    """How a call makes a tensor of others, or of nothing: None where it may be of the device, or nobody knows."""
+    name = function.dotted(node.func) or ""
+    if name in SAME | CLOSE | DRAWN:
+        given = [*node.args, *(k.value for k in node.keywords)]
+        said = SAID.intersection(k.arg for k in node.keywords) or any(function.fact(g).is_tensor for g in given)
+        return None if said else Made([node], computed=False, shared=False)
+    if name.startswith("einops.") and node.args:
+        plain = not any(function.fact(k.value).is_tensor for k in node.keywords)
+        if name_of(node.func) not in ("rearrange", "repeat") or not plain:
+            return None
+        return Form(node.args[:1], computed=False, fresh=False, shared=name_of(node.func) == "repeat")
+    op = function.op(node)
+    if op is None:
+        return None
+    if op.name in JOINING and isinstance(op.base, (ast.List, ast.Tuple)):
+        return Form(list(op.base.elts), computed=False)
+    if op.name in SHAPING | COPYING or cast(function, op):
+        return Form([op.base], computed=False, fresh=op.name in COPYING, shared=op.name == "expand")
+    if op.name in FILLING and not op.keywords:
+        if not all(one_value(function, function.fact(a), a) for a in op.args):
+            return None
+        if isinstance(op.base, ast.Call) and _only_sized(function, op.base):
+            return Made([op.base], computed=False, shared=False)
+        return Form([op.base], computed=False, fresh=False)
+    if op.name in ELEMENTWISE and not op.keywords:
+        computed = op.name not in ("long", "float", "double", "bool")
+        return Form([op.base, *op.args], computed=computed, fresh=computed)
+    return None
 
 
 def _held(function: Function, name: ast.Name, named: Named) -> Made | None:
