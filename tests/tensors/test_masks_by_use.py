@@ -76,6 +76,13 @@ CASES = {
             second = x[every]  # waits: index_list
             third = x[[i * i for i in range(n)]]  # waits: index_list
             return first, second, third, x[tuple(range(n))]
+
+        def of_pairs(x: torch.Tensor, names, n: int):
+            pairs, corner = list(itertools.product(range(n), repeat=2)), tuple(range(n))
+            first = x[:, pairs]  # waits: index_list
+            second = x[list(range(n))]  # waits: index_list
+            third = x[sorted(set(names)), :]  # waits: index_list
+            return first, second, third, x[corner]
     """,
     "a tuple of numbers beside other parts of an index": """
         def spread(x: torch.Tensor, y: torch.Tensor, k):

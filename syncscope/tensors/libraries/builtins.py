@@ -32,6 +32,7 @@ from syncscope.tensors.facts import (
     THING,
     TRUTH,
     Items,
+    Listed,
     holds_tensor,
     items,
     listed,
@@ -132,7 +133,9 @@ def _sorted(call: Call) -> Fact:
     sure = fact.kind is not TENSOR or fact.confidence == 3  # a dict is sorted more often than a tensor
     sure = sure or (isinstance(made, ast.Call) and name_of(made.func) in ("to", "cuda"))
     _compares_elements(call, fact, 3 if sure else 1)
-    return fact if fact.kind is SEQUENCE else items(element(fact))
+    if fact.kind is SEQUENCE and isinstance(fact.ref, Listed):
+        return fact
+    return fact if fact.elements else listed(element(fact))
 
 
 def _range(call: Call) -> Fact:
@@ -148,11 +151,13 @@ def _same_elements(call: Call) -> Fact:
     if fact.kind is SEQUENCE and call.word == "list" and fact.ref.__class__ is Items and element(fact).kind is SCALAR:
         return listed(element(fact))
     if fact.kind is SEQUENCE or fact.ref == LOADER:
-        return fact
+        return items(element(fact)) if call.word == "tuple" and isinstance(fact.ref, Listed) else fact
     if fact.kind in (TENSOR, BATCH):
         return items(element(fact))
-    each = _batch_of(name_of(call.nodes[0])) if fact.kind is NOTHING_KNOWN else None
-    return items(each) if each is not None else UNKNOWN
+    if fact.kind is not NOTHING_KNOWN:
+        return UNKNOWN
+    each = _batch_of(name_of(call.nodes[0]))
+    return items(each) if each is not None else listed(UNKNOWN) if call.word == "list" else UNKNOWN
 
 
 def _enumerate(call: Call) -> Fact:

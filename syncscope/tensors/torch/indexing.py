@@ -190,11 +190,12 @@ class _Index:
         if not self.of_tensor:
             return
         kind = part.__class__
+        each = element(fact).kind
         written = fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp or _is_range(part)
-        if (written and not _is_empty(part)) or (len(self.parts) > 1 and _numbers(fact)):
+        made = kind is ast.Call and isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN)  # `list(range(n))`
+        if made or (written and not _is_empty(part)) or (len(self.parts) > 1 and _numbers(fact)):
             frame.emit(Op.INDEX_LIST, node, part, base, 2)
         elif kind in (ast.Name, ast.Attribute) and isinstance(fact.ref, Items):
-            each = element(fact).kind
             if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
             elif each is SCALAR:  # a list that was filled, or a tuple: one of each dimension
