@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from syncscope.project.outline import names_imported
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
+_CHOSEN = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+) if [^\n]* else (?:\w+\.)*(\w+)[ \t]*\n")
+_TABLE = re.compile(rb"\.\w+ = \{([^{}]*)\}")
+_VALUE = re.compile(rb":\s*(?:\w+\.)*(\w+)\s*(?:,|\Z)")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
 _HOOKED = re.compile(rb"\.(?:register_(?!\w*state_dict)\w*hook|queue_callback)\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
@@ -15,15 +21,33 @@ _REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*
 
 def kept(source: bytes) -> set[bytes]:
     """The words of functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
-    `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, or queued behind a
-    backward pass, `engine.queue_callback(self.reduce)`; and what makes what is hooked: `self.hook = self.made(scale)`
+    `self.scaled = by_mean if robust else by_norm`, `self.metrics = {"error": error}`, `partial(prepare, cutoff=5)`,
+    `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, or queued behind a backward pass,
+    `engine.queue_callback(self.reduce)`; and what makes what is hooked: `self.hook = self.made(scale)`
     """
     hooked = set(_HOOKED.findall(source)) if b"hook(" in source or b"queue_callback(" in source else set()
     hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
     stored = {name for names in _STORED.findall(source) for name in names if name}
     methods = (b"." + name for name in hooked | stored)
     wrapped = _LAMBDA.findall(source) if b"lambda" in source else ()
-    return {*_PARTIAL.findall(source), *wrapped, *_ASSIGNED.findall(source), *hooked, *methods}
+    chosen = (name for names in _CHOSEN.findall(source) for name in names)
+    return {
+        *_PARTIAL.findall(source),
+        *wrapped,
+        *_ASSIGNED.findall(source),
+        *chosen,
+        *_in_tables(source),
+        *hooked,
+        *methods,
+    }
+
+
+def _in_tables(source: bytes) -> Iterator[bytes]:
+    """What the tables of objects hold, of the functions that a file defines or imports: most tables hold numbers."""
+    for table in _TABLE.findall(source):
+        for name in _VALUE.findall(table):
+            if b"def %b(" % name in source or name.decode("utf-8", "replace") in names_imported(source):
+                yield name
 
 
 def registered(source: bytes) -> list[tuple[bytes, bytes]]:

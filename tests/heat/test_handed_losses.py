@@ -27,8 +27,22 @@ import torch
 
 from .base import Base, descend, descend_on
 
+def absolute(x: torch.Tensor):
+    return x.abs().sum().item()  # hot
+
+def squared(x: torch.Tensor):
+    return x.square().sum().item()  # hot
+
+def spread(x: torch.Tensor):
+    return x.std().item()  # hot
+
+def centred(x: torch.Tensor):
+    return x.mean().item()  # cold
+
 class Agent(Base):
     def __init__(self, several: bool):
+        self.size = squared if several else absolute
+        self.metrics = {"centred": 1, "spread": spread}
         self.explore = self.explore_several if several else self.explore_one
         self.seen = self.looked_at()
 
