@@ -16,8 +16,14 @@ def lines_run(call: Callable[..., Any], *args: Any) -> int:
         seen += 1
 
     if watch is None:
+
+        def traced(*_: Any) -> Any:  # one function of Python for each: two more take twice as long
+            nonlocal seen
+            seen += 1
+            return traced
+
         was = sys.gettrace()
-        sys.settrace(lambda *_: count() or (lambda *_: count()))
+        sys.settrace(traced)
         try:
             call(*args)
         finally:
