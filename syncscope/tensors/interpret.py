@@ -89,8 +89,8 @@ def _sites(module: Module) -> list[Site]:
     frame = Frame(module, waits={})
     frame.used = {}
     execute(frame, module.tree.body)
+    module.top = frame.nested  # before they are run: who calls which is asked on the way
     finish(frame)
-    module.top = frame.nested
     _hear_others(module)
     looked: dict[ProjectFunction, int] = {}
     for function in module.functions:  # grows while it is gone through

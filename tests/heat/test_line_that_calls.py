@@ -60,6 +60,19 @@ def amount(x: torch.Tensor):
 
 handed = [amount]
 """
+AROUND_A_LOADER = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+def early(x):
+    return amount(x)
+
+def gathered(loader):
+    for x in loader:
+        early(x)
+"""
 
 
 @pytest.mark.parametrize(
@@ -69,8 +82,15 @@ handed = [amount]
         (METHOD, "`amount` may run in every step: line 10 calls it, in Scale.weigh"),
         (SCRIPT, "`amount` may run in every step: line 11 calls it"),
         (NOBODY, "`amount` may run in every step"),
+        (AROUND_A_LOADER, "`amount` may run in every step: line 8 calls it, in early"),
     ],
-    ids=["in a training loop before elsewhere", "of a base, and not of a stranger", "at the top level", "by no line"],
+    ids=[
+        "in a training loop before elsewhere",
+        "of a base, and not of a stranger",
+        "at the top level",
+        "by no line",
+        "in a file whose loop over a loader asks who calls that",
+    ],
 )
 def test_the_line_that_calls_is_said(code, words):
     (site,) = (
