@@ -47,10 +47,10 @@ NOTHING_KNOWN = UNKNOWN.kind
 def apply(call: Call, target: Fact) -> Fact:
     """Call what a fact stands for."""
     ref, args, keywords = target.ref, call.args, call.keywords
-    if any(fact.ref is PICKED for fact in args) and (target.kind is MODULE or _takes_tensors(call, target)):
-        for fact in args:
-            if fact.ref is PICKED:
-                picked_from_host(call.frame, fact.provenance, True)
+    picked = [fact for fact in args if fact.ref is PICKED]
+    if picked and (target.kind is MODULE or _takes_tensors(call, target)):
+        for fact in picked:
+            picked_from_host(call.frame, fact.provenance, True)
     if target.kind is MODULE:
         return _run_module(call, target)
     if isinstance(ref, str):

@@ -90,9 +90,9 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     loaded = given_as_loaded(function)
     for argument, default in pairs:
         parameter = _Parameter(around, argument, default, function.passed.get(argument.arg))
-        known = parameter.placed(parameter.ranked(parameter.loaded(parameter.known(), loaded)))
-        if known is not UNKNOWN:
-            frame.env[argument.arg] = known
+        known = parameter.known()
+        if known is not UNKNOWN:  # of most nothing is
+            frame.env[argument.arg] = parameter.placed(parameter.ranked(parameter.loaded(known, loaded)))
     for rest in (arguments.vararg, arguments.kwarg):
         if rest is not None and rest.annotation is not None:
             frame.env[rest.arg] = items(annotated(function.module, rest.annotation))

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscope.heat import arms, judge, loops
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import find_method, imported, lookup
@@ -30,7 +30,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     sequence,
 )
-from syncscope.tensors.frame import Around, Frame, Later, evaluate, execute, heat_of
+from syncscope.tensors.frame import Frame, Later, evaluate, execute, heat_of
 from syncscope.tensors.function_calls import call_function
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
@@ -82,18 +82,10 @@ def stopped(frame: Frame, node: ast.stmt) -> None:
     frame.dead = True
 
 
-def inside(around: Around) -> Around:
-    """What is said in a loop that says nothing itself."""
-    if around is None or around is loops.TRAINING:
-        return around
-    return Later(lambda: loops.inside(heat_of(around)))
-
-
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     before = frame.around
-    said = loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
-    frame.around = inside(before) if said is None else loops.within(heat_of(before), said, node)
+    frame.around = Later(lambda: _around_loop(frame, node, False, heat_of(before)))
     taught: list[Env] = []
 
     def test() -> None:
@@ -118,7 +110,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if loader and _has_no_tensor(frame) and frame.function is not None and shows_no_device(frame.function):
         frame.counts = True
     before = frame.around
-    frame.around = _around_loop(frame, node, loader)
+    frame.around = Later(lambda: _around_loop(frame, node, loader, heat_of(before)))
     _go_through(frame, node, lambda: bind(frame, node.target, each))
     frame.around = before
     if node.orelse:
@@ -143,21 +135,23 @@ def _go_through(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, begin: C
     timing.settle(frame, node)
 
 
-def _around_loop(frame: Frame, node: ast.For | ast.AsyncFor, loader: bool) -> Around:
-    """What a loop, over a loader or not, says of how hot it is inside."""
-    before, function = frame.around, frame.function
+def _around_loop(
+    frame: Frame, node: ast.For | ast.AsyncFor | ast.While, loader: bool, around: Heat | None
+) -> Heat | None:
+    """What a loop, over a loader or not, says of how hot it is inside, with what is said around it."""
+    function = frame.function
     said = loops.of_loop(node, function.name if function is not None else "", frame.module.source)
     if said is not None:
-        return loops.within(heat_of(before), said, node)
-    if not loader:
-        return inside(before)
+        return loops.within(around, said, node)
+    if not loader or isinstance(node, ast.While):
+        return loops.inside(around)
     if conventions.of_evaluation(word := loader_of(frame, node.iter)):
-        return Later(lambda: heat if (heat := heat_of(before)) and not heat.hot else Reason.OVER_HELD_OUT(word))
-    if (heat := heat_of(before)) is not None and not heat.hot and heat.reason is not Reason.EPOCHS:
-        return inside(before)
+        return around if around is not None and not around.hot else Reason.OVER_HELD_OUT(word)
+    if around is not None and not around.hot and around.reason is not Reason.EPOCHS:
+        return loops.inside(around)
     own = judge.by_itself(function)
     trains = own.hot and judge.of_function(function).reason is not Reason.FOR_OTHERS
-    return Reason.LOADER() if trains or function is None or own.reason is Reason.OUTSIDE else before
+    return Reason.LOADER() if trains or function is None or own.reason is Reason.OUTSIDE else around
 
 
 def _has_no_tensor(frame: Frame) -> bool:
@@ -200,7 +194,7 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             bar = name_of(getattr(item.context_expr, "func", None)) in conventions.BARS
             bind(frame, item.optional_vars, fact if bar or isinstance(fact.ref, Instance) else UNKNOWN)
     if without_gradients(node):
-        frame.around = loops.of_with(node, heat_of(before)) or before
+        frame.around = Later(lambda: loops.of_with(node, heat_of(before)) or heat_of(before))
     execute(frame, node.body)
     frame.around = before
 
