@@ -23,6 +23,7 @@ from syncscope.heat.makers import Makers
 from syncscope.heat.offered_to_others import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import rollouts
+from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.survey import IsHot, Survey
 from syncscope.heat.trained import Trained, untrained
 from syncscope.heat.unused import copies, programs, unused
@@ -115,7 +116,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     apart = {each.key for each in survey.seldom}
     closure = Closure(survey, said, apart, survey.idle | survey.far, survey.kinds)
     calls = Calls(survey.seldom, survey, said, Makers(survey.classes), [*starts.steps, *starts.driving])
-    by_steps, reached = _reached(survey, starts, closure, calls)
+    by_steps, reached = _reached(survey, starts, said, closure, calls)
     called = {key: calls.by[key] for key in calls.found}
     imports = imported(by_file)
     lent, unasked = _lent(root, survey, starts, imports)
@@ -165,15 +166,19 @@ def _starts(survey: Survey) -> _Starts:
     return _Starts(steps, [*driving], has_own)
 
 
-def _reached(survey: Survey, starts: _Starts, closure: Closure, calls: Calls) -> tuple[set[bytes], set[bytes]]:
+def _reached(
+    survey: Survey, starts: _Starts, said: Spoken, closure: Closure, calls: Calls
+) -> tuple[set[bytes], set[bytes]]:
     """The words of what runs in steps, of what a step speaks of, itself or through others, and with what files speak of outside
     of all functions."""
     words, entered = starts.words(), [*survey.entered, *starts.driving]
+    in_steps = SpokenInSteps(said)
+    around = {word for each in survey.around_steps for word in in_steps.by(each)}
     namesakes = [each for word in words for each in survey.defined[word] if goes_on(each) and not is_step(each)]
-    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept()))
+    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept() | around))
     spoken = closure.with_kinds(closure.of(by_steps, spoken=survey.said_outside()))
     # What makes an object keeps what is called later.
-    callers = [*closure.running(spoken), *entered, *survey.defined[b".__init__"]]
+    callers = [*closure.running(spoken), *entered, *survey.around_steps, *survey.defined[b".__init__"]]
     reached = closure.with_calls(spoken, callers, calls)
     return by_steps | (reached - spoken), reached
 

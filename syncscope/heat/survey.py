@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.files import regular
+from syncscope.heat.around_steps import loops_over_steps
 from syncscope.heat.by_name import by_place, changes_batch, place
 from syncscope.heat.by_text import goes_on, is_of_loss, is_step
 from syncscope.heat.called_in_steps import is_seldom
@@ -66,6 +67,7 @@ class Survey(Definitions):
         ] = []  # what fills the tables of functions of a program: others are for those to look into
 
         self.steps: list[FunctionText] = []
+        self.around_steps: list[FunctionText] = []  # what holds a loop that calls a step
         self.called_by_others: list[FunctionText] = []  # by their steps
         self.of_losses: list[FunctionText] = []
         self.entered: list[FunctionText] = []  # by Python itself, or by the loop around an environment
@@ -142,6 +144,8 @@ class Survey(Definitions):
             self.steps.append(each)
         elif at.beside:
             return
+        elif loops_over_steps(each):
+            self.around_steps.append(each)
         elif is_of_loss(each):
             self.of_losses.append(each)
         elif (_EVERYWHERE.match(each.name) or (each.cls and each.name in conventions.HOOKS)) and goes_on(each):
@@ -163,10 +167,11 @@ class Survey(Definitions):
 
     def set_aside(self, imports: Mapping[str, Imported]) -> None:
         """Have no step begin in files in which nothing trains, and which nothing that trains imports."""
-        steps = [*self.steps, *self.of_losses, *self.called_by_others]
+        steps = [*self.steps, *self.around_steps, *self.of_losses, *self.called_by_others]
         self.far = far_from_training(self, self.idle, steps, imports)
         self.steps = [each for each in self.steps if each.path not in self.far]
         self.entered = [each for each in self.entered if each.path not in self.far]
+        self.around_steps = [each for each in self.around_steps if each.path not in self.far]
         self.talking = [path for path in self.talking if path not in self.far]
 
     def leave_out(self, trained: Trained) -> None:

@@ -1,0 +1,53 @@
+"""A loop that calls the step of an object, whose file holds the backward pass: what it calls beside that runs in the step."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+RESTORER = """
+import torch
+
+class Restorer(torch.nn.Module):
+    def take(self, x: torch.Tensor):
+        self.x = x / x.max().item()  # {step}
+
+    def reviewed(self, x: torch.Tensor):
+        return x.max().item()  # cold
+
+    def shown(self, x: torch.Tensor):
+        return x.max().item()  # cold
+
+    def optimize_parameters(self):
+        loss = self.net(self.x).mean()
+        loss.backward()
+"""
+TRAIN = """
+import torch
+
+from restorer import Restorer
+
+def main():
+    restorer = Restorer()
+    restorer.shown(torch.rand(3))
+    for i, x in enumerate(batches()):
+        restorer.take(x)
+        restorer.{called}()
+        if i % 100 == 0:
+            restorer.reviewed(x)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("called", "step"), [("optimize_parameters", "hot"), ("review", "cold")])
+def test_what_is_called_beside_a_step_runs_in_it(called: str, step: str, tmp_path: Path) -> None:
+    code = RESTORER.format(step=step)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "restorer.py").write_text(code)
+    (tmp_path / "train.py").write_text(TRAIN.format(called=called))
+    found = {each.place.line: each.hot for each in sites(code.encode(), str(tmp_path / "restorer.py"), Project())}
+    marked = {line: text[-3:] == "hot" for line, text in enumerate(code.splitlines(), 1) if "  # " in text}
+    assert found == marked
