@@ -14,7 +14,9 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
     return _by_name(name, cls, _TELLING.intersection(methods))
 
 
-_TELLING = frozenset(("forward", "set_timesteps", "__iter__"))  # methods that say what their class is
+_TELLING = frozenset(
+    ("forward", "set_timesteps", "__iter__", "feed_train_data")
+)  # methods that say what their class is
 
 
 @lru_cache(maxsize=20_000)  # most names are those of many functions
@@ -45,6 +47,8 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):
         return Reason.DECODING(name, cls)
+    if name == "feed_data" and "feed_train_data" in methods:
+        return Reason.EVALUATION(name)
     sampler = "set_timesteps" in methods
     if name == "forward" and cls.replace("_", "").lower().endswith("kvcache"):
         return Reason.INFERENCE(cls)

@@ -27,11 +27,13 @@ _AROUND = re.compile(
 
 @lru_cache(maxsize=10_000)  # asked for every function of a project
 def of_step(name: str) -> bool:
-    """Whether it is a hook that a training step calls, `after_backward`, `on_train_batch_end`, a transform's `encodes`, or is
-    called like a backward pass, `projected_backward`, or clips gradients.
+    """Whether it is a hook that a training step calls, `after_backward`, `on_train_batch_end`, a transform's `encodes`, what
+    takes the batch of BasicSR's `optimize_parameters`, or is called like a backward pass, `projected_backward`, or clips
+    gradients.
     """
-    said = name == "encodes" or _BACKWARD.match(name) is not None or _CLIPS.match(name) is not None
-    return said or ("_" in name and _STEP.match(name) is not None)
+    if name in ("encodes", "feed_data") or _BACKWARD.match(name) is not None or _CLIPS.match(name) is not None:
+        return True
+    return "_" in name and _STEP.match(name) is not None
 
 
 def of_callback(name: str) -> bool:

@@ -51,3 +51,22 @@ def test_what_is_called_beside_a_step_runs_in_it(called: str, step: str, tmp_pat
     found = {each.place.line: each.hot for each in sites(code.encode(), str(tmp_path / "restorer.py"), Project())}
     marked = {line: text[-3:] == "hot" for line, text in enumerate(code.splitlines(), 1) if "  # " in text}
     assert found == marked
+
+
+FEED = "def feed_data(self, x: torch.Tensor):\n        self.x = x / x.max().item()"
+
+
+@pytest.mark.parametrize(
+    ("methods", "hot"),
+    [
+        (f"@torch.no_grad()\n    {FEED}", [True]),
+        (f"def feed_train_data(self, x): ...\n    {FEED}", [False]),
+    ],
+)
+def test_what_a_loop_of_basicsr_has_its_model_take_runs_in_every_step(
+    methods: str, hot: list[bool], tmp_path: Path
+) -> None:
+    code = f"import torch\nfrom basicsr.models.sr_model import SRModel\nclass Net(SRModel):\n    {methods}\n"
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "net.py").write_text(code)
+    assert [each.hot for each in sites(code.encode(), str(tmp_path / "net.py"), Project())] == hot
