@@ -12,6 +12,8 @@ _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\
 _CHOSEN = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+) if [^\n]* else (?:\w+\.)*(\w+)[ \t]*\n")
 _TABLE = re.compile(rb"\.\w+ = \{([^{}]*)\}")
 _VALUE = re.compile(rb":\s*(?:\w+\.)*(\w+)\s*(?:,|\Z)")
+_LISTED = re.compile(rb"self\.\w+ = [\[({]([^\])}]*)[\])}]")
+_METHOD = re.compile(rb"(?<![\w.])self\.(\w+)(?![\w.(\[])")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _LAMBDA = re.compile(rb"lambda[ \t\w,=.*]*:\s*(?:\w+\.)*(\w+)\(")
 _HOOKED = re.compile(rb"\.(?:register_(?!\w*state_dict)\w*hook|queue_callback)\(\s*(?:\w+\.)*(\w+)\s*[,)(]")
@@ -21,13 +23,15 @@ _REGISTERED = re.compile(rb"@(\w+)\.register\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*
 
 def kept(source: bytes) -> set[bytes]:
     """The words of functions that are kept to be called later: `self.prepare = prepare`, `self.ask = self.ask_all`,
-    `self.scaled = by_mean if robust else by_norm`, `self.metrics = {"error": error}`, `partial(prepare, cutoff=5)`,
-    `lambda x: prepare(x, 5)`; what is hooked, `p.register_hook(scaled)`, or queued behind a backward pass,
-    `engine.queue_callback(self.reduce)`; and what makes what is hooked: `self.hook = self.made(scale)`
+    `self.scaled = by_mean if robust else by_norm`, `self.metrics = {"error": error}`,
+    `self.ways = [self.one, self.all]`, `partial(prepare, cutoff=5)`, `lambda x: prepare(x, 5)`; what is hooked,
+    `p.register_hook(scaled)`, or queued behind a backward pass, `engine.queue_callback(self.reduce)`; and what makes
+    what is hooked: `self.hook = self.made(scale)`
     """
     hooked = set(_HOOKED.findall(source)) if b"hook(" in source or b"queue_callback(" in source else set()
     hooked |= {called for name in hooked for line in _made_as(name, source) for called in _NAMED_CALL.findall(line)}
     stored = {name for names in _STORED.findall(source) for name in names if name}
+    stored |= {name for listed in _LISTED.findall(source) for name in _METHOD.findall(listed)}
     methods = (b"." + name for name in hooked | stored)
     wrapped = _LAMBDA.findall(source) if b"lambda" in source else ()
     chosen = (name for names in _CHOSEN.findall(source) for name in names)

@@ -45,11 +45,18 @@ class Agent(Base):
         self.metrics = {"centred": 1, "spread": spread}
         self.explore = self.explore_several if several else self.explore_one
         self.seen = self.looked_at()
+        self.ways = [self.explore_all, self.explore_few]
 
     def explore_several(self, buffer: torch.Tensor):
         return buffer.mean().item()  # hot
 
     def explore_one(self, buffer: torch.Tensor):
+        return buffer.mean().item()  # hot
+
+    def explore_all(self, buffer: torch.Tensor):
+        return buffer.mean().item()  # hot
+
+    def explore_few(self, buffer: torch.Tensor):
         return buffer.mean().item()  # hot
 
     def looked_at(self, buffer: torch.Tensor):
