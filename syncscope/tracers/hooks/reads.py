@@ -11,6 +11,7 @@ What happens at every read is in reads.c once more, for that costs a third; wher
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections import deque
@@ -48,6 +49,16 @@ class _Local(threading.local):
 
 
 local = _Local()
+
+
+def _in_child() -> None:
+    """The thread that forks goes on under another number."""
+    if threads.pop(own := threading.get_ident(), None) is not None:
+        threads.clear()
+        local.thread = threads[own] = threading.get_native_id()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 @contextmanager
