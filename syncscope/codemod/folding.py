@@ -38,55 +38,73 @@ def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
     """
     if len(line) + beside <= width or "\n" in line:
         return line
-    indent = line[: len(line) - len(line.lstrip())]
-    tokens = [t for t in tokens_of(line.strip()) if t.string.strip()]
+    indent, code = line[: len(line) - len(line.lstrip())], line.strip()
+    tokens = [t for t in tokens_of(code) if t.string.strip()]
     if any(t.type == tokenize.COMMENT for t in tokens):
         return line
-    code = line.strip()
     header = code.endswith(":") and not inside
     seen = _outside(tokens, header, inside)
     if seen is None:
         return line
-    outer, value, loose, listed = seen
-    targets = parts_of(code[: value - 2]) if code[:value].endswith(" =") and not inside else []
-    if len(targets) > 1 and len(indent) + next((a for a, _ in outer if a >= value), len(code)) >= width:
+    room = width - len(indent)
+    if not inside and (targets := _targets_alone(code, seen, room)):
         names = "\n".join(f"{indent}{STEP}{part}," for part in targets)
-        rest = folded(f"{indent}_ = {code[value:].strip()}", width, beside=beside)
+        rest = folded(f"{indent}_ = {code[seen.value :].strip()}", width, beside=beside)
         return f"{indent}(\n{names}\n{rest.replace('_', ')', 1)}"
+    if rows := _rows(code, seen.listed, inside):
+        return "\n".join(folded(f"{indent}{part}", width, inside) for part in rows)
+    opened = _opened(code, seen, header, room)
+    if opened is None:
+        return line
+    head, body, tail = opened
+    inner, parts = indent + STEP, parts_of(body)
+    if len(inner + body) <= width:
+        one = body if len(parts) == 1 else body.removesuffix(",")  # a tuple of one has a comma
+        return f"{indent}{head}\n{inner}{one}\n{indent}{tail}"
+    each = [f"{part}," for part in parts] if len(parts) > 1 else _operands(body)
+    laid_out = "\n".join(folded(f"{inner}{part}", width, inside=True) for part in each)
+    return f"{indent}{head}\n{laid_out}\n{indent}{tail}"
+
+
+def _targets_alone(code: str, seen: _Outside, room: int) -> list[str]:
+    """The names that a line binds, where they leave no room for what it gives them; none where they do."""
+    if not code[: seen.value].endswith(" ="):
+        return []
+    targets = parts_of(code[: seen.value - 2])
+    first = next((start for start, _ in seen.outer if start >= seen.value), len(code))
+    return targets if len(targets) > 1 and first >= room else []
+
+
+def _rows(code: str, listed: bool, inside: bool) -> list[str]:
+    """Arguments, or operands, that each get a line of their own; none where it has not several of them."""
     slices = code.endswith(", :")  # the last part of an index, not the head of a block
     arguments = parts_of(code.removesuffix(",")) if listed and (slices or not code.endswith((*OPEN, ":"))) else []
-    if len(arguments) > 1:  # on a line of their own
-        return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
+    if len(arguments) > 1:
+        return [f"{part}," for part in arguments]
     operands = _operands(code.removesuffix(",")) if inside else []
-    if len(operands) > 1:  # each on a line of its own
+    if len(operands) > 1:
         operands[-1] += "," * code.endswith(",")
-        return "\n".join(folded(f"{indent}{part}", width, inside) for part in operands)
-    room = width - len(indent)
+        return operands
+    return []
+
+
+def _opened(code: str, seen: _Outside, header: bool, room: int) -> tuple[str, str, str] | None:
+    """What stays on the first line, what gets lines of its own and what comes after, where brackets are opened or put round."""
+    outer, value, loose, _ = seen
     if loose and not header and len(code[:value]) + len(" (") > room:  # what it is given to is too long itself
         outer = [(a, b) for a, b in outer if b < value and len(code[b:]) <= room] or outer
         loose = not outer or outer[-1][1] > value
     last = _trailing(code, value, room) if loose and not header else None
     if last is not None:  # one operator, and a call at the end: its brackets are opened, as formatters do
-        head, body, tail = code[: last[0] + 1], code[last[0] + 1 : last[1]].strip(), code[last[1] :]
-    elif loose:  # an operation, or several values: all of it in brackets
+        return code[: last[0] + 1], code[last[0] + 1 : last[1]].strip(), code[last[1] :]
+    if loose:  # an operation, or several values: all of it in brackets
         end = len(code) - header
-        head, body, tail = f"{code[:value]} (", code[value:end].strip(), f"){code[end:]}"
-    elif outer:
-        fitting = [p for p in outer if max(len(code[: p[0] + 1]), len(code[p[1] :])) <= room]
-        start, end = fitting[-1] if fitting else outer[-1]
-        head, body, tail = code[: start + 1], code[start + 1 : end].strip(), code[end:]
-    else:
-        return line
-    inner = indent + STEP
-    parts = parts_of(body)
-    if len(inner + body) <= width:
-        one = body if len(parts) == 1 else body.removesuffix(",")  # a tuple of one has a comma
-        return f"{indent}{head}\n{inner}{one}\n{indent}{tail}"
-    if len(parts) > 1:
-        rows = "\n".join(folded(f"{inner}{part},", width, inside=True) for part in parts)
-        return f"{indent}{head}\n{rows}\n{indent}{tail}"
-    rows = "\n".join(folded(f"{inner}{part}", width, inside=True) for part in _operands(body))
-    return f"{indent}{head}\n{rows}\n{indent}{tail}"
+        return f"{code[:value]} (", code[value:end].strip(), f"){code[end:]}"
+    if not outer:
+        return None
+    fitting = [p for p in outer if max(len(code[: p[0] + 1]), len(code[p[1] :])) <= room]
+    start, end = fitting[-1] if fitting else outer[-1]
+    return code[: start + 1], code[start + 1 : end].strip(), code[end:]
 
 
 class _Outside(NamedTuple):
