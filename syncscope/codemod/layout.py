@@ -84,35 +84,39 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
     """The edits, those of a statement whose lines become too long as one of all of it."""
     file, result = function.file, [_folded_lines(e, function.file.width) for e in edits]
     for statement in {id(s): s for e in edits if (s := statement_at(function, e.span)) is not None}.values():
-        if function.indent(statement).strip():
+        indent = function.indent(statement)
+        if indent.strip():
             continue
-        span, indent = file.span(statement), function.indent(statement)
+        span = file.span(statement)
         if body := getattr(statement, "body", None):
             result = [_in_its_place(e, indent, file.width) if e.span == span else e for e in result]
             span = _header(file, span, file.span(body[0]))
         own = [e for e in result if span.start <= e.span.start and e.span.end <= span.end and e.span.start < span.end]
-        if not own or any(e.span.end > span.end for e in result if span.start <= e.span.start < span.end):
-            continue
-        new = plain = _made(file.code, span, own)
-        before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
-        if not body and "\n" not in new and len(before) == 1 and len(indent + new) <= max(map(len, before)):
-            continue  # it was as long before, and its line is the maintainer's
-        tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not body else ""
-        if FOR_TOOLS.search(tail) and new.rpartition("\n")[2].strip(
-            " )]}"
-        ):  # for this line, which it allows to be long
-            continue
-        beside = len(tail) if "#" in tail and "\n" not in new else 0
-        if any(len(line) + beside > file.width for line in before):  # as it was
-            beside = 0
-        kept = _made(file.code, span, [_broken_as_before(file.code, e) for e in own])
-        if _too_long(indent + new, file.width, before) and not _too_long(indent + kept, file.width, before):
-            new = kept
-        text = _laid_out(indent, new, before, file.width, beside).removeprefix(indent)
-        rest = f"\n{indent}{STEP}pass" if body else ""
-        if text != plain and _same_tree(indent, plain + rest, text + rest):
-            result = [e for e in result if e not in own] + [Edit(span, text)]
+        reaching = any(e.span.end > span.end for e in result if span.start <= e.span.start < span.end)
+        if own and not reaching and (whole := _folded_whole(function, statement, span, own)) is not None:
+            result = [e for e in result if e not in own] + [whole]
     return result
+
+
+def _folded_whole(function: Function, statement: ast.stmt, span: Span, own: list[Edit]) -> Edit | None:
+    """One edit in place of a statement's `own`, or of its head's, folded; None where they stay as they are."""
+    file, indent, is_head = function.file, function.indent(statement), bool(getattr(statement, "body", None))
+    new = plain = _made(file.code, span, own)
+    before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
+    if not is_head and "\n" not in new and len(before) == 1 and len(indent + new) <= max(map(len, before)):
+        return None  # it was as long before, and its line is the maintainer's
+    tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not is_head else ""
+    if FOR_TOOLS.search(tail) and new.rpartition("\n")[2].strip(" )]}"):  # for this line, which it allows to be long
+        return None
+    beside = len(tail) if "#" in tail and "\n" not in new else 0
+    if any(len(line) + beside > file.width for line in before):  # as it was
+        beside = 0
+    kept = _made(file.code, span, [_broken_as_before(file.code, e) for e in own])
+    if _too_long(indent + new, file.width, before) and not _too_long(indent + kept, file.width, before):
+        new = kept
+    text = _laid_out(indent, new, before, file.width, beside).removeprefix(indent)
+    rest = f"\n{indent}{STEP}pass" if is_head else ""
+    return Edit(span, text) if text != plain and _same_tree(indent, plain + rest, text + rest) else None
 
 
 def _made(code: bytes, span: Span, edits: Iterable[Edit]) -> str:

@@ -10,7 +10,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.listed import TAKEN_OVER
-from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, made_on_host
+from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, Made, made_on_host
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
@@ -104,12 +104,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return of_name(function, parts[0], taken)
     if not parts:
         return None
-    for part, each in zip(parts, made, strict=True):
-        if each is None or any(function.dotted(call.func) in TYPES for call in each.calls):
-            return function.declines(taken, f"how {function.file.quote(part)} is made is not in sight")
     calls = [call for each in made if each is not None for call in each.calls]
     drawn = [call for call in calls if function.dotted(call.func) in DRAWN]
-    if why := _made_otherwise(function, calls) or _not_there(function, taken, calls):
+    if why := (
+        _made_elsewhere(function, parts, made) or _made_otherwise(function, calls) or _not_there(function, taken, calls)
+    ):
         return function.declines(taken, why)
     draft = Draft(function)
     make_on(draft, calls, taken.value)
@@ -123,6 +122,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     else:
         with_number(function, taken, draft)
     return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes))
+
+
+def _made_elsewhere(function: Function, parts: Sequence[ast.expr], made: Sequence[Made | None]) -> str:
+    """Which part of an index is made where nobody sees it; "" where none is."""
+    for part, each in zip(parts, made, strict=True):
+        if each is None or any(function.dotted(call.func) in TYPES for call in each.calls):
+            return f"how {function.file.quote(part)} is made is not in sight"
+    return ""
 
 
 def _made_otherwise(function: Function, calls: Iterable[ast.Call]) -> str:

@@ -222,7 +222,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         ("nothing joins all the numbers that it reads" if reading is None else "")
         or _read_in_turn(function, statement, reads)
         or _of_one(tensors, before)
-        or ("it writes what it reads" if written_in(function, statement, tensors) else "")
+        or _writes_too(function, statement, tensors)
     ):
         for node in every:
             function.declines(node, why)
@@ -247,11 +247,17 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     if len(names) + len(kept) > 1:
         title = f"read {len(names) + len(kept)} numbers at once"
         return [*every, *more], draft.fix(title, reading.safety, reading.changes)
+    return later(function, draft, statement, kept[0], every)
+
+
+def later(
+    function: Function, draft: Draft, statement: ast.stmt, name: str, every: list[ast.expr]
+) -> tuple[list[ast.expr], Fix] | None:
+    """The one read that a statement is made for, made there: not in an arm that asks whether there is anything."""
     arm = function.parent(statement)
     if isinstance(arm, ast.If) and asks_for_any(arm.test):
-        return None
-    moved = f"{kept[0]} is a tensor until then"
-    return [*every, *more], draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, moved)
+        return function.declines(every[0], "the arm that takes the number is run most often")
+    return every, draft.fix(f"read {name} where it is used", Safety.UNSAFE, f"{name} is a tensor until then")
 
 
 def starred(function: Function, row: Sequence[ast.expr], reading: Joined, count: int) -> Fix:
@@ -273,6 +279,10 @@ def _read_in_turn(function: Function, statement: ast.stmt, reads: Sequence[ast.e
         if not function.pure(number_read(function, read) or read):
             return f"{function.file.quote(read)} cannot be made at another place"
     return ""
+
+
+def _writes_too(function: Function, statement: ast.stmt, tensors: list[ast.expr]) -> str:
+    return "it writes what it reads" if written_in(function, statement, tensors) else ""
 
 
 def _of_one(tensors: Sequence[ast.expr], before: Sequence[Named]) -> str:
