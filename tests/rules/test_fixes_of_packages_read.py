@@ -295,3 +295,9 @@ def test_a_filled_tensor_that_needs_its_gradient_is_none_of_torchscript() -> Non
     assert "TorchScript" in fix.changes
     said = code.replace("requires_grad=training", "requires_grad=False")
     assert "x + torch.zeros(1, device=x.device)\n" in fixed(HEAD + said, allowed={Safety.SAFE})
+
+
+@pytest.mark.parametrize(("number", "safe"), [("torch.pi / 2", True), ("2 * torch.pi", True), ("torch.pi / n", False)])
+def test_a_part_of_pi_is_a_number_that_everything_holds(number: str, safe: bool) -> None:
+    code = f"def f(x: torch.Tensor, n: int):\n    return torch.maximum(x, torch.tensor({number}, device=x.device))\n"
+    assert (f"torch.full((), {number}, device=x.device)" in fixed(HEAD + code, allowed={Safety.SAFE})) is safe

@@ -54,6 +54,8 @@ def special(function: Function, value: ast.expr) -> bool:
         case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub(), right=right):  # 2 * math.pi, which never fails
             other = [side for side in (left, right) if not special(function, side)]
             return len(other) < 2 and all(number(side) is not None for side in other)
+        case ast.BinOp(left=left, op=ast.Div(), right=right) if number(right):  # torch.pi / 2
+            return special(function, left)
     return function.dotted(value) in SPECIAL
 
 
