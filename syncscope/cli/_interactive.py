@@ -38,7 +38,7 @@ def ask(linted: Linted, files: Files) -> Linted:
     from syncscope.cli._watch import forget
 
     forget()
-    return gather(files, revision=linted.revision)
+    return gather(files, revision=linted.since.revision if linted.since else None)
 
 
 def ask_file(source: SourceFile, linted: Linted, files: Files, always: set[str]) -> tuple[SourceFile, bool]:
@@ -47,7 +47,12 @@ def ask_file(source: SourceFile, linted: Linted, files: Files, always: set[str])
     from syncscope.linter.run import Job, to_mend
     from syncscope.model.finding import Safety
 
-    job = Job(source.path, files.config(source.path), baseline=files.first.baseline, since=linted.since)
+    job = Job(
+        source.path,
+        files.config(source.path),
+        baseline=files.first.baseline,
+        since=linted.since.then if linted.since else None,
+    )
     declined: Counter[tuple[str, str]] = Counter()  # how many of the fixes that are alike, the first in the file first
     while True:
         alike: Counter[tuple[str, str]] = Counter()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.linter import engine, own_rules
 from syncscope.linter.config import Config, nowhere
+from syncscope.linter.known_before import SinceRevision
 from syncscope.linter.named_rules import check_names
 from syncscope.linter.rulesets import broken
 from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
@@ -43,7 +44,7 @@ def gather(
         apart = of_other_repositories(revision, jobs)
         its = brought_since(revision, files, jobs, processes, cached, tick)
         told = [*files.problems, *broken_rules(configs), *problems(its.done)]
-        linted = Linted(files, its.done, told, revision=revision, since=its.known, reached=its.reached)
+        linted = Linted(files, its.done, told, since=SinceRevision(revision, its.known, its.reached))
         if its.unnamed:
             first, more = os.path.relpath(its.unnamed[0]), len(its.unnamed) - 1
             who = f"{first} and {more} more" if more else first

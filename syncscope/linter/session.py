@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,7 +12,8 @@ from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
-from syncscope.linter.known import Found, KnownFinding
+from syncscope.linter.known import Found
+from syncscope.linter.known_before import InBaseline, SinceRevision
 from syncscope.linter.line_length import line_length
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files
@@ -24,7 +24,6 @@ from syncscope.model.words import all_visible, visible
 from syncscope.model.worth import turn
 
 if TYPE_CHECKING:
-    from syncscope.linter.revision import Revision
     from syncscope.model.report import Report
 
 
@@ -39,13 +38,8 @@ class Linted:
     found: list[Found] = field(default_factory=list)
     presented: list[Found] = field(default_factory=list)
     also: list[Found] = field(default_factory=list)  # what waits in a step, too, told in a line each, and is no finding
-    known: int = 0  # findings that the baseline holds
-    revision: Revision | None = None  # only files that are otherwise now are linted
-    since: baseline.Baseline | None = None  # what was found at that revision, where it was asked for
-    reached: int = 0  # files that did not change, and hold what steps reach only since
-    stood: int = 0  # findings that were there then
-    gone: Counter[KnownFinding] = field(default_factory=Counter)  # what it holds, and is not found any more
-    moved: Sequence[tuple[KnownFinding, KnownFinding, Found]] = ()  # what it holds, and stands elsewhere now, where
+    in_baseline: InBaseline = field(default_factory=InBaseline)
+    since: SinceRevision | None = None  # where it was asked what is new since then
     tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
     without_fix: int = 0  # findings that are left out for that
     beside: str = ""  # what is said of files that these import, and that were not named
@@ -176,10 +170,11 @@ class Linted:
 
     def prune_baseline(self) -> int:
         """Take out of the baseline what is not found any more, how much that was, and write what moved under its new file."""
-        count = self.gone.total()
-        if count or self.moved:
-            baseline.prune(self.files.first.baseline, self.gone, self.moved)
-            self.gone, self.moved = Counter(), ()
+        held = self.in_baseline
+        count = held.gone.total()
+        if count or held.moved:
+            baseline.prune(self.files.first.baseline, held.gone, held.moved)
+            self.in_baseline = InBaseline(held.found)
         return count
 
     def add_allow(self, reason: str) -> int:
@@ -256,22 +251,20 @@ def recall(linted: Linted) -> None:
         known = baseline.load(path)
         every = linted.found + linted.also if known.holds_also else linted.found
         recalled = known.recall(every)
-        new, linted.moved = recalled.new, recalled.moved
-        linted.tells_also = known.holds_also
-        linted.known = len(every) - len(new)
+        new, held = recalled.new, InBaseline(len(every) - len(recalled.new), moved=recalled.moved)
+        linted.in_baseline, linted.tells_also = held, known.holds_also
         if known.holds_also:
             linted.also = []
         linted.found = in_order(linted, new) if known.holds_also else new
-        linted.gone = Counter()
         if not linted.files.narrowed:
-            linted.gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
+            held.gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
         root = linted.files.first.root
         if new and known.is_of_elsewhere(root):
             line = f"no file that {path} names is below {root}, so all is new: it is of another folder, or was moved"
             linted.notices = tuple(dict.fromkeys((*linted.notices, line)))
-    if linted.since is not None:
+    if linted.since is not None and linted.since.then is not None:
         every = linted.found + linted.also
-        new = linted.since.recall(every).new
-        linted.stood = len(every) - len(new)
+        new = linted.since.then.recall(every).new
+        linted.since.found = len(every) - len(new)
         linted.found, linted.also, linted.tells_also = in_order(linted, new), [], True
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]

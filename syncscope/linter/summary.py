@@ -34,7 +34,7 @@ def summary(linted: Linted, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator
     if linted.beside:
         yield linted.beside
     if command.findings and not fixed and linted.in_files:
-        since = linted.revision.said if linted.revision else ""
+        since = linted.since.revision.said if linted.since else ""
         more = not offered and bool(behind)
         yield f"next: {next_step(linted.files, command.findings, offered, dry=dry, since=since, more=more)}"
 
@@ -68,12 +68,13 @@ class _Command:
     def found(self) -> str:
         """How many findings there are, of which kinds, in how many files."""
         linted, findings = self.linted, self.findings
-        files = sum(not one.checked.problem for one in linted.done) - linted.reached
-        where = f" that changed since {linted.revision.name}" if linted.revision else ""
-        if linted.reached:
-            where += f" and {linted.reached} more that steps may reach more of"
+        reached = linted.since.reached if linted.since else 0
+        files = sum(not one.checked.problem for one in linted.done) - reached
+        where = f" that changed since {linted.since.revision.name}" if linted.since else ""
+        if reached:
+            where += f" and {reached} more that steps may reach more of"
         if not findings:
-            some = files or linted.reached
+            some = files or reached
             return f"no findings in {plural(files, 'file')}{where}" if some else f"no files to lint{where}"
         count = Counter(f.severity for f in findings)
         kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
@@ -134,14 +135,15 @@ class _Command:
         """What is not shown, and why, each with what shows it."""
         linted = self.linted
         hidden = sum((one.checked.hidden for one in linted.done), Hidden())
-        either = ", new or old" if linted.revision else ""  # these are not compared with what was there
+        then = linted.since
+        either = ", new or old" if then else ""  # these are not compared with what was there
         reasons = [
             (hidden.cold, f"in cold code{either} (--all){self._by_file(hidden.by_file)}"),
             (hidden.medium, f"less sure{either} (--min-confidence medium)"),
             (hidden.unsure, f"{'still ' if hidden.medium else ''}less sure{either} (--min-confidence low)"),
             (hidden.allowed, "allowed by comments (--statistics lists them)"),
-            (linted.known, f"known to the baseline{self._moved()}"),
-            (linted.stood, f"there before, at {linted.revision.name}" if linted.revision else ""),
+            (linted.in_baseline.found, f"known to the baseline{self._moved()}"),
+            (then.found, f"there before, at {then.revision.name}") if then else (0, ""),
             (linted.without_fix, "without a fix"),
         ]
         if any(number for number, _ in reasons):
@@ -157,13 +159,13 @@ class _Command:
 
     def _moved(self) -> str:
         """` (2 moved, from vq.py to seeds.py)`; "" where none has."""
-        every = [(entry.path, now.path) for entry, now, _ in self.linted.moved if entry.path != now.path]
+        every = [(entry.path, now.path) for entry, now, _ in self.linted.in_baseline.moved if entry.path != now.path]
         pairs = list(dict.fromkeys(every))
         more = f", and {plural(len(pairs) - 1, 'such pair')} of files" if len(pairs) > 1 else ""
         return f" ({len(every)} moved, from {pairs[0][0]} to {pairs[0][1]}{more})" if pairs else ""
 
     def gone(self) -> Iterator[str]:
         """What the baseline holds, and is found no more."""
-        if lost := self.linted.gone.total():
+        if lost := self.linted.in_baseline.gone.total():
             taken = f"--prune-baseline takes {'it' if lost == 1 else 'them'} out of the baseline"
             yield f"{lost} known {'is' if lost == 1 else 'are'} gone: {taken}"
