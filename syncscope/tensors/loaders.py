@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.heat import loops
 from syncscope.project import conventions
 from syncscope.project.names import ancestry
-from syncscope.project.syntax import assigned, dotted, name_of
+from syncscope.project.syntax import assigned, dotted, name_of, walk
 from syncscope.tensors.frame import Frame
 
 _FARTHEST = 3  # names that are looked up for what they were given
+_PARTS = frozenset("items keys values parameters named_parameters modules named_modules children".split())
 _OTHERS = frozenset("len range trange sum min max zip map filter sorted".split())  # give no batches of what they take
 
 
@@ -18,6 +20,36 @@ def loader_of(frame: Frame, node: ast.expr) -> str:
     of one of these; the innermost name where nothing is called like one.
     """
     return _behind(frame, node, 0) or _innermost(node)
+
+
+def trained_on(frame: Frame, node: ast.For | ast.AsyncFor) -> bool:
+    """Whether a loop trains on what it goes over, and sends it to a device: `for x, y in generator: net(x.cuda())`."""
+    if (
+        loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
+        != loops.TRAINING
+    ):
+        return False
+    over = node.iter
+    while isinstance(over, ast.Call) and name_of(over.func) not in _PARTS and over.args:
+        over = over.args[0]
+    if isinstance(over, ast.Call) and name_of(over.func) in _PARTS:
+        return False
+    taken = {each.id for each in walk(node.target) if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("cuda", "to")
+        and _root(each.func.value) in taken - conventions.MODELS
+        for part in node.body
+        for each in walk(part)
+    )
+
+
+def _root(node: ast.expr) -> str:
+    """The name that a value is a part of: `batch` of `batch["x"]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return name_of(node)
 
 
 def _behind(frame: Frame, node: ast.expr, depth: int) -> str:

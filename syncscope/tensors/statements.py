@@ -34,7 +34,7 @@ from syncscope.tensors.frame import Frame, Later, evaluate, execute, heat_of
 from syncscope.tensors.function_calls import call_function
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import element, iterated_over
-from syncscope.tensors.loaders import loader_of
+from syncscope.tensors.loaders import loader_of, trained_on
 from syncscope.tensors.narrowing import NOTHING, Env, learnt
 from syncscope.tensors.unmoved import shows_no_device
 
@@ -106,7 +106,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
 def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     """`for`: like `while`; a loop over a loader is hot."""
     over = evaluate(frame, node.iter)
-    each, loader = iterated(frame, node.iter, over)
+    each, loader = iterated(frame, node.iter, over, trained_on(frame, node))
     if loader and _has_no_tensor(frame) and frame.function is not None and shows_no_device(frame.function):
         frame.counts = True
     before = frame.around
@@ -164,8 +164,8 @@ def _changes_a_tensor(env: Env, start: Env) -> bool:
     return any(env[name].kind is TENSOR and start[name] != env[name] for name in unlike(env, start) if name in start)
 
 
-def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
-    """What a loop variable gets, and whether it comes from a loader."""
+def iterated(frame: Frame, node: ast.expr, over: Fact, trained: bool = False) -> tuple[Fact, bool]:
+    """What a loop variable gets, and whether it comes from a loader, as what is `trained` on does, whatever it is called."""
     ref = over.ref
     if ref == LOADER:
         where = DEVICE if over.device is DEVICE else HOST
@@ -174,13 +174,15 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
         return element(over), False
     if isinstance(ref, Instance) and (own := find_method(ref.cls, "__iter__")) is not None:
         over = call_function(own, frame, [], {}, over)
-    unknown = over.kind is UNKNOWN.kind or isinstance(over.ref, Instance)
-    if unknown and conventions.is_loader(word := loader_of(frame, node)):
-        batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
-        if isinstance(node, ast.Call) and name_of(node.func) == "enumerate":
-            return sequence(INTEGER, batch), True
-        return batch, True
+    word = loader_of(frame, node)
+    named = over.kind is UNKNOWN.kind or isinstance(over.ref, Instance)
+    batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
+    counted = isinstance(node, ast.Call) and name_of(node.func) == "enumerate"
+    if named and (conventions.is_loader(word) or trained):
+        return (sequence(INTEGER, batch) if counted else batch), True
     each = iterated_over(over)
+    if trained and counted and [part.kind for part in each.elements[1:]] == [UNKNOWN.kind]:
+        return sequence(INTEGER, batch), True
     loader = each.kind is BATCH or any(e.kind is BATCH for e in each.elements)
     return each, loader
 

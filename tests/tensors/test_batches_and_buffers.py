@@ -8,6 +8,23 @@ from tensors.marked import marks, waits
 from syncscope.tensors.interpret import Project, sites
 
 CASES = {
+    "what a loop trains on is made on the host, whatever gives it": """
+        def train(net, generator, nets):
+            for inputs, target in tqdm(generator):
+                loss = net(inputs["pose"].cuda(), target.cuda())  # waits: to_device # waits: to_device
+                loss.backward()
+            for i, (inputs, target) in enumerate(generator):
+                net(inputs["pose"].to("cuda"), target.float()).backward()  # waits: to_device
+            for i, (inputs, target) in enumerate(generator):
+                shown = inputs["pose"].cuda()
+            for name, part in nets.items():
+                part["pose"].cuda().mean().backward()
+    """,
+    "dicts that a loader gives beside one another": """
+        def evaluate(net, loader):
+            for inputs, target in loader:
+                net(inputs["pose"].cuda(), target["pose"].cuda())  # waits: to_device # waits: to_device
+    """,
     "batches that an accelerator brings to the device itself": """
         from torch.utils.data import DataLoader
 
