@@ -259,6 +259,22 @@ def _asks_for_infinity(test: ast.expr) -> bool:
 _OF_ALL = ("any", "all", "item")
 
 
+def of_clock(node: ast.If) -> Heat | None:
+    """Cold where the time tells when: `if now - last > 60: ...; last = now`, of what an arm notes anew."""
+    for part in _asked_for(node.test):
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Gt, ast.GtE)):
+            asked = {dotted(each) for each in walk(part) if isinstance(each, (ast.Name, ast.Attribute))}
+            noted = (each for each in node.body if isinstance(each, ast.Assign))
+            if any(dotted(target) in asked and _is_time(each.value) for each in noted for target in each.targets):
+                return Reason.WHEN(ast.unparse(node.test))
+    return None
+
+
+def _is_time(node: ast.expr) -> bool:
+    """Whether a value is what a clock shows: `time.time()`, `now`, `current_time`."""
+    return conventions.CLOCK.search(name_of(node.func if isinstance(node, ast.Call) else node)) is not None
+
+
 def of_notice(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm of a test of values does nothing but say so."""
     for each in body:

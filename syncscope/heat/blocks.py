@@ -93,6 +93,7 @@ class _Around(NamedTuple):
                 or arms.of_arm(node.body)
                 or self._first(node)
                 or arms.of_nothing(node)
+                or arms.of_clock(node)
                 or arms.of_warning(node.body)
             )
         elif arm is node.orelse and node.orelse:

@@ -248,6 +248,7 @@ LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LO
 HOOKS = frozenset("_reset _step draw_action draw_actions message message_and_aggregate edge_update".split())
 PACES = re.compile(r"^(time|asyncio|cv2|plt|pyplot)$|(^|_)envs?$")  # whose `sleep`, `imshow` or `render` lets one watch
 OVER_BATCHES = re.compile(r"loader|batches|pbar|progress|(^|_)(dl|epoch)$")  # what goes over all batches of an epoch
+CLOCK = re.compile(r"(^|_)(time|now|perf_counter|monotonic)(_ns)?$")  # what tells the time, or has it
 CONNECTED = re.compile(r"(^|_)(conn|connection|socket|client|viewer|gui)$")  # there as long as somebody looks on
 DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before

@@ -141,6 +141,7 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
         or arms.of_arm(node.body)
         or first_time.of_first(node, partial(_forgotten, frame), partial(_fleeting, frame, node))
         or arms.of_nothing(node)
+        or arms.of_clock(node)
         or arms.of_warning(node.body)
         or _of_last(frame, node)
         or (arms.of_notice(node.body) if said.kind is TENSOR else None)

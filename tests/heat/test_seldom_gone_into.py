@@ -102,6 +102,26 @@ def train(net, env, optimizer, x: torch.Tensor):
         optimizer.step()
         env.note(loss.item())  # hot
         env.render()
+
+
+def train_for_hours(net, optimizer, loader, every):
+    last = time.time()
+    stepped = 0
+    for step, x in enumerate(loader):
+        loss = net(x).sum()
+        loss.backward()
+        now = time.time()
+        if step - stepped >= every:
+            print(loss.exp().item())  # hot
+            stepped = step
+        if net.first and now - last > every:
+            print(loss.item())  # cold
+            last = now
+        if time.time() > net.last_time + every:
+            print(loss.sin().item())  # cold
+            net.last_time = time.time()
+        if now - last > every:
+            print(loss.cos().item())  # hot
 """
 
 
