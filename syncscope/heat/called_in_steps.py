@@ -244,7 +244,9 @@ class Calls:
         if owner in ("self", "cls", "super"):
             kin = self._kin(caller.cls)
             return [each for each in same if each.cls and (each.cls in kin or caller.cls in self._kin(each.cls))]
-        if not is_called or name in conventions.OF_ANY_MODULE:
+        if name in conventions.OF_ANY_MODULE:  # but for `loss_scaler.state_dict()["scale"]`, to log it
+            same = [each for each in same if owner in conventions.GRAD_SCALERS and "scaler" in each.cls.lower()]
+        if not is_called:
             return []
         # `self.logger.log(loss)`
         named = self._of_kind([each for each in same if cold_names.beside(each.name, each.cls)], owner)

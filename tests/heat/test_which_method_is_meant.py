@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from heat.called import MODEL, PARTS, heat, marked
 
+from syncscope.tensors.interpret import Project, sites
+
 
 def test_what_a_module_under_another_name_holds_is_called(package: Path) -> None:
     model = package / "model.py"
@@ -128,3 +130,31 @@ def test_a_method_that_tensors_have_too_is_not_called_by_what_is_called_on_any_n
     path = data / "graphs.py"
     path.write_text(GRAPHS.format(said))
     assert heat(path) == marked(path.read_text())
+
+
+SCALER = """
+import torch
+
+class NativeScaler:
+    def __init__(self):
+        self._scaler = torch.amp.GradScaler("cuda")
+
+    def __call__(self, loss, optimizer):
+        self._scaler.scale(loss).backward()
+        self._scaler.step(optimizer)
+
+    def state_dict(self):
+        return self._scaler.state_dict()
+"""
+
+
+@pytest.mark.parametrize(("said", "hot"), [("loss_scaler.state_dict()['scale']", True), ("net.state_dict()", False)])
+def test_a_scaler_whose_scale_is_logged_in_each_step_is_asked_there(said: str, hot: bool, tmp_path: Path) -> None:
+    loop = f"for x in loader:\n        loss_scaler(net(x), optimizer)\n        scale = {said}\n"
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "scaling.py").write_text(SCALER)
+    (tmp_path / "train.py").write_text(
+        f"import torch\nfrom scaling import NativeScaler\ndef train_one_epoch(net, loader, optimizer, loss_scaler):\n    {loop}"
+    )
+    found = sites(SCALER.encode(), str(tmp_path / "scaling.py"), Project())
+    assert [site.hot for site in found if site.op == "loss_scale"] == [hot]
