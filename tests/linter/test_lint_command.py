@@ -226,12 +226,11 @@ def test_of_many_findings_those_like_another_are_told_with_it_unless_a_format_is
 
 
 def test_a_fix_that_mends_several_is_told_once_and_the_next_step_is_said(door):
-    code = (
-        "import torch\n\n\ndef f(x: torch.Tensor):\n    a = x.min().item()\n    b = x.max().item()\n    return a, b\n"
-    )
+    made = "    a = torch.zeros(3).to(x.device)\n    b = torch.zeros(4).to(x.device)\n"
+    code = f"import torch\n\n\ndef f(x: torch.Tensor):\n{made}    return a, b\n"
     door.write("two.py", code)
     ran = door("lint", "two.py")
-    assert ran.out.count("read 2 numbers at once") == 1
+    assert ran.out.count("make it on the device") == 1
     assert "the fix of line 5 mends this, too" in ran.out
     assert "next: `syncscope lint --fix two.py` makes the fixes that change nothing else" in ran.err
     door.write("one.py", code)

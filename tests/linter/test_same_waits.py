@@ -251,12 +251,15 @@ FIXES_THAT_LEAVE_ONE = {
                 seen.append((x * number).sigmoid().mean().item())
             return seen
         """,
-    "two numbers that are read together": """\
+    "four numbers that are read together": """\
         import torch
 
         def watch(x: torch.Tensor):
             size = x.float().abs()
-            return {"mean": size.mean().item(), "worst": size.max().item()}
+            least, middle = size.min(), size.median()
+            return {
+                "mean": size.mean().item(), "worst": size.max().item(), "least": least.item(), "median": middle.item(),
+            }
         """,
 }
 
