@@ -133,15 +133,17 @@ def _sorted(call: Call) -> Fact:
     sure = fact.kind is not TENSOR or fact.confidence == 3  # a dict is sorted more often than a tensor
     sure = sure or (isinstance(made, ast.Call) and name_of(made.func) in ("to", "cuda"))
     _compares_elements(call, fact, 3 if sure else 1)
-    if fact.kind is SEQUENCE and isinstance(fact.ref, Listed):
-        return fact
-    return fact if fact.elements else listed(element(fact))
+    return fact if fact.kind is SEQUENCE else items(element(fact))
 
 
 def _range(call: Call) -> Fact:
     for at, fact in call.tensors():
         call.emit(Op.INDEX, at, fact)
     return listed(INTEGER)
+
+
+_OF_POSITIONS = frozenset("product permutations combinations combinations_with_replacement".split())
+"""Functions of itertools, whose tuples are of positions more often than of names, where they index a tensor."""
 
 
 def _same_elements(call: Call) -> Fact:
@@ -157,7 +159,9 @@ def _same_elements(call: Call) -> Fact:
     if fact.kind is not NOTHING_KNOWN:
         return UNKNOWN
     each = _batch_of(name_of(call.nodes[0]))
-    return items(each) if each is not None else listed(UNKNOWN) if call.word == "list" else UNKNOWN
+    if each is None and call.word == "list" and name_of(getattr(call.nodes[0], "func", None)) in _OF_POSITIONS:
+        return listed(UNKNOWN)
+    return items(each) if each is not None else UNKNOWN
 
 
 def _enumerate(call: Call) -> Fact:
