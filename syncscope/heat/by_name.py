@@ -49,7 +49,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
         return Reason.DECODING(name, cls)
     if name == "feed_data" and "feed_train_data" in methods:
         return Reason.EVALUATION(name)
-    sampler = "set_timesteps" in methods
+    sampler = "set_timesteps" in methods or conventions.DRAWS.match(cls) is not None
     if name == "forward" and cls.replace("_", "").lower().endswith("kvcache"):
         return Reason.INFERENCE(cls)
     if known_by_name(name, methods):

@@ -282,11 +282,15 @@ OF_ANY_MODULE = frozenset(("state_dict", "load_state_dict"))
 def never(name: str, owner: str) -> bool:
     """Whether no call says that a function, or a method, is part of a step: Python calls it, or whoever runs all steps."""
     dunder = name[:2] == name[-2:] == "__"
-    return dunder or hooks.around_steps(name) or bool(_DECODERS.search(owner) or _NEVER.search(name))
+    return (
+        dunder or hooks.around_steps(name) or bool(DRAWS.match(owner) or _DECODERS.search(owner) or _NEVER.search(name))
+    )
 
 
 # What stands in where there is no batch, and what uses a model on recordings.
 _NEVER = re.compile(r"(^|_)(dummy|annotate)(_|$)")
+# What draws pictures from a diffusion model, in every copy of the sources of Stable Diffusion.
+DRAWS = re.compile(r"(DDIM|PLMS|DPMSolver|UniPC)_?Sampler$|(DPM_Solver|UniPC|NoiseScheduleVP)$")
 _DECODERS = re.compile(r"Viterbi\w*Decoder|BeamSearch")
 PARTLY = frozenset((Reason.MAYBE, Reason.OF_LOSS))
 """What a name says of what may run in every step: what speaks of it says more."""

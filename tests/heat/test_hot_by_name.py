@@ -173,3 +173,24 @@ def test_what_predictors_and_pipelines_are_made_of_is_no_part_of_a_step(tmp_path
             (each / "__init__.py").touch()
         told[name] = heat(source, str(folder / "found.py"))
     assert told == {"predictor": {4: "cold"}, "pipelines": {4: "cold"}, "heads": {4: "hot"}}
+
+
+SAMPLING = """
+import torch
+
+class {name}:
+    def sample(self, x: torch.Tensor):
+        return x * self.scaled(x)
+
+    def scaled(self, x: torch.Tensor):
+        return x.mean().item()
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return self.drawing.sample(x)
+"""
+
+
+@pytest.mark.parametrize(("name", "said"), [("DDIMSampler", "cold"), ("DPM_Solver", "cold"), ("Gaussian", "hot")])
+def test_what_draws_pictures_is_cold_whatever_else_is_sampled_in_a_step(name: str, said: str) -> None:
+    assert heat(SAMPLING.format(name=name).encode(), "net.py") == {9: said}
