@@ -67,5 +67,6 @@ class Closure:
 
     def running(self, words: Iterable[bytes]) -> list[FunctionText]:
         """The functions that run in steps, of those that are reached, but for what a call would have to say it of."""
-        every = (each for word in words for each in self._defined[word])
+        # In order: who is asked first decides which calls are sure, and a set has another order in each process.
+        every = (each for word in sorted(words) for each in self._defined[word])
         return [each for each in every if each.path not in self._idle and each.key not in self._apart and goes_on(each)]
