@@ -32,11 +32,12 @@ class DryWaits:
 
     @property
     def uncounted(self) -> str:
-        """What is not heard on the CPU; "" where nothing is selected by a mask."""
+        """What is not heard on the CPU."""
+        copies = "copies to the device are not among these, for none is made on the CPU: `syncscope lint` tells of them"
         if not any(op == Op.MASK_READ for (_, _, op), _ in self.counts):
-            return ""
+            return copies
         return (
-            f"{Op.MASK_READ} counts no backward pass: on CUDA that waits once more for each selection by a mask "
+            f"{copies}; {Op.MASK_READ} counts no backward pass: on CUDA that waits once more for each selection by a mask "
             "through which a gradient goes"
         )
 

@@ -81,7 +81,9 @@ def test_that_the_backward_pass_of_a_mask_is_not_heard_is_said(written, selects,
     names = tuple("mask_read" if selects and name == "item" else name for name in trace.names)
     _dry.tell(replace(trace, names=names), "train.py")
     said = "mask_read counts no backward pass: on CUDA that waits once more for each selection by a mask"
-    assert (said in capsys.readouterr().err) == selects
+    err = capsys.readouterr().err
+    assert (said in err) == selects
+    assert "note: copies to the device are not among these" in err
 
 
 def test_no_limit_is_kept_by_a_recording_that_has_no_device(written):
