@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -122,12 +123,22 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
     finite = ", and what the mask leaves out must be finite or its gradient is NaN" if taken else ""
     changes = f"{base.id} is a new tensor: other views of the old one keep their values; all must have its dtype and the mask's"
     if fits:
-        return Choice(base, mask, mask, changed, Safety.UNSAFE, f"{changes} shape{finite}")
+        safety = Safety.SUGGEST if any(divided_by(n, taken) for n in ast.walk(assign.value)) else Safety.UNSAFE
+        return Choice(base, mask, mask, changed, safety, f"{changes} shape{finite}")
     spread = over_rows(draft, base, mask)
     if spread is None:
         return None
     shape = f"the mask keeps rows, or elements: where its shape is that of {base.id}, it needs no view"
     return Choice(base, mask, spread, changed, Safety.SUGGEST, f"{shape}; {changes} rows{finite}")
+
+
+def divided_by(node: ast.AST, taken: Collection[ast.expr]) -> bool:
+    """Whether this divides by what a mask selects: mostly by what is not zero, and the gradient of the rest is NaN then."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
+        and any(n in taken for n in ast.walk(node.right))
+    )
 
 
 def over_rows(draft: Draft, base: ast.Name, mask: ast.expr) -> Part | None:

@@ -143,9 +143,19 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
         changes.append(f"nothing may write what {tensor.id} holds in the loop")
     if not any(surely_made(function, node, loop, tensor) for node in reads):
         changes.append(f"it reads all of {tensor.id}, and waits once where no pass reads")
-    return draft.fix(
-        f"read {tensor.id} once, before the loop", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes)
-    )
+    in_arms = all(in_arm(function, node, loop) for node in reads)  # into which no pass may go
+    safety = Safety.SUGGEST if in_arms else Safety.UNSAFE if changes else Safety.SAFE
+    return draft.fix(f"read {tensor.id} once, before the loop", safety, "; ".join(changes))
+
+
+def in_arm(function: Function, read: ast.AST, loop: Repeated) -> bool:
+    """Whether a read stands in an arm of an `if` of the loop."""
+    child = read
+    for outer in itertools.takewhile(lambda n: n is not loop, function.around(read)):
+        if isinstance(outer, ast.If) and child is not outer.test:
+            return True
+        child = outer
+    return False
 
 
 def entry(function: Function, site: Site) -> tuple[ast.Subscript, ast.Name] | None:

@@ -102,6 +102,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     other.replace(made, f'self.register_buffer("{used.attr}", {{v}}, persistent=False)', v=value)
     draft.take(other)
     above = family(function, owner)
+    if any(defines_getattr(cls) for cls in above if isinstance(cls, ast.ClassDef)):
+        return function.declines(site.node, "its class looks attributes up in a `__getattr__` of its own")
     if any(
         sets(function, cls, used.attr) for cls in above if isinstance(cls, ast.ClassDef) and cls is not owner
     ) or named_in(function, owner, used.attr):
@@ -112,6 +114,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
         changes += "; no class above may set it"
     return draft.fix("make it a buffer", *moved_with(owner, changes))
+
+
+def defines_getattr(cls: ast.ClassDef) -> bool:
+    """Whether a class decides where what is no plain attribute comes from, as a module does for its buffers."""
+    return any(isinstance(s, ast.FunctionDef) and s.name == "__getattr__" for s in cls.body)
 
 
 def moved_with(owner: ast.ClassDef, changes: str) -> tuple[Safety, str]:

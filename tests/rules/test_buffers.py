@@ -27,6 +27,7 @@ NOT = {
     "it is read on the host": "def names(self):\n    return self.kernel.tolist()",
     "it is set again": "def load(self, kernel):\n    self.kernel = kernel",
     "it is handed on": "def parts(self):\n    return self.kernel",
+    "its class looks attributes up by itself": "def __getattr__(self, name):\n    return self.__dict__[name]",
     "it is computed with where it is": "def scaled(self):\n    return self.kernel * 2",
 }
 
