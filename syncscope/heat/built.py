@@ -36,6 +36,7 @@ class Built:
         self.unknown = False  # whether classes are found by names that stand elsewhere
         self._visited: set[str] = set()  # files whose top level was gone through
         self._attributes: set[bytes] = set()  # that are spoken of
+        self._opened: set[bytes] = set()  # words whose tables were looked into
         self._todo: list[FunctionText] = []
 
     def follow(self, roots: Collection[FunctionText], files: Collection[str]) -> None:
@@ -104,7 +105,10 @@ class Built:
                 self._attributes.add(word)
                 self._add(each for each in program.defined.get(word, ()) if each.cls in self.classes)
             self._add(program.meant(path, word, text, cold))
-            for other, statement in program.tables.pop(word.removeprefix(b"."), ()):
+            table = word.removeprefix(b".")
+            new = () if table in self._opened else program.tables.get(table, ())
+            self._opened.add(table)
+            for other, statement in new:
                 self.files.add(other)
                 self._take(other, statement, words(statement))
 

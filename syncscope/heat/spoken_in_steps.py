@@ -94,7 +94,6 @@ def _uses(
     inner = {id(part) for each in every if isinstance(each, _SCOPES) and each is not tree for part in walk(each)}
     never = {id(part) for each in every if isinstance(each, ast.If) for arm in _arms(each, off) for part in walk(arm)}
     called = {id(each.func) for each in every if isinstance(each, ast.Call)}
-    asked = {id(part) for each in every for part in _asked(each)}
     for node in every:
         if not isinstance(node, (ast.Name, ast.Attribute)):
             continue
@@ -102,21 +101,11 @@ def _uses(
         if word not in said:
             continue
         heat = blocks.of_call(tree, node, code) if id(node) not in inner else None
-        if id(node) in never or id(node) in asked:
+        if id(node) in never:
             heat = Reason.OFF()
         if heat is not None and heat.reason in _OUTSIDE and not (trains and id(node) in called):
             heat = None
         yield node, word, heat
-
-
-def _asked(node: ast.AST) -> Iterator[ast.expr]:
-    """The flags that are asked for, which are no functions that are called or kept: `if opt.debug: self.debug(x)`."""
-    match node:
-        case ast.If(test=test) | ast.IfExp(test=test):
-            parts = test.values if isinstance(test, ast.BoolOp) else [test]
-            yield from (part.operand if isinstance(part, ast.UnaryOp) else part for part in parts)
-        case ast.Compare(left=part):
-            yield part
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -48,6 +48,12 @@ def every(trainer, loss: torch.Tensor, step: int, mask: torch.Tensor, debug_mask
         loss = loss * loss.mean().item()  # cold
     if debug_mask is not None:
         loss = loss * loss.std().item()  # cold
+    if trainer.opt.test or trainer.eval_only:
+        loss = loss * loss.std().item()  # cold
+    if not trainer.opt.test:
+        loss = loss * loss.std().item()  # hot
+    if trainer.latest:
+        loss = loss * loss.std().item()  # hot
     if trainer.log.isEnabledFor(logging.DEBUG):
         trainer.log.debug(f"{loss.sum().item()}")  # cold
     if trainer.log.isEnabledFor(logging.INFO):

@@ -92,6 +92,8 @@ def moments(x: torch.Tensor):
 
 def _spread(x: torch.Tensor):
     return x / x.sum().item()  # cold
+
+WAYS = {"moments": moments, "spread": _spread}  # of a library, for who looks into it
 """
 FILES = {
     "__init__": """
