@@ -7,7 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES
-from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import COMPREHENSIONS
 from syncscope.project.syntax import children, name_of
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)

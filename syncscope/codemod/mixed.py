@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from functools import partial
 
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 from syncscope.model.fact import Value
 from syncscope.project.syntax import name_of, statements, walk
 from syncscope.tensors.facts import Tag

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 
 HOLE = re.compile(r"\{(\w+)(?::(name))?\}")
 MARKED = re.compile(r"_(hole|name)_(\w+)_")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from syncscope.codemod.function import Function, TorchCall
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
 from syncscope.project.syntax import each_of
 from syncscope.tensors.facts import Tag

@@ -9,7 +9,8 @@ import ast
 import builtins
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.function import Function, parameters_of
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import parameters_of
 from syncscope.codemod.patterns.reads import STAYS_TENSOR, detached, tensor_read, undone_between, without_gradient
 from syncscope.codemod.proofs import no_dimensions
 from syncscope.model.example import Example

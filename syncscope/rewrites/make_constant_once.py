@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 from syncscope.codemod.patterns.numbers import named
 from syncscope.codemod.sharing import DESCRIBE, VIEWS
 from syncscope.model.example import Example

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
 from syncscope.codemod.whereabouts import attributes

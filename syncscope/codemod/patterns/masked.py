@@ -10,7 +10,8 @@ import ast
 import itertools
 from collections.abc import Callable, Iterator
 
-from syncscope.codemod.function import Function, TorchCall
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import TorchCall
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_number
 from syncscope.codemod.text import CannotRewrite

@@ -6,7 +6,8 @@ import ast
 import re
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 from syncscope.codemod.pattern import alike, seen
 from syncscope.codemod.patterns.made_on_host import TYPES
 from syncscope.codemod.templates import Part

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import SCOPES
-from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import COMPREHENSIONS
 from syncscope.codemod.text import Text
 from syncscope.model.fact import Device
 from syncscope.project.bindings import FunctionNode

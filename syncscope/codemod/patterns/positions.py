@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.function import Function, TorchCall
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import TorchCall
 from syncscope.codemod.pattern import around
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.fact import Site

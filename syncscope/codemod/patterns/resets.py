@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from syncscope.codemod.function import Function, number
+from syncscope.codemod.function import Function
+from syncscope.codemod.names_and_calls import number
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_mask, may_be_mask, one_value
 from syncscope.codemod.sharing import VIEWS
