@@ -63,8 +63,9 @@ class Built:
         if not around:
             return every
         evaluates = self._program.evaluates
-        if PASS.search(function.text()) is None:
-            return [word for word in every if not evaluates(word)]
+        text = function.text()
+        if PASS.search(text) is None:  # what evaluates may be handed over, and called in the steps
+            return [word for word in every if not evaluates(word) or _is_handed(word, text)]
         cold = self._in_steps.cold(function)
         return [word for word in every if not (word in cold and (not cold[word] or evaluates(word)))]
 
@@ -135,6 +136,11 @@ class Built:
                 self._todo.append(each)
                 if each.cls:
                     self._build(each.cls)
+
+
+def _is_handed(word: bytes, text: bytes) -> bool:
+    """Whether a text speaks of a function, of no method, without calling it: `Trainer(model, metrics=[accuracy])`."""
+    return word[:1] != b"." and re.search(rb"(?<![\w.\"'])%b\b(?![\"'(=]| =)" % re.escape(word), text) is not None
 
 
 def _only_asked(text: bytes) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
+from syncscope.heat.gone_through import GoneThrough
 from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
 from syncscope.heat.parsed_text import parsed
@@ -80,6 +81,7 @@ class Calls:
         self.found: dict[str, FunctionText] = {}  # by their keys
         self.by: dict[str, str] = {}  # what calls each, as "Class.method"
         self.imported = Imported(definitions)
+        self._gone_through = GoneThrough(definitions.sources, self.seldom, self.imported)
         self._above: dict[str, frozenset[str]] = {}
         self._few: dict[str, bool] = {}
         self._kinds_of: dict[str, frozenset[str]] = {}
@@ -95,6 +97,7 @@ class Calls:
             wanted.update(self._asked_in(text, caller))
             wanted.update(name for _, name in self.spoken.asked(text) if name in self.seldom)
             wanted.update(self._entered_in(text))
+            wanted.update(self._gone_through.of(text))
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
                 new += self.within(tree, code, caller, wanted)
@@ -134,6 +137,7 @@ class Calls:
             id(each.value.func) for each in every if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
         }
         wrapped = _wrapped(every) if caller.name == "__init__" and named else ()
+        through = self._gone_through.of(caller.text()) if named else {}
         for node in named:
             name, is_called = name_of(node), id(node) in called
             if dotted(node) in wrapped:
@@ -144,7 +148,7 @@ class Calls:
                 meant = self._meant(name, _owner(node), caller, True, id(node) not in alone) + self._made(
                     name, _owner(node), caller
                 )
-                yield node, meant or self._entered_by(node)
+                yield node, meant or self._entered_by(node) or self._unknown(through.get(dotted(node), ()))
         for each in every:
             match each:
                 case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]) if (
@@ -171,12 +175,15 @@ class Calls:
     def _entered_by(self, func: ast.Name | ast.Attribute) -> list[FunctionText]:
         """What runs in a call of an object that has a name like its class's."""
         owner, _, name = dotted(func).encode().lower().rpartition(b".")
-        same = self._entered.get(name, ()) if owner == b"self" else ()
-        return [each for each in same if each.key not in self.found]
+        return self._unknown(self._entered.get(name, ()) if owner == b"self" else ())
+
+    def _unknown(self, functions: Iterable[FunctionText]) -> list[FunctionText]:
+        """Those of functions that were not known to be called."""
+        return [each for each in functions if each.key not in self.found]
 
     def _made(self, name: str, owner: str | None, caller: FunctionText) -> list[FunctionText]:
         """What makes the objects of a class that is called by this name, and was not known to run."""
-        same = [each for each in self.makers.of(name) if each.key not in self.found]
+        same = self._unknown(self.makers.of(name))
         if not same:
             return []
         if owner is None:
