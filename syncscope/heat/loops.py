@@ -18,7 +18,7 @@ PACED = Reason.PACED()
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
-    asks an environment and updates an agent.
+    asks an environment and updates an agent, or keeps what it is to learn from.
     """
     spoken_of = speaks_of_backward(node, source)
     called_so = name in conventions.LOOPS
@@ -28,26 +28,29 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
         for each in walk(node)
     ):
         return True
-    return _asks_environment(node, source) and any(
-        isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and environments.learns(name_of(each.func.value), each.func.attr)
-        for each in walk(node)
+    return _drives_environment(node, source) and any(
+        isinstance(each, ast.Call) and _learns(each.func) for each in walk(node)
     )
 
 
-def _asks_environment(node: ast.stmt, source: bytes) -> bool:
+def _learns(called: ast.expr) -> bool:
+    """Whether this updates an agent, or keeps what it is to learn from."""
+    owner = name_of(called.value) if isinstance(called, ast.Attribute) else ""
+    return environments.learns(owner, name_of(called)) or environments.keeps(owner, name_of(called))
+
+
+def _drives_environment(node: ast.stmt, source: bytes) -> bool:
     if not _speaks_of_environment(source):
         return False
     starts = line_starts(source)
     first, last = node.lineno - 1, min(node.end_lineno or 0, len(starts) - 1)
-    return environments.asks_environment(source[starts[first] : starts[last]])
+    return environments.drives(source[starts[first] : starts[last]])
 
 
 @lru_cache(maxsize=8)  # each holds a text
 def _speaks_of_environment(source: bytes) -> bool:
     """Whether any line of a file asks an environment: most files do not, and their loops need no look."""
-    return environments.asks_environment(source)
+    return environments.drives(source)
 
 
 def at_top(tree: ast.Module) -> ast.FunctionDef | None:

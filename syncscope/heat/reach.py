@@ -22,7 +22,7 @@ from syncscope.heat.losses import entrances
 from syncscope.heat.makers import Makers
 from syncscope.heat.offered_to_others import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
-from syncscope.heat.rollouts import rollouts
+from syncscope.heat.rollouts import handed_to, rollouts
 from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.survey import IsHot, Survey
 from syncscope.heat.trained import Trained, untrained
@@ -151,6 +151,7 @@ class _Starts(NamedTuple):
 
     steps: list[FunctionText]
     driving: list[FunctionText]  # what holds a loop around an environment
+    handed: set[bytes]  # words of what is handed to one
     has_own: bool  # whether one of the steps is the project's
 
     def words(self) -> set[bytes]:
@@ -162,8 +163,9 @@ def _starts(survey: Survey) -> _Starts:
     has_own = bool(steps)
     steps += survey.called_by_others
     steps += [each for each in computing_losses(steps, survey) if each.path not in survey.idle]
-    driving = rollouts([*survey.around_agents, *(each for each in survey.functions() if each.path not in survey.idle)])
-    return _Starts(steps, [*driving], has_own)
+    every = [*survey.around_agents, *(each for each in survey.functions() if each.path not in survey.idle)]
+    driving = [*rollouts(every)]
+    return _Starts(steps, driving, {*handed_to(driving, survey.functions())}, has_own)
 
 
 def _reached(
@@ -175,7 +177,9 @@ def _reached(
     in_steps = SpokenInSteps(said)
     around = {word for each in survey.around_steps for word in in_steps.by(each)}
     namesakes = [each for word in words for each in survey.defined[word] if goes_on(each) and not is_step(each)]
-    by_steps = closure.with_kinds(closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept() | around))
+    by_steps = closure.with_kinds(
+        closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept() | around | starts.handed)
+    )
     spoken = closure.with_kinds(closure.of(by_steps, spoken=survey.said_outside()))
     # What makes an object keeps what is called later.
     callers = [*closure.running(spoken), *entered, *survey.around_steps, *survey.defined[b".__init__"]]

@@ -1,4 +1,6 @@
-"""Loops around an environment that update an agent: what they call runs in every step, wherever the backward pass stands."""
+"""Loops around an environment that update an agent, or keep what it is to learn from: what they call runs in every step,
+wherever the backward pass stands.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,44 @@ from syncscope.project import environments
 from syncscope.project.outline import FunctionText
 
 _LOOP = re.compile(rb"^[ \t]+(?:for|while)\b", re.MULTILINE)
-_CALL = re.compile(rb"\b(\w+)\.(\w+)\(")
+_CALL = re.compile(rb"(?<![\w.])(?:\w+\.)*?(?:(\w+)\.)?(\w+)\(")
+_HANDED = re.compile(rb"(?<![\w.])(?:self\.)?(\w+)\b(?!\s*[.(\[=])")
+_LONGEST = 2000  # bytes of what a call is given that are gone through
 
 
 def rollouts(functions: Iterable[FunctionText]) -> Iterator[FunctionText]:
     """The functions that hold such a loop, each from where its first loop begins: what stands before runs once."""
     for each in functions:
-        if each.source.find(b"env", each.begin, each.end) < 0:
+        if each.source.find(b".step(", each.begin, each.end) < 0 and each.source.find(b"env", each.begin, each.end) < 0:
             continue  # most of them, and nothing is copied to see it
-        if not environments.asks_environment(each.text()) or not goes_on(each):
+        if not environments.drives(each.text()) or not goes_on(each):
             continue
         loop = _LOOP.search(each.source, each.begin, each.end)
         text = each.source[loop.start() : each.end] if loop is not None else b""
         calls = [(owner.decode(), name.decode()) for owner, name in _CALL.findall(text)]
         trains = "train" in each.name.split("_") and any(environments.is_learner(owner) for owner, _ in calls)
-        learns = trains or any(environments.learns(*call) for call in calls)
-        if loop is not None and learns and environments.asks_environment(text):
+        learns = trains or any(environments.learns(*call) or environments.keeps(*call) for call in calls)
+        if loop is not None and learns and environments.drives(text):
             yield each._replace(begin=loop.start())
+
+
+def handed_to(driving: Iterable[FunctionText], functions: Iterable[FunctionText]) -> Iterator[bytes]:
+    """The words of what functions hand to such a loop, for it to call: `adapter.rollout(steps, act=self._select_action)`."""
+    names = {each.name.encode() for each in driving}
+    for each in functions if names else ():
+        for name in names:
+            at = each.source.find(b".%b(" % name, each.begin, each.end)
+            if at >= 0:
+                given = _in_brackets(each.source[at + len(name) + 2 : min(each.end, at + _LONGEST)])
+                for word in _HANDED.findall(given):
+                    yield from (word, b"." + word)
+
+
+def _in_brackets(text: bytes) -> bytes:
+    """A text up to the bracket that closes what it stands in."""
+    deep = 1
+    for match in re.finditer(rb"[()]", text):
+        deep += 1 if match[0] == b"(" else -1
+        if not deep:
+            return text[: match.end()]
+    return text

@@ -26,7 +26,7 @@ from syncscope.model.heat import Reason, Role
 from syncscope.model.source import speaks_of_torch
 from syncscope.project import conventions, devices
 from syncscope.project.definitions import Definitions
-from syncscope.project.environments import asks_environment
+from syncscope.project.environments import drives
 from syncscope.project.importers import asks_of_parameters, brought
 from syncscope.project.outline import FunctionText, Imported, outlined, plain, without_imports, words
 
@@ -98,7 +98,7 @@ class Survey(Definitions):
         self.checks = self.checks and not (_CHECKS in source and _UNCHECKED.search(source))
         if speaks_of_torch(source):
             self._take_of_torch(path, source)
-        elif asks_environment(source):  # it may hold the loop around an agent
+        elif drives(source):  # it may hold the loop around an agent
             if self._place(path, source).beside:
                 self.idle.add(path)
             else:

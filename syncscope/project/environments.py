@@ -12,6 +12,17 @@ def asks_environment(code: bytes) -> bool:
     return _ENVIRONMENT.search(code) is not None
 
 
+# What stepping gives: what is seen next, a reward, whether it is over, and more; actors give values beside their actions.
+_STEPPED = re.compile(
+    rb"^[ \t]*\(?[\w.*]+(?:,\s*[\w.*]+){3,5},?\s*\)?[ \t]*=[ \t]*(?:await )?[\w.]+\.step\(", re.MULTILINE
+)
+
+
+def drives(code: bytes) -> bool:
+    """Whether code asks an environment, or for what one gives when it is stepped, whatever that is called: `self.step(act)`."""
+    return asks_environment(code) or (b".step(" in code and _STEPPED.search(code) is not None)
+
+
 _NAME = re.compile(r"(^|_)(vec_)?envs?$")
 
 
@@ -45,6 +56,19 @@ def acts(name: str) -> bool:
 def learns(owner: str, name: str) -> bool:
     """Whether people call so what updates an agent: `self.alg.update()`; a progress bar and a dict are updated, too."""
     return bool(_LEARNS.match(name) and _LEARNER.match(owner))
+
+
+_KEEPS = re.compile(r"^_?(store|add|push|append|insert|remember|record|put|save)(_\w+)?$")
+_MEMORY = re.compile(
+    r"(^|_)(buf|buffers?|memory|replay|rpm|storage|rollouts?|experiences?|transitions?|trajector(y|ies))$"
+)
+
+
+def keeps(owner: str, name: str) -> bool:
+    """Whether people call so what notes a step to be learned from, `self.buffer.store(obs, action)`, `store_data_func(obs)`."""
+    if not owner:
+        return name.lstrip("_").startswith(("store_", "remember_", "add_transition", "add_experience"))
+    return bool(_KEEPS.match(name) and _MEMORY.search(owner.lower()))
 
 
 def is_action(name: str) -> bool:

@@ -1,0 +1,88 @@
+"""A loop that keeps what an agent is to learn from runs in steps, whatever its environment is called, with what it calls."""
+
+from pathlib import Path
+
+import pytest
+from heat.test_agents import found_in, marked_in
+
+ROLLOUT = {
+    "adapters": """
+    import torch
+
+    class Adapter:
+        def rollout(self, steps, agent, buffer, act, note):
+            self.begin()
+            obs, _ = self.reset()
+            while steps:
+                action = act(obs)
+                value, _, _, logp = agent.step(obs)
+                seen, reward, terminated, truncated, info = self.step(action)
+                if (terminated | truncated).any().item():  # hot
+                    self.end(reward)
+                buffer.store(obs=obs, act=action, reward=reward)
+                note(reward)
+                self.count(reward)
+
+        def play(self, agent):
+            while True:
+                obs, reward, terminated, truncated, info = self.step(agent(obs))
+                if (terminated | truncated).any().item():  # cold
+                    break
+
+        def begin(self):
+            print(self.total.sum().item())  # cold
+
+        def count(self, reward: torch.Tensor):
+            self.total += reward.sum().item()  # hot
+
+        def end(self, reward: torch.Tensor):
+            print(reward.sum().item())  # hot
+    """,
+    "learner": """
+    import torch
+    from .adapters import Adapter
+
+    class Learner:
+        def learn(self):
+            for epoch in range(self.epochs):
+                self.env.rollout(
+                    self.steps,
+                    self.agent,
+                    self.memory,
+                    act=self._select,
+                    note=self._note if self.notes else None,
+                )
+                self.update()
+
+        def update(self):
+            for batch in self.memory.batches():
+                self.loss(batch).backward()
+                self.optimizer.step()
+
+        def _select(self, obs: torch.Tensor):
+            return self.planner.best_of(obs)
+
+        def _note(self, reward: torch.Tensor):
+            print(reward.sum().item())  # hot
+
+        def _show(self, reward: torch.Tensor):
+            print(reward.sum().item())  # cold
+    """,
+    "planner": """
+    import torch
+
+    class Planner:
+        @torch.no_grad()
+        def best_of(self, obs: torch.Tensor):
+            return obs[obs.sum(1).argmax().item()]  # hot
+
+        @torch.no_grad()
+        def worst_of(self, obs: torch.Tensor):
+            return obs[obs.sum(1).argmin().item()]  # cold
+    """,
+}
+
+
+@pytest.mark.parametrize("name", ROLLOUT)
+def test_what_a_rollout_calls_and_what_it_is_handed_runs_in_steps(name: str, tmp_path: Path) -> None:
+    assert found_in(ROLLOUT, name, tmp_path) == marked_in(ROLLOUT, name)
