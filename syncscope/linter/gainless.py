@@ -1,7 +1,9 @@
-"""Fixes that no step gains by: who asks for all findings sees them, and may make them by hand; nobody has them made.
+"""Fixes that steps gain little by: who asks for all findings sees them, and may make them by hand; nobody has them made.
 
-What runs once, or in no step, takes no time that anybody misses, and what waits beside a wait that stays gains nothing by
-itself: such a change is a line to be read and reviewed, for nothing. Who knows better says so, by `hot` in the configuration.
+What runs once, or in no step, takes no time that anybody misses. What waits beside a wait that stays gains what the read
+itself takes, and no more: on an H200 up to 3 % of steps of 4 ms, nothing of such of 1 ms. Such a change is a line to be read
+and reviewed, for little. Many of them in a step are another matter: a mask that selects in each of ten passes, after an
+`if mask.any()` that stays, was 29 and 40 % of these steps. Who knows better says so, by `hot` in the configuration.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from syncscope.model.heat import FOLLOWS, Heat, Reason
 from syncscope.model.ops import Family, Op
 from syncscope.rules import Function, View
 
-NOTHING_IN_FLIGHT = FOLLOWS | {
-    Reason.ENVIRONMENT,
-    Reason.GENERATION,
-    Reason.BUFFER,
-    Reason.SOLVER,
-    Reason.ACTION,
-    Reason.SCORE,
-    Reason.ONE_NUMBER,
-}
+NOTHING_IN_FLIGHT = frozenset(
+    (
+        Reason.ENVIRONMENT,
+        Reason.GENERATION,
+        Reason.BUFFER,
+        Reason.SOLVER,
+        Reason.ACTION,
+        Reason.SCORE,
+        Reason.ONE_NUMBER,
+    )
+)
 """What waits in a step, and where the host waits as long when it is mended."""
 CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_device ask_python_first".split())
 """Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
@@ -40,7 +44,7 @@ OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 def without_gain(
     findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View
 ) -> list[Finding]:
-    """The findings; a fix of which none says that a step gains by it is left to people, with the reason first.
+    """The findings; a fix of which none says that a step gains more than little by it is left to people, with the reason first.
 
     `states` has what is said of each site, by its `id`.
     """
@@ -57,7 +61,7 @@ def without_gain(
 
 
 def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:
-    """Why no step gains by a fix of these findings; "" where one may."""
+    """Why steps gain little by a fix of these findings; "" where one may gain more."""
     if not any(_gains(finding, fix) for finding, _ in places):
         return _beside(places[0][0].heat) or "it runs in few of them, or in none"
     sites = [site for _, site in places if site is not None]
@@ -219,10 +223,12 @@ def _gains(finding: Finding, fix: Fix) -> bool:
     """Whether a step may wait less, once it is made."""
     if finding.heat.reason in OFFERED:
         return fix.safety is Safety.SAFE
-    return finding.hot and finding.heat.reason not in NOTHING_IN_FLIGHT
+    beside_a_wait = finding.heat.reason in FOLLOWS and not finding.repeats
+    return finding.hot and finding.heat.reason not in NOTHING_IN_FLIGHT and not beside_a_wait
 
 
 def _by_hand(finding: Finding, fix: Fix, why: str) -> Finding:
     """The finding with a fix that is shown, and not made."""
-    said = "; ".join(filter(None, (f"no step gains by it: {why}", fix.changes)))
+    gains = "a step gains little by it" if finding.hot else "no step gains by it"
+    said = "; ".join(filter(None, (f"{gains}: {why}", fix.changes)))
     return replace(finding, fix=replace(fix, safety=Safety.SUGGEST, changes=said, gains=""))
