@@ -42,11 +42,11 @@ OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 
 
 def without_gain(
-    findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View
+    findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View, every: bool
 ) -> list[Finding]:
     """The findings; a fix of which none says that a step gains more than little by it is left to people, with the reason first.
 
-    `states` has what is said of each site, by its `id`.
+    It is no fix but advice, unless `every` one is asked for. `states` has what is said of each site, by its `id`.
     """
     places: dict[Fix, list[tuple[Finding, Site | None]]] = {}
     for finding, site in zip(findings, sites, strict=True):
@@ -56,7 +56,7 @@ def without_gain(
     idle |= {
         fix: why for fix, each in places.items() if fix not in idle and (why := _beside_idle(each, states, idle, view))
     }
-    found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix]) for f in findings]
+    found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
     return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
 
 
@@ -227,8 +227,9 @@ def _gains(finding: Finding, fix: Fix) -> bool:
     return finding.hot and finding.heat.reason not in NOTHING_IN_FLIGHT and not beside_a_wait
 
 
-def _by_hand(finding: Finding, fix: Fix, why: str) -> Finding:
-    """The finding with a fix that is shown, and not made."""
+def _by_hand(finding: Finding, fix: Fix, why: str, shown: bool) -> Finding:
+    """The finding with a fix that is not made: shown, or told in words."""
     gains = "a step gains little by it" if finding.hot else "no step gains by it"
     said = "; ".join(filter(None, (f"{gains}: {why}", fix.changes)))
-    return replace(finding, fix=replace(fix, safety=Safety.SUGGEST, changes=said, gains=""))
+    fix = replace(fix, safety=Safety.SUGGEST, changes=said, gains="")
+    return replace(finding, fix=fix) if shown else replace(finding, fix=None, advice=fix)

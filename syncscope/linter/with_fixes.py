@@ -57,7 +57,7 @@ def with_fixes(
     found = with_gains(joined(found, sites, view, apart), sites, view)
     if not (apart or config.measured):
         told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
-        found = without_gain(found, sites, told, view)
+        found = without_gain(found, sites, told, view, config.all)
     found = [f if site is None else identified(f, site, view) for f, site in zip(found, sites, strict=True)]
     gone = replaced(states)
     return [f for f, s in zip(found, sites, strict=True) if s is None or not goes_along(s, states, gone)]

@@ -146,6 +146,17 @@ def test_what_no_step_gains_by_is_shown_with_all_and_made_by_nobody(door):
     assert (door.folder / "step.py").read_text() == COLD
 
 
+def test_what_a_step_gains_little_by_is_no_fix_unless_all_is_asked_for(door):
+    body = "kept = x > 0\n    return (x * 2)[kept] + (y * 3)[kept]"
+    door.write("step.py", f"import torch\n\n\ndef loss(x: torch.Tensor, y: torch.Tensor):\n    {body}\n")
+    found = json.loads(door("lint", "step.py", "--format", "json").out)
+    assert [f["fix"] for f in found] == [None, None]
+    needs = "a step gains little by it: the first wait for each mask stays, and others follow it"
+    assert {(f["by_hand"]["title"], f["by_hand"]["needs"].partition(";")[0]) for f in found} == {
+        ("look for the true elements of kept once, not 2 times", needs)
+    }
+
+
 def test_what_the_configuration_calls_hot_is_mended_there_too(door):
     door.write("step.py", COLD)
     door.write("pyproject.toml", '[tool.syncscope.lint]\nhot = ["step.py:validate"]\n')
@@ -378,5 +389,5 @@ class Net(torch.nn.Module):
 def test_so_few_numbers_are_read_as_fast_one_by_one(door, body, safety):
     """The first read waits for all that is queued; three of them take as long as to join them, as measured on an H200."""
     door.write("net.py", f"{IN_A_STEP}        {body}\n")
-    fixes = [f["fix"] for f in json.loads(door("lint", "--format", "json").out) if f["fix"]]
+    fixes = [f["fix"] for f in json.loads(door("lint", "--all", "--format", "json").out) if f["fix"]]
     assert {fix["safety"] for fix in fixes} == {safety}
