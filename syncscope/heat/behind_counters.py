@@ -1,10 +1,11 @@
-"""What a project calls only where steps are counted: in arms of `step % 1000 == 0`, and from what is called there alone."""
+"""What a project calls only where steps are counted, or somebody looks for errors: in arms of `step % 1000 == 0` and
+`opt.debug > 0`, and from what is called there alone."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from syncscope.heat import blocks, loops
@@ -16,7 +17,7 @@ from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken, plain
 from syncscope.project.syntax import name_of, statements, walk
 
-_COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible)", re.MULTILINE)
+_COUNTS = re.compile(rb"^[ \t]*(?:if|elif)\b[^\n]*(?:\w[ \t]*%[ \t]*\w|divisible|debug)", re.MULTILINE)
 _SELDOM = frozenset((Reason.WHEN, Reason.SELDOM, Reason.LISTED, Reason.ENDS_EPOCH))
 _WORD = re.compile(rb"\w+")
 _TRAINS = re.compile(r"backward|learn|train_|(^|_)step$|^_?update_")  # calls beside which an arm is itself a step
@@ -44,7 +45,7 @@ class BehindCounters:
         names = {word for text in self._outside.values() if _counts(text) for word in _WORD.findall(text)}
         for _ in range(_FARTHEST):
             names |= {word.removeprefix(b".") for each in speaking for word in self._said.by(each)}
-            asked = [each for name in sorted(names) for each in self._one_of(name) if each.key not in found]
+            asked = [each for name in sorted(names) for each in self._all_of(name) if each.key not in found]
             by_name = self._speaking_of({each.name.encode() for each in asked})
             speaking = [each for each in asked if self._is_seldom(each, by_name[each.name.encode()], found)]
             found.update((each.key, each) for each in speaking)
@@ -54,14 +55,13 @@ class BehindCounters:
         _tree.cache_clear()
         return [*found.values()]
 
-    def _one_of(self, name: bytes) -> list[FunctionText]:
-        """The function of this name, where the project has one alone, and nothing says that it runs in steps."""
+    def _all_of(self, name: bytes) -> list[FunctionText]:
+        """The functions of this name, where the project has few, and nothing says of any that it runs in steps."""
         same = [*self._defined.get(name, ()), *self._defined.get(b"." + name, ())]
-        if len(same) != 1 or name.startswith(b"__") or same[0].path in self._idle or same[0].is_decorated():
+        same = [each for each in same if each.path not in self._idle]
+        if name.startswith(b"__") or len(same) > _SPREAD:
             return []
-        is_hook = same[0].cls and same[0].name in HOOKS
-        trains = _TRAINS.search(same[0].name) or _STEPS.search(same[0].text())
-        return [] if is_hook or trains or said_by_name(same[0]).reason is not Reason.MAYBE else same
+        return [] if any(map(_may_be_a_step, same)) else same
 
     def _speaking_of(self, names: Collection[bytes]) -> dict[bytes, list[FunctionText]]:
         """By each of these names the functions that speak of it."""
@@ -75,7 +75,7 @@ class BehindCounters:
         self, function: FunctionText, speaking: Collection[FunctionText], found: Mapping[str, FunctionText]
     ) -> bool:
         """Whether all that speaks of a function calls it in such an arm, or is called so itself; and something does."""
-        others = [each for each in speaking if each.key != function.key]
+        others = [each for each in speaking if each.name != function.name]  # those of derived classes call one another
         if len(others) > _SPREAD:
             return False
         told = [True for each in others if each.key in found]
@@ -89,8 +89,16 @@ class BehindCounters:
 
 
 def _counts(text: bytes) -> bool:
-    """Whether a text asks how many steps it was; most divide nothing, which is seen in a tenth of the time."""
-    return (b"%" in text or b"divisible" in text) and _COUNTS.search(text) is not None
+    """Whether a text asks how many steps it was, or for errors; most do neither, which is seen in a tenth of the time."""
+    return (b"%" in text or b"divisible" in text or b"debug" in text) and _COUNTS.search(text) is not None
+
+
+def _may_be_a_step(function: FunctionText) -> bool:
+    """Whether something says that a function runs in steps, or it is called by what a decorator makes of it."""
+    is_hook = function.cls and function.name in HOOKS
+    trains = _TRAINS.search(function.name) or _STEPS.search(function.text())
+    named = said_by_name(function).reason is not Reason.MAYBE
+    return bool(function.is_decorated() or is_hook or trains or named)
 
 
 def _uses(function: FunctionText, name: str) -> list[bool]:
@@ -128,7 +136,21 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def _told(tree: blocks.Function, code: bytes, name: str, nodes: Collection[ast.AST]) -> list[bool]:
     called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
-    return [_is_behind(tree, each, code) if id(each) in called else False for each in _named(nodes, name)]
+    asked = {id(part) for each in nodes for part in _asked(each)}
+    named = (each for each in _named(nodes, name) if id(each) not in asked)
+    return [_is_behind(tree, each, code) if id(each) in called else False for each in named]
+
+
+def _asked(node: ast.AST) -> Sequence[ast.expr]:
+    """What is a flag or a number here, whatever function is called so: `opt.debug > 0`, `if opt.debug`."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return left, *others
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.UnaryOp(op=ast.Not(), operand=test):
+            return (test,)
+        case ast.BoolOp(values=values):
+            return values
+    return ()
 
 
 def _named(nodes: Collection[ast.AST], name: str) -> Iterator[ast.Name | ast.Attribute]:

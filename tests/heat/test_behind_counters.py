@@ -137,3 +137,41 @@ def test_an_arm_in_which_an_agent_learns_is_its_step(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     path.write_text(AGENT)
     assert heat(path) == marked(AGENT)
+
+
+TRAINER = """
+import torch
+
+class Trainer:
+    def debug(self, output: torch.Tensor):
+        raise NotImplementedError
+
+    def run_epoch(self, loader, opt):
+        for batch in loader:
+            output = self.model(batch)
+            output.sum().backward()
+            if opt.debug > 0:
+                self.debug(output)
+            self.look(output)
+
+class Boxes(Trainer):
+    def debug(self, output: torch.Tensor):
+        return output.max().item()  # cold
+
+    def look(self, output: torch.Tensor):
+        return output.max().item()  # hot
+
+class Points(Boxes):
+    def debug(self, output: torch.Tensor):
+        super().debug(output)
+        return output.min().item()  # cold
+"""
+
+
+def test_what_is_called_to_look_for_errors_alone_runs_seldom_in_each_class_that_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "trainer.py"
+    path.write_text(TRAINER)
+    (tmp_path / "main.py").write_text(
+        "import torch\nfrom trainer import Boxes, Points\n\nBoxes().run_epoch(loader, opt)\n"
+    )
+    assert heat(path) == marked(TRAINER)
