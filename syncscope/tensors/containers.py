@@ -22,7 +22,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import evaluate
 from syncscope.tensors.instances import Instance
-from syncscope.tensors.joins import any_value, element, join
+from syncscope.tensors.joins import each_value, element, join
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -45,9 +45,9 @@ def container_method(call: Call) -> Fact:
         _grown(call)
         return NONE
     if word == "items":
-        return items(sequence(UNKNOWN, any_value(owner)))
+        return items(sequence(UNKNOWN, each_value(owner)))
     if word == "values":
-        return items(any_value(owner))
+        return items(each_value(owner))
     if word in ("get", "pop", "setdefault", "popleft"):
         ref, key = owner.ref, call.first_node
         if isinstance(key, ast.Constant) and isinstance(ref, Items) and ref.keys is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Value
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -229,7 +231,25 @@ def iterated_over(fact: Fact) -> Fact:
     """What a loop over a value gives: of a dict its keys."""
     if isinstance(fact.ref, Items) and fact.ref.keys is not None and not fact.elements:
         return UNKNOWN
-    return element(fact)
+    return _one_of_all(element(fact), fact.elements)
+
+
+def each_value(fact: Fact) -> Fact:
+    """What a loop over the values of a dict gives."""
+    keys = getattr(fact.ref, "keys", None)
+    return _one_of_all(any_value(fact), keys.values() if keys else ())
+
+
+def _one_of_all(joined: Fact, every: Iterable[Fact]) -> Fact:
+    """What each pass of a loop is given, of which one is surely the surest: what reads all of them reads that."""
+    if joined.kind is not TENSOR or joined.confidence > 1:
+        return joined
+    surest = max((each for each in every if each.kind is TENSOR), key=lambda each: each.confidence, default=joined)
+    if surest.confidence < 2 or surest.device is HOST:
+        return joined
+    found = joined.but(confidence=2)
+    found.source = surest
+    return found
 
 
 def any_value(fact: Fact) -> Fact:

@@ -133,6 +133,25 @@ CASES = {
                 other(other())
                 return float(before), float(closure()), float(other())  # waits: float
     """,
+    "all values of a dict, of which one is surely a tensor": """
+        import torch.nn.functional as F
+
+        def losses(model, x, y):
+            logits, mu = model(x)
+            ce = F.cross_entropy(logits, y)
+            kl = (mu ** 2).mean()
+            return ce + kl, {"kl": kl, "ce": ce}, [mu, ce]
+
+        def train(model, loader, names):
+            for x, y in loader:
+                loss, parts, listed = losses(model, x.cuda(non_blocking=True), y.cuda(non_blocking=True))
+                loss.backward()
+                log = {key: float(value) for key, value in parts.items()}  # waits: float
+                total = sum(float(value) for value in parts.values())  # waits: float
+                for each in listed:
+                    log["last"] = float(each)  # waits: float
+                log["one"] = float(parts[names[0]])
+    """,
     "changed in place": """
         def clip(group, norms):
             norm = total(norms).sqrt_()
