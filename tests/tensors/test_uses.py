@@ -152,6 +152,23 @@ CASES = {
                     log["last"] = float(each)  # waits: float
                 log["one"] = float(parts[names[0]])
     """,
+    "a loss that is made anew with the weights of its classes": """
+        def training_step(model, x: torch.Tensor, y, weights):
+            loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0])).cuda()(model(x), y)  # waits: to_device
+            second = nn.BCEWithLogitsLoss(pos_weight=torch.ones(3))
+            second = second.to(x.device)  # waits: to_device
+            third = nn.CrossEntropyLoss().cuda()
+            other = nn.CrossEntropyLoss(torch.tensor([1.0, 2.0], device=x.device)).cuda()  # waits: tensor_literal
+            return loss + second(model(x), y) + third(model(x), y) + other(model(x), y)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))
+
+            def forward(self, x: torch.Tensor, y):
+                return self.loss(x, y)
+    """,
     "changed in place": """
         def clip(group, norms):
             norm = total(norms).sqrt_()

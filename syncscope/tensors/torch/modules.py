@@ -53,6 +53,9 @@ def made(call: Call) -> Fact:
     if _SIZED.match(word):
         _sizes_are_numbers(call)
     parts = tuple(call.args) if word in _CONTAINERS and not call.spread else ()
+    if word.endswith("Loss"):
+        given = (*call.args, *call.keywords.values())  # weights of classes, which are its buffers
+        parts = tuple(fact for fact in given if fact.kind is TENSOR and fact.device is HOST)
     if word in _CONTAINERS:
         device = parts[0].device if parts and all(p.device is parts[0].device for p in parts) else SOMEWHERE
     else:
@@ -97,8 +100,10 @@ def _parameter(owner: Fact, node: ast.AST) -> Fact:
 
 
 def _is_made_here(call: Call) -> bool:
-    """Whether a module has a name of this function, which makes it anew each time that it runs."""
+    """Whether a module has a name of this function, which makes it anew each time that it runs, or is a loss without one."""
     frame = call.frame
+    if isinstance(call.at, ast.Call) and _weights_classes(call.receiver):
+        return True
     return frame.function is not None and isinstance(call.at, ast.Name) and call.at.id not in frame.function.names
 
 
@@ -121,11 +126,18 @@ def _moved(call: Call) -> Fact:
     return moved
 
 
+def _weights_classes(module: Fact) -> bool:
+    """Whether this is a loss that was given a tensor of the host: `nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))`."""
+    return isinstance(module.ref, str) and module.ref.endswith("Loss") and bool(module.elements)
+
+
 def holds_parameters(module: Fact, depth: int = 0) -> bool:
     """Whether a module surely holds something that can be moved: most losses and activations do not."""
     ref = module.ref
     if isinstance(ref, str):
         word = ref.rpartition(".")[2]
+        if _weights_classes(module):
+            return True
         if word in _CONTAINERS:
             return not module.elements or any(holds_parameters(part, depth) for part in module.elements)
         return bool(_WITH_PARAMETERS.match(word)) or ref.startswith("torchvision.models.")
