@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from syncscope.cli._console import echo
 from syncscope.cli._diff_words import in_place, unlike
-from syncscope.cli._gate import LIMIT
+from syncscope.cli._gate import LIMIT, in_no_file
 from syncscope.cli._places import relative
 from syncscope.exporters import github
 from syncscope.model.finding import Finding
@@ -21,7 +22,10 @@ NEW = "new-sync"
 
 def commands(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> str:
     """A command a line: a warning where a line waits more often than before, an error for each limit that does not hold."""
-    return "\n".join(github.command(finding) for finding in _findings(found, after, limits))
+    findings = [*_findings(found, after, limits)]
+    if said := in_no_file(findings):
+        echo(said, err=True)
+    return "\n".join(map(github.command, findings))
 
 
 def _findings(found: Comparison, after: str, limits: Sequence[GivenLimit]) -> Iterator[Finding]:

@@ -136,6 +136,17 @@ def as_findings(report: Report, path: str, given: Iterable[GivenLimit]) -> tuple
     )
 
 
+def in_no_file(findings: Iterable[Finding]) -> str:
+    """That some of what GitHub is told is in no file of the project, and annotates none; "" where all is."""
+    from syncscope.exporters.github import is_in_project
+
+    outside = sum(not is_in_project(finding.place.path) for finding in findings)
+    if not outside:
+        return ""
+    said = "1 finding is" if outside == 1 else f"{outside} findings are"
+    return f"{said} of the run, and annotate{'s' * (outside == 1)} no file: a source file of the project is known for none"
+
+
 def syncs(count: float) -> str:
     """`1 sync per step is`, `2.5 syncs per step are`."""
     said = f"{count:.3g}"

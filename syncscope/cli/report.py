@@ -166,6 +166,8 @@ def command(
                     report = replace(report, findings=findings, limits=tuple(limit.shown for limit in given))
                 else:
                     report = replace(report, findings=(*_gate.as_findings(report, path, given), *findings))
+                if name == "github" and (said := _gate.in_no_file(report.findings)):
+                    echo(f"{visible(path)}: {said}", err=True)
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:

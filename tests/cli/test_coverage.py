@@ -239,6 +239,14 @@ def test_an_annotation_stands_at_the_line_that_waits_most(folder):
     assert out.startswith("::error file=project/train.py,line=7,")
 
 
+def test_what_stands_in_no_file_of_the_project_annotates_none(lacking):
+    """A runner shows such an error with the run; at a recording, or in a library, nobody would find it."""
+    for path, *limit in (("run.pt.trace.json.gz", "--max-syncs-per-step", "0.5"), (lacking[0], *CALM)):
+        _, out, err = outcome(path, *limit, "--format", "github")
+        assert out.startswith("::error title=syncscope (limit)::"), "the source that it names lies elsewhere"
+        assert "1 finding is of the run, and annotates no file" in err
+
+
 def test_every_format_names_the_folder_of_a_source_that_is_here_and_elsewhere(folder, tmp_path_factory):
     code = tmp_path_factory.mktemp("code").resolve() / "train.py"
     code.write_bytes(Path("project/train.py").read_bytes())

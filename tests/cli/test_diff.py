@@ -280,7 +280,7 @@ def test_a_job_on_github_annotates_the_lines_that_wait_more_often(tmp_path):
     assert (code, said) == (0, "")
     code, said = compared(tmp_path, before, after.take(after.kind != Kind.STEP), "--format", "github")
     assert code == 2
-    assert "::error file=" in said
+    assert "::error title=" in said, "a recording is no file of the project"
     assert "no step is marked in the second recording" in said
 
 
