@@ -79,14 +79,15 @@ def nowhere(report: Report) -> Text:
 
 
 def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[str, Text]]:
-    """The answer, what was recorded, the steps, how busy the device was, how far the replay can be trusted; with labels."""
-    todo, per = _what_if.first(report), "step" if report.steps else "recording"
-    first = list(zip((_what_if.word(report), ""), todo, strict=False))
-    of_waits = []
-    if (found := report.answer) is not None and report.lines:
-        of_waits = [("answer", answer(found, per))]
-        of_waits += [("", Text(said, "dim"))] if (said := narrowed(report)) else []
-    yield from first + of_waits if _what_if.helps_more(report) else of_waits + first
+    """With labels: the answer, what to do first, what was recorded, the steps, how busy the device was, how far the replay
+    can be trusted; in the order of the page, of Markdown and of the table of several recordings."""
+    per = "step" if report.steps else "recording"
+    of_waits = (found := report.answer) is not None and bool(report.lines)
+    if found is not None and of_waits:
+        yield "answer", answer(found, per)
+        if said := narrowed(report):
+            yield "", Text(said, "dim")
+    yield from zip((_what_if.word(report), ""), _what_if.first(report), strict=False)
     if report.of_a_job:
         yield "rank", Text(report.of_a_job, "yellow")
     if report.trace is not None:

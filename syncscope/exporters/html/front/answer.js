@@ -11,8 +11,8 @@ export function answer(model, goToLine) {
   const first = model.page.lead ?? lead, rest = model.page.further ?? others;
   const box = section("answer", "The answer");
   const other = helpsMore(model), badge = model.answer ? [decision(model.answer), " "] : "";
-  if (other) box.append(...todo(model, other), make("p", {class: "besides more"}, badge, prose(first || "")));
-  else box.append(make("p", {class: "verdict"}, badge, prose(first || "")));
+  box.append(make("p", {class: "verdict"}, badge, prose(first || "")));
+  if (other) box.append(...todo(model, other));
   for (const said of model.page.further ? rest : [rest.join(" ")].filter(Boolean)) box.append(make("p", {class: "besides"}, prose(said)));
   if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
