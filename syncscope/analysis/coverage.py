@@ -15,7 +15,7 @@ import numpy as np
 
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import NEVER
-from syncscope.analysis.steps import counted_time, done_once, warming_part, window
+from syncscope.analysis.steps import counted_time, done_once, window
 from syncscope.analysis.steps import steps as marked
 from syncscope.analysis.waits import Launches, launches
 from syncscope.errors import UserError
@@ -76,10 +76,11 @@ def coverage_of(trace: Trace, launched: Launches, steps: int) -> Coverage:
     )
 
 
-def of_settled_steps(found: Coverage, trace: Trace, steps: Sequence[Step]) -> Coverage:
-    """The same, refused where the steps that are counted are those in which the program warmed up, for there are no others."""
-    first, last, _ = counted_time(steps) if steps else (0, 0, [])
-    part, once = warming_part(trace, first, last), done_once(steps)
+def of_settled_steps(found: Coverage, steps: Sequence[Step], part: float) -> Coverage:
+    """The same, refused where the steps that are counted are those in which the program warmed up, for there are no others: for
+    this `part` of them it did what is done once."""
+    once = done_once(steps)
+    part = part if steps else 0.0
     if found.refusal or max(part, once) <= WARM:
         return found
     enough = max(SETTLES, 2 * (1 + max(step.index for step in steps)))

@@ -70,7 +70,7 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     warming += sum(ns for name, ns in by[Use.HOST].items() if name.startswith(FIRST_USE)) / max(1, last - first)
     devices = busy_by_device(trace, launched, event_graph.steps)
     words = sentence(length, spent, "step" if event_graph.steps else "recording", warming, devices)
-    return StepUses(length, spent, each, words)
+    return StepUses(length, spent, each, words, warming)
 
 
 def longest(times: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -67,12 +67,13 @@ def summarize(
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
     coverage = of_whole_steps(coverage_of(trace, launched, len(found_steps)), found_steps)
-    coverage = of_settled_steps(coverage, trace, found_steps)
+    idle = idle_times(trace, event_graph, event_graph.host.origin)
+    uses = step_uses(trace, event_graph, idle) if coverage.whole else None
+    coverage = of_settled_steps(coverage, found_steps, uses.warming if uses is not None else 0.0)
     coverage = of_known_work(coverage, event_graph, found_steps)
     lengths = counted_time(found_steps)[-1] if found_steps else []
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
-    idle = idle_times(trace, event_graph, event_graph.host.origin)
     found, after = _idle_after(trace, event_graph, idle)
     members = by_line(found)
     lines = [
@@ -122,7 +123,7 @@ def summarize(
         step_range=(min(lengths), max(lengths)) if lengths else None,
         steady=len(steady),
         unseen=join.unseen,
-        uses=step_uses(trace, event_graph, idle) if coverage.whole else None,
+        uses=uses if coverage.whole else None,
         by_line=uses_by_line(trace, event_graph, idle) if coverage.whole else None,
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),

@@ -144,7 +144,9 @@ def in_no_file(findings: Iterable[Finding]) -> str:
     if not outside:
         return ""
     said = "1 finding is" if outside == 1 else f"{outside} findings are"
-    return f"{said} of the run, and annotate{'s' * (outside == 1)} no file: a source file of the project is known for none"
+    return (
+        f"{said} of the run, and annotate{'s' * (outside == 1)} no file: a source file of the project is known for none"
+    )
 
 
 def syncs(count: float) -> str:

@@ -53,13 +53,15 @@ class Spent:
 @dataclass(frozen=True, slots=True)
 class StepUses:
     """Where the counted steps go: `spent` adds up to `step` (ns), `steps` has the ns of each use, in the order of `Use`, for
-    every step of the recording; `words` is what follows from it.
+    every step of the recording; `words` is what follows from it. For the part `warming` of it the program loads kernels or asks
+    the driver for memory, as at first use.
     """
 
     step: float
     spent: tuple[Spent, ...]
     steps: tuple[tuple[int, ...], ...]
     words: str
+    warming: float = 0.0
 
     @property
     def earlier(self) -> float:

@@ -80,8 +80,11 @@ def test_every_file_is_reproduced_or_refused(shared, report):
     (before,) = (name for name, report in reports.items() if "before the recording" in report.coverage.refusal)
     assert before == "mi300x_sglang_qwen3_decode_hipgraph"
     assert reports.pop(before).answer.decision is Decision.UNKNOWN
+    (warming,) = (name for name, report in reports.items() if "kernels were compiled" in report.coverage.refusal)
+    assert warming == "mi250_minitoy_train", "its one step with work is its first"
+    assert reports.pop(warming).answer.decision is Decision.UNKNOWN
     errors = {name: report.fidelity for name, report in reports.items()}
-    assert sum(error <= 0.01 for error in errors.values()) >= 27, errors
+    assert sum(error <= 0.01 for error in errors.values()) >= 26, errors
     refused = {name for name, report in reports.items() if report.saving is None}
     assert refused == {"a100_train_16ranks_rank0_945item_cudagraph", "rank-0", "rank-1"}
     for name in refused:
