@@ -23,7 +23,7 @@ SET_UP = _one_of(
     __getattr__ __getattribute__ __dir__ __copy__ __deepcopy__ __reduce__ __reduce_ex__
     init setups? _?setup_\w+ build\w* init_weights _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
     set_\w+ _set_(networks?|models?|optimizers?|metrics|callbacks|param(eter)?s?(_\w+)?) add_(edge|node|vertex|layer|module)s?
-    _build_(\w+_)?cache _?pre_?compute(_\w+)?
+    _build_(\w+_)?cache _?set_(\w+_)?cache _?pre_?compute(_\w+)?
     make_inputs\w* \w+_schedule get_\w*(time_?steps|sigmas)
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?
@@ -36,7 +36,7 @@ SET_UP = _one_of(
 _BESIDE = _one_of(
     _PROGRAMS, _KEEP, _TELL,
     r"""
-    _?pre_?compute(_\w+)? _?build_(\w+_)?cache
+    _?pre_?compute(_\w+)? _?(build|set)_(\w+_)?cache
     __?init_\w* _?init_weights\w* _?setup\w* push_to_hub _?plot\w* _?show\w* _?visuali[sz]e\w* _?export\w* _?log _?log_\w+
     _?compute \w+_compute \w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*
     _?(eval|evaluate|evaluation|validation|test|inference|generate|transcribe|fit|train)(_(one_)?\w+)? _?predict_\w+
@@ -66,7 +66,7 @@ _WORDS_OF_EVALUATION = r"""
 """
 EVALUATION = re.compile(
     rf"(^|_)({'|'.join(_WORDS_OF_EVALUATION.split())})(_|$)|"
-    r"^_?(generate|transcribe|synthesi[sz]e)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)detect_(faces?|objects?|images?)$|"
+    r"^_?(generate|transcribe|synthesi[sz]e)$|^make_experience$|_nms$|(^|_)viterbi(_|$)|(^|_)top_[akp]_(\w+_)?(logits|filter\w*|sampl\w+)$|(^|_)detect_(faces?|objects?|images?)$|"
     r"^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$"
 )
 # What evaluates what it trains: its steps are in there.

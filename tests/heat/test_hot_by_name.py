@@ -37,6 +37,8 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "_precompute",
         "precompute_windows",
         "_build_cache",
+        "_set_cos_sin_cache",
+        "top_k_logits",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:
