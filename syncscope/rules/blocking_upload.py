@@ -51,7 +51,13 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
-REWRITES = ("make_parts_on_device", "register_buffer", "keep_where_sent", "copy_without_waiting")
+REWRITES = (
+    "make_parts_on_device",
+    "fill_by_drawing_there",
+    "register_buffer",
+    "keep_where_sent",
+    "copy_without_waiting",
+)
 FILLED = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.arange"}
 EXAMPLES = (
     Example(
