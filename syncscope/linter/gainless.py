@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
+from syncscope.linter.gains import on_one_way
 from syncscope.linter.worth import REPEATED, waits_beside
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
@@ -65,8 +66,10 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
     if not any(_gains(finding, fix) for finding, _ in places):
         return _beside(places[0][0].heat) or "it runs in few of them, or in none"
     sites = [site for _, site in places if site is not None]
-    if fix.rewrite == "index_once" and (len(sites) <= 2 * fix.left or fix.left > 1):
-        return "the first wait for each mask stays, and others follow it"
+    if fix.rewrite == "index_once":
+        waits = on_one_way(view.function(sites[0]), [site.node for site in sites]) if sites else 0
+        if waits <= 2 * fix.left or fix.left > 1:
+            return "the first wait for each mask stays, and others follow it"
     if _joins_few(fix, sites, view):
         return "so few numbers are read as fast one by one, once the first has waited"
     if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from syncscope.linter.worth import holds
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.model.heat import Reason
-from syncscope.rules import View
+from syncscope.rules import Function, View
 
 
 def with_gains(findings: Sequence[Finding], sites: Sequence[Site | None], view: View) -> list[Finding]:
@@ -23,10 +24,39 @@ def with_gains(findings: Sequence[Finding], sites: Sequence[Site | None], view: 
     return [f if f.fix not in said else replace(f, fix=replace(f.fix, gains=said[f.fix])) for f in findings]
 
 
+def on_one_way(function: Function, nodes: Sequence[ast.AST]) -> int:
+    """How many of these nodes of a function are met at most where it runs once: of two arms of an `if` one is gone into."""
+    return _most([_arms(function, node) for node in nodes])
+
+
+_Arm = tuple[int, bool]  # the `id` of an `if`, and whether it is its second arm
+
+
+def _arms(function: Function, node: ast.AST) -> list[_Arm]:
+    """The arms that a node stands in, from the outside in."""
+    found: list[_Arm] = []
+    inner = node
+    for outer in function.around(node):
+        if isinstance(outer, ast.If) and inner is not outer.test:
+            found.append((id(outer), any(inner is each for each in outer.orelse)))
+        elif isinstance(outer, ast.IfExp) and inner is not outer.test:
+            found.append((id(outer), inner is outer.orelse))
+        inner = outer
+    return found[::-1]
+
+
+def _most(ways: Sequence[list[_Arm]]) -> int:
+    arms: dict[int, tuple[list[list[_Arm]], list[list[_Arm]]]] = {}
+    for (choice, second), *rest in filter(None, ways):
+        arms.setdefault(choice, ([], []))[second].append(rest)
+    return sum(not way for way in ways) + sum(max(_most(one), _most(other)) for one, other in arms.values())
+
+
 def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
     """What goes where a fix is made: `saves 2 of 3 waits in each step`."""
     finding, site = places[0]
-    function, waits = view.function(site), len(places)
+    function = view.function(site)
+    waits = on_one_way(function, [each.node for _, each in places])
     statement = function.statement(site.node) if function.depth <= DEEPEST else None
     loop = function.loop(statement) if statement is not None else None
     name = finding.function.rpartition(".")[2]

@@ -66,11 +66,21 @@ def test_a_fix_beside_a_wait_that_stays_is_no_fix_whatever_it_changes(door):
     assert [line for _, line, _ in ran.lines] == [6]
 
 
+TWO_ARMS = """kept = x > 0
+    y = (x * 2)[kept]
+    if self.twice:
+        y = y + (x * 3)[kept] + (x * 4)[kept]
+    else:
+        y = y - (x * 5)[kept]
+    return y + (x * 6)[kept]"""
+
+
 @pytest.mark.parametrize(
     ("body", "gains"),
     [
         ("return x + torch.zeros(3).to(x.device)", "saves a wait in each step"),
         ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept], (x * 4)[kept]", "saves 2 of 3 waits in each step"),
+        (TWO_ARMS, "saves 3 of 4 waits in each step"),
         (
             "for part in self.parts:\n        x = part(x) + torch.zeros(3).to(x.device)\n    return x",
             "saves a wait on each pass of the loop",
