@@ -1,7 +1,7 @@
 # Two commands do everything on a machine with Python 3.11 or later, make and gcc:
 #   make demo   lint, trace and report the segmentation sample
 #   make test   ruff, mypy and the tests
-# and `make fuzz SECONDS=3600` looks for what they miss.
+# and `make test-all` asks more of each, `make fuzz SECONDS=3600` looks for what they miss.
 
 # The tests start a hundred programs of ours: each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -11,7 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test check fuzz docs site clean
+.PHONY: demo test test-all check fuzz docs site clean
 
 demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
@@ -22,6 +22,10 @@ test: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder $(PYTEST)
+
+# The slow ones, too, and all random examples that each test names.
+test-all: $(VENV)/ready
+	SYNCSCOPE_EFFORT=1 $(BIN)/pytest -n 2 -m '' --timeout 7200 $(PYTEST)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

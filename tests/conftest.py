@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import warm
-from effort import EFFORT
+from effort import SEARCHING
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["kernels.counts"]
@@ -36,7 +36,7 @@ settings.register_profile(
     "any machine",
     settings.default,
     deadline=None,
-    derandomize=EFFORT == 1,
+    derandomize=not SEARCHING,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
@@ -51,7 +51,7 @@ if WAS not in os.environ and "SYNCSCOPE_OCL_DEVICE" not in os.environ:  # whoeve
 # them optimised; and as users have them, in processes of their own, the training and the self-test of kernels/, always.
 BUILD = "PYOPENCL_BUILD_OPTIONS"
 LINKER = str(Path(__file__).parent / "linker")
-if EFFORT == 1 and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
+if not SEARCHING and "SYNCSCOPE_OCL_DEVICE" not in os.environ:
     os.environ.setdefault(BUILD, "-cl-opt-disable")
     if LINKER not in os.environ["PATH"]:
         os.environ["PATH"] = LINKER + os.pathsep + os.environ["PATH"]

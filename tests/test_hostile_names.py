@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from exporters.conftest import events
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,7 +96,7 @@ def test_a_trace_is_read_with_names_that_are_visible():
     assert trace.meta["devices"] == [{"name": visible(EVIL)}]
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(st.text())
 def test_what_is_visible_is_one_line_and_stays(text):
     once = visible(text)

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 
 from syncscope.analysis.intervals import gaps, union
@@ -37,7 +37,7 @@ EVENTS = st.builds(
 )
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(st.lists(EVENTS, max_size=30))
 def test_any_events_are_summarised(events):
     trace = Trace.of(events)
@@ -52,7 +52,7 @@ def test_any_events_are_summarised(events):
         assert shares == pytest.approx(report.saving, abs=1)
 
 
-@settings(max_examples=40 * EFFORT)
+@settings(max_examples=draws(40))
 @given(st.lists(st.lists(EVENTS, max_size=15), min_size=1, max_size=3))
 def test_any_ranks_are_a_job(ranks):
     found = job([rank_of(Trace.of(events), number) for number, events in enumerate(ranks)])

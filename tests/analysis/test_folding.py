@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 
 from syncscope.analysis import folding
@@ -89,7 +89,7 @@ def of_entries(stream):
     return host, queues, done, at
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(recorded(), st.sampled_from([2, 3, 256]), st.sampled_from([1, 1 << 20]), st.sampled_from([2, 1024]))
 def test_what_is_folded_takes_as_long_as_one_launch_after_the_other(given_work, longest, at_once, long):
     work, gaps, cost, holds = given_work

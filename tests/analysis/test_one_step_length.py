@@ -6,7 +6,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import pytest
 from drawn import timeline
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 
 from syncscope.analysis.summary import summarize
@@ -68,7 +68,7 @@ def times(text: str) -> list[float]:
     return [float(value) * TIME[unit] for value, unit in re.findall(r"([\d.]+) (ns|us|ms|s)\b", text)]
 
 
-@settings(max_examples=20 * EFFORT, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=9))
 def test_the_mean_lies_within_the_shortest_and_the_longest(steps):
     report = summarize(recording(steps))
@@ -85,7 +85,7 @@ def test_the_mean_lies_within_the_shortest_and_the_longest(steps):
             assert found.low <= found.share <= found.high
 
 
-@settings(max_examples=15 * EFFORT, deadline=None)
+@settings(max_examples=draws(15), deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=9))
 def test_all_that_was_measured_is_of_that_very_step(steps):
     report = summarize(recording(steps))
@@ -98,7 +98,7 @@ def test_all_that_was_measured_is_of_that_very_step(steps):
     )
 
 
-@settings(max_examples=15 * EFFORT, deadline=None)
+@settings(max_examples=draws(15), deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=9), st.integers(1, 5_000))
 def test_what_savings_are_of_is_said_once_and_is_what_they_are_of(steps, untraced):
     known = {"median_ns": untraced * US, "low_ns": untraced * US, "high_ns": untraced * US, "steps": 5, "left_out": 0}
@@ -141,7 +141,7 @@ def test_an_untraced_length_changes_nothing_of_what_was_measured():
     assert "without what the recorder took" in " ".join(row(timed, "savings").split())
 
 
-@settings(max_examples=20 * EFFORT, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(st.lists(STEP, min_size=4, max_size=9), st.booleans())
 def test_no_line_saves_more_than_all_of_them_can(steps, processor):
     """The figures of one report: lines, plan, all waits, and what no fix can pass."""

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from drawn import COLUMN, Device, device_early, timeline
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from test_replay import PROGRAMS, graph_of
 
@@ -65,7 +65,7 @@ def test_reads_of_one_step_merged_into_one_keep_only_the_last():
     assert price.asynchronous <= price.alone
 
 
-@settings(max_examples=40 * EFFORT)
+@settings(max_examples=draws(40))
 @given(PROGRAMS, st.integers(0, 3))
 def test_shares_add_up_to_the_saving(program, seed):
     graph = graph_of(Device().run(program)[0])

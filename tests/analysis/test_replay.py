@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from drawn import COLUMN, Device, device_early, timeline
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 
 from syncscope.analysis import in_c
@@ -148,7 +148,7 @@ STEP = st.lists(
 PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "launch" for s in p for x in s))
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(PROGRAMS)
 def test_what_never_changes_is_reproduced(program):
     trace, end = Device().run(program)
@@ -157,7 +157,7 @@ def test_what_never_changes_is_reproduced(program):
     assert replay(graph).end == pytest.approx(end)
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(PROGRAMS)
 def test_on_one_queue_the_loop_without_reads_is_predicted(program):
     program = [
@@ -184,7 +184,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=40 * EFFORT)
+@settings(max_examples=draws(40))
 @given(st.lists(PARTS, min_size=4, max_size=20), st.integers(0, 2_000_000))
 def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(parts, work):
     step = [*itertools.chain.from_iterable(parts), ("launch", 0, 50_000), ("work", work)]
@@ -196,7 +196,7 @@ def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(pa
     assert replay(graph, range(len(graph.reads))).end == pytest.approx(end, rel=0.01, abs=5_000 * (1 + reads))
 
 
-@settings(max_examples=30 * EFFORT)
+@settings(max_examples=draws(30))
 @given(PROGRAMS, st.randoms(), st.booleans())
 def test_side_by_side_is_one_by_one(program, random, compiled):
     with pytest.MonkeyPatch.context() as patch:
@@ -225,7 +225,7 @@ def test_back_pressure_stops_the_host(monkeypatch):
     assert ends[0] == pytest.approx(free.end)
 
 
-@settings(max_examples=30 * EFFORT)
+@settings(max_examples=draws(30))
 @given(st.lists(st.tuples(st.sampled_from([50_000, 200_000]), st.integers(0, 9)), min_size=12, max_size=24))
 def test_a_full_queue_holds_the_host_where_no_wait_does(steps):
     with pytest.MonkeyPatch.context() as patch:
@@ -253,7 +253,7 @@ def test_threads_that_overlap_are_told():
 
 
 @pytest.mark.skipif(in_c.library() is None, reason="no C compiler")
-@settings(max_examples=30 * EFFORT)
+@settings(max_examples=draws(30))
 @given(PROGRAMS, st.randoms(), st.sampled_from([3, 1024]))
 def test_in_c_is_in_python_to_the_last_bit(program, random, depth):
     """Also where a queue is full, and where waits are for the work of other steps."""

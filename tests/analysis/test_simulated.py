@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from effort import EFFORT
+from effort import counts
 from simulated import US, Machine, random_program
 
 from syncscope import kineto
@@ -11,7 +11,7 @@ from syncscope.analysis.fidelity import fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
 
-PROGRAMS = 25 * EFFORT  # of each family
+PROGRAMS = counts(25)  # of each family
 ITEMS, SYNCS = ("item",), ("stream", "event", "device")
 ALL = ITEMS + SYNCS
 FAMILIES = {  # what the program does, and how the machine records it

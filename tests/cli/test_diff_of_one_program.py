@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.compared import STEP, gated
-from effort import EFFORT
+from effort import draws
 
 from syncscope.analysis.compare import compare
 from syncscope.analysis.summary import summarize
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
 
 LOG = 60
-PAIRS = 4 * EFFORT  # of recordings that are drawn
+PAIRS = draws(4)  # of recordings that are drawn
 
 
 def recorded(counts):

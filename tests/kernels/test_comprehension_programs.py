@@ -5,7 +5,7 @@ import pytest
 import torch
 from comprehension_cases import close, tensors
 from comprehension_interpreter import interpret
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,8 +16,8 @@ from syncscope.kernels.comprehensions.notation import parse
 from syncscope.kernels.comprehensions.statements import show_function
 
 # Each kernel that is met takes PoCL a tenth of a second.
-FEW = settings(max_examples=4 * EFFORT, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=40 * EFFORT, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=draws(4), suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=draws(40), suppress_health_check=list(HealthCheck))
 
 
 @FEW

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("gpu_shape")
 ON_A_CPU = pytest.mark.skipif(
     is_gpu, reason="a GPU's compiler has no vectors at any address, as the CPU's kernels need"
 )
-FEW = settings(max_examples=3 * EFFORT, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=draws(3), suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 import torch
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +38,7 @@ def layout(x):
     return x.dtype, x.shape, x.stride(), x.storage_offset(), x.is_conj(), x._is_view(), x._version
 
 
-@settings(max_examples=150 * EFFORT)
+@settings(max_examples=draws(150))
 @given(st.sampled_from([(24,), (2, 3, 4), (4, 1, 6), (0, 3), ()]), st.lists(STEPS, max_size=5))
 def test_views_and_their_errors_are_those_of_the_cpu(shape, steps):
     on_cpu = torch.zeros(shape, dtype=torch.complex64)

@@ -9,7 +9,7 @@ from random import Random
 
 import hypothesis.strategies as st
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from kineto.written import call, kineto_json
 
@@ -94,7 +94,7 @@ DAMAGE = st.tuples(
 )
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(st.lists(DAMAGE, min_size=1, max_size=4), st.booleans())
 def test_no_damage_does_more_than_lose_events(damage, packed):
     text = gzip.compress(SMALL, mtime=0) if packed else SMALL
@@ -123,7 +123,7 @@ ARGS = [
 ]
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(KEYS), ODD, max_size=4).map(lambda odd: call(1, args={}) | odd)

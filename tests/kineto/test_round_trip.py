@@ -6,7 +6,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from kineto.written import call, kineto_json
 
@@ -56,7 +56,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(st.lists(EVENTS, max_size=12), st.dictionaries(OTHER_KEYS, JSON, max_size=3))
 def test_what_is_written_is_read_back(events, meta):
     trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
@@ -151,7 +151,7 @@ ALLOCATIONS = st.tuples(
 )
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(st.lists(ALLOCATIONS, min_size=1, max_size=9))
 def test_allocations_are_read_back(rows):
     event = Event(Kind.READ, "item", Lane(1, 1), 0, 5, place=Place("train.py", 3))

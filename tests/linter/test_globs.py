@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from calls import grows_at_most, lines_run
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from linter.conftest import READS
@@ -56,7 +56,7 @@ def said_by_us(root, paths: list[str], lines: str) -> set[str]:
     return left_out
 
 
-@settings(max_examples=75 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(75), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(st.lists(st.sampled_from(WORDS), max_size=7).map("".join), min_size=1, max_size=3).map("\n".join))
 @example(lines="a/**/**/b\n!a/b/")
 @example(lines="*\n!*/\n!a*")

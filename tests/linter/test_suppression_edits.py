@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +71,7 @@ def rows(raw: bytes) -> list[bytes]:
     return [row.rstrip() for row in raw.replace(b"\r", b"\n").split(b"\n")]
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @example(b"x = x.item() \\\n\ny = 1\n", "")
 @example(b"x = x.item() \\\r\n   \r\n", "because")
 @example(b"if x.item() \\\n: pass\n", "")
@@ -99,7 +99,7 @@ def test_an_allow_comes_and_goes(raw: bytes, reason: str) -> None:
         assert back == raw
 
 
-@settings(max_examples=50 * EFFORT)
+@settings(max_examples=draws(50))
 @given(sources(), st.data())
 def test_any_unused_comment_can_be_taken_away(raw: bytes, data: st.DataObject) -> None:
     source = SourceFile.of("x.py", raw.replace(b"# why", b"# syncscope: allow[unique] why"))

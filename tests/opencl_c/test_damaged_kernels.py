@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,13 +41,13 @@ DAMAGE = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from
 SUFFIX = st.sampled_from([".cl", ".cpp", ".py"])
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(st.binary(max_size=400), SUFFIX)
 def test_any_bytes_end_in_an_answer(raw: bytes, suffix: str) -> None:
     check(f"a{suffix}", b"__kernel clEnqueue pyopencl " + raw, EVERYTHING)
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(
     st.sampled_from(KERNELS), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from(PIECES))), SUFFIX
 )

@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 import torch
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules.driver import fixed
@@ -39,7 +39,7 @@ INDICES_OF = {
 
 
 @pytest.mark.parametrize("held", HELD)
-@settings(max_examples=4 * EFFORT, deadline=None)
+@settings(max_examples=draws(4), deadline=None)
 @given(st.data())
 def test_no_safe_fix_fills_a_copy(held: str, data: st.DataObject) -> None:
     """`x[i].fill_(0)` writes nothing where `i` selects by a mask, a flag or several positions: that is no safe fix."""

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 import torch
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.driver import FIXES, findings, fixed
@@ -84,7 +84,7 @@ def waited(code: str, values: dict) -> int | None:
     return count.waits
 
 
-@settings(max_examples=25 * EFFORT, **QUIET)
+@settings(max_examples=draws(25), **QUIET)
 @given(bodies())
 def test_a_fix_adds_no_wait(body: str) -> None:
     written = program(body)
@@ -99,7 +99,7 @@ def test_a_fix_adds_no_wait(body: str) -> None:
         assert now <= before, f"{written}\n{after}"
 
 
-@settings(max_examples=25 * EFFORT, **QUIET)
+@settings(max_examples=draws(25), **QUIET)
 @given(st.lists(st.sampled_from(SCRIPTED), min_size=1, max_size=4, unique=True))
 def test_what_scripts_scripts_after_its_fixes(lines: list[str]) -> None:
     body = "".join(f"    {line}\n" for line in lines)
@@ -123,7 +123,7 @@ def scripts(code: str) -> bool:
     return True
 
 
-@settings(max_examples=40 * EFFORT, **QUIET)
+@settings(max_examples=draws(40), **QUIET)
 @given(st.data())
 def test_comments_imports_and_the_width_are_kept(data: st.DataObject) -> None:
     lines = []
@@ -166,7 +166,7 @@ READS = (
 ENDS = ("total / seen", "total", "[total, seen]", "str(total)", "total / seen + total")
 
 
-@settings(max_examples=40 * EFFORT, **QUIET)
+@settings(max_examples=draws(40), **QUIET)
 @given(st.sampled_from(STARTS), st.sampled_from(READS), st.sampled_from(ENDS), st.data())
 def test_a_total_that_is_safely_kept_on_the_device_is_the_same_number(start: str, read: str, end: str, data) -> None:
     begin = start if "total" in start else f"total = {start}\n    seen = 0"
@@ -235,7 +235,7 @@ MAKERS = (
 )
 
 
-@settings(max_examples=60 * EFFORT, **QUIET)
+@settings(max_examples=draws(60), **QUIET)
 @given(
     st.sampled_from(MAKERS),
     st.sampled_from(CONSTANTS),
@@ -272,7 +272,7 @@ PRINTED = (
 )
 
 
-@settings(max_examples=25 * EFFORT, **QUIET)
+@settings(max_examples=draws(25), **QUIET)
 @given(st.lists(st.tuples(st.sampled_from(PRINTED), st.booleans()), min_size=1, max_size=4))
 def test_an_f_string_that_prints_its_code_prints_the_same(parts: list[tuple[str, bool]]) -> None:
     line = " ".join(part % ("=" if shows else "") for part, shows in parts)

@@ -4,7 +4,7 @@ import re
 from textwrap import dedent
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules.driver import EVERY, FIXES, HEAD, findings, fixed
@@ -311,7 +311,7 @@ def test_a_number_that_its_dtype_would_round_or_that_promotes_stays_a_tensor(dty
     dtype=st.sampled_from(["float16", "bfloat16", "float32", "float64", "int8", "int64", "bool"]),
     drawn=st.lists(st.integers(0, 5), min_size=1, max_size=4),
 )
-@settings(max_examples=40 * EFFORT, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 def test_what_is_held_by_all_dtypes_gives_the_same_as_a_number(value: float, dtype: str, drawn: list[int]) -> None:
     torch = pytest.importorskip("torch")
     x = torch.tensor(drawn).to(getattr(torch, dtype))

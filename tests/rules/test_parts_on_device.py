@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 import torch
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.driver import fixed
@@ -58,7 +58,7 @@ def laid_out(code: str, device: str) -> tuple[object, ...] | str:
     return made.dtype, made.shape, made.stride(), made.device
 
 
-@settings(max_examples=40 * EFFORT, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(40), database=None, suppress_health_check=list(HealthCheck))
 @given(tensors(), st.booleans())
 def test_what_is_made_of_parts_on_the_device_is_what_was_sent(made: str, named: bool) -> None:
     first = f"y = {made}\n    return y.to(device)" if named else f"return ({made}).to(device)"
@@ -73,7 +73,7 @@ def test_what_is_made_of_parts_on_the_device_is_what_was_sent(made: str, named: 
         assert laid_out(code, "meta") == laid_out(after, "meta"), after
 
 
-@settings(max_examples=40 * EFFORT, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(40), database=None, suppress_health_check=list(HealthCheck))
 @given(tensors(2), tensors(2), st.sampled_from(("[:2]", "[:, 1:]", "[0, :2]", "[::2]")))
 def test_what_slices_are_filled_with_is_made_on_the_device_too(made: str, part: str, place: str) -> None:
     head = f"import torch\n\n\ndef f(n: int, device):\n    y = {made}\n"

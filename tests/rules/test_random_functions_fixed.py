@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.driver import fixed
@@ -222,9 +222,9 @@ def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) ->
 
 
 def test_safe_fixes_change_nothing() -> None:
-    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 30 * EFFORT)
+    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, draws(30))
 
 
 def test_unsafe_fixes_change_only_what_they_say() -> None:
     inputs = "x: normal[n + 1, m + 1]; y: normal[n + 1, m + 1]; t: label[n + 1, m + 1]; device: cpu"
-    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 30 * EFFORT)
+    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, draws(30))

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 import torch
-from effort import EFFORT
+from effort import draws
 from rules.driver import HEAD, findings, fixed
 from rules.equivalence import assert_equivalent
 
@@ -88,7 +88,7 @@ def test_a_reset_does_not_ask(name: str) -> None:
     code = HEAD + STEPS.format(reset=indented(before))
     found = fixed(code, "tensor-in-condition", "nonzero", "host-read", allowed={Safety.UNSAFE})
     assert found == HEAD + STEPS.format(reset=indented(after))
-    assert_equivalent(code, found, INPUTS, Safety.UNSAFE, 10 * EFFORT)
+    assert_equivalent(code, found, INPUTS, Safety.UNSAFE, draws(10))
 
 
 def indented(code: str) -> str:

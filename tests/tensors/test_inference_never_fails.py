@@ -5,7 +5,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +73,7 @@ def grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=draws(60))
 @given(st.lists(st.recursive(ATOMS, grown, max_leaves=8), min_size=1, max_size=4))
 def test_any_expression_can_be_followed(expressions: list[str]) -> None:
     lines = [f"    x, (y, *mask) = {e}, {e}\n    x[{e}] = {e}\n    if {e}: return {e}" for e in expressions]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import EFFORT
+from effort import SEARCHING
 
 import syncscope
 from syncscope import kineto
@@ -16,8 +16,8 @@ from syncscope.model.trace import Kind
 from syncscope.tracers import record_file, recovery
 
 HERE = Path(__file__).parent
-EVERY = 5 if EFFORT == 1 else 1  # records: what comes in turns of two, three or four is met in each of its places
-EVERY_CALL = 3 if EFFORT == 1 else 1  # likewise of what comes in turns of two or four
+EVERY = 1 if SEARCHING else 5  # records: what comes in turns of two, three or four is met in each of its places
+EVERY_CALL = 1 if SEARCHING else 3  # likewise of what comes in turns of two or four
 
 AT_EVERY_CALL = """
 import contextlib, ctypes, gc, io, shutil, sys, tempfile

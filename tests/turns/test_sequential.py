@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 import pytest
-from effort import EFFORT
+from effort import counts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from syncscope.analysis.errors import half_interval
 from syncscope.turns.sequential import interval, tamed
 
 Draw = Callable[[random.Random], float]
-MANY, LONG = 200 * EFFORT, 80
+MANY, LONG = counts(200), 80
 KINDS: dict[str, Draw] = {
     "normal": lambda draw: draw.gauss(0, 0.03),
     "flat": lambda draw: draw.uniform(-0.05, 0.05),

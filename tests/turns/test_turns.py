@@ -6,12 +6,12 @@ from collections.abc import Callable
 from statistics import fmean
 
 import pytest
-from effort import EFFORT
+from effort import counts
 
 from syncscope.turns.sequential import interval, tamed
 from syncscope.turns.turns import Turns
 
-MANY, TURNS = 150 * EFFORT, 40
+MANY, TURNS = counts(150), 40
 WRITTEN, AGAIN, OTHER = 0, -1, 1
 Noise = Callable[[random.Random], list[float]]  # logarithms of what the machine does to each block in a row
 

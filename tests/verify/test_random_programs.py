@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from effort import EFFORT
+from effort import draws
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from verify.conftest import import_once
@@ -209,14 +209,14 @@ def lines_for(door: tuple[Path, Run]) -> list[str]:
     return PYTHON + (ANYBODY if os.environ[HEARD_BY] == "kernel" else [])
 
 
-@settings(max_examples=15 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(15), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_program_does_to_files_is_taken_back(door: tuple[Path, Run], data: st.DataObject) -> None:
     check(door, data, lines_for(door))
 
 
 @pytest.mark.slow
-@settings(max_examples=1000 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(1000), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_thousand_programs_do_to_files_is_taken_back(door: tuple[Path, Run], data: st.DataObject) -> None:
     check(door, data, lines_for(door))
@@ -280,14 +280,14 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-@settings(max_examples=3 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(3), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_so_it_is_where_verify_itself_is_killed(folder: Path, way: str, data: st.DataObject) -> None:
     check_killed(folder, way, data)
 
 
 @pytest.mark.slow
-@settings(max_examples=100 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(100), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_so_it_is_a_hundred_times_where_verify_itself_is_killed(folder: Path, way: str, data: st.DataObject) -> None:
     check_killed(folder, way, data)
