@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.changes import Changes
+from syncscope.analysis.coverage import WARM
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity
 from syncscope.analysis.growth import shortest
@@ -27,11 +28,12 @@ from syncscope.analysis.idle_times import LOADER
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.what_if_ground import NAMED, Ground
+from syncscope.analysis.what_if_host import host_functions, host_lines
 from syncscope.analysis.what_if_loops import passes_at_once
 from syncscope.analysis.what_if_waits import waits
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Report
-from syncscope.model.source import Place, shortly
+from syncscope.model.source import Place
 from syncscope.model.trace import Kind
 from syncscope.model.uses import APART
 from syncscope.model.what_if import Effort, WhatIf
@@ -41,8 +43,6 @@ LIKELY = 0.03  # the part of a step that is saved likely enough to be worth a ch
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 MANY = 8  # launches of a line in a step from which fewer help
 ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
-SEVERAL = 5  # launches of a kernel from which on the first is told from the others
-TIMES = 20  # as long as before them: what the host takes before the first is first use then
 LINES = 3  # lines of which a row of their own is made
 LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
 HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is what holds it up
@@ -60,9 +60,9 @@ def what_ifs(
     """What helps how much, the most first, the waits as they were priced among it, and a faster device last.
 
     `loops` are the lines of loops around what waits, whose passes need nothing of one another. Nothing where no replay can
-    be trusted.
+    be trusted, or the program warms up.
     """
-    if trusted.error is None or trusted.error > FARTHEST:
+    if trusted.error is None or trusted.error > FARTHEST or (report.uses is not None and report.uses.warming > WARM):
         return ()
     ground = Ground(event_graph.trace, event_graph, trusted, loops)
     if ground.step <= 0:
@@ -254,70 +254,6 @@ def _copies(ground: Ground) -> Iterator[WhatIf]:
     )
 
 
-def _host_line(ground: Ground) -> Iterator[WhatIf]:
-    """What the host does before a line, besides launching and loading, goes."""
-    gaps, _ = ground.times
-    lines, items = ground.lines, (ground.event_graph.host.row >= 0) & ~ground.backward
-    spare = np.where(items & ground.timed, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
-    pair, of = np.unique(lines.before * len(lines.pairs) + lines.item, return_inverse=True)
-    spare[_at_first_use(ground, of)] = 0.0
-    spent = np.bincount(of, spare, len(pair)) / ground.window.steps
-    for number in np.argsort(-spent, kind="stable").tolist()[:LINES]:
-        if spent[number] < WORTH * ground.step:
-            return
-        since, until = divmod(int(pair[number]), len(lines.pairs))
-        if not until:
-            continue
-        inside = of == number
-        saved = ground.saved(Changes(gaps=np.where(inside, gaps - spare, gaps)))
-        place = ground.trace.places[lines.pairs[until][0]]
-        begin = ground.trace.places[lines.pairs[since][0]] if since else None
-        where = f"before {place.shortly}"
-        if begin == place:
-            where = f"between two calls of {place.shortly}"
-        elif begin is not None and begin.path == place.path:
-            where = f"between lines {begin.line} and {place.line} of {shortly(place.path)}"
-        elif begin is not None:
-            where = f"between {begin.shortly} and {place.shortly}"
-        row = ground.row(
-            f"the host's own work {where} is free",
-            saved,
-            0.0,
-            saved,
-            saved,
-            lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
-            advice=f"{about_ms(spent[number])} between two launches: do it rarely, later, or elsewhere",
-            word="host work",
-        )
-        took = float(np.where(inside & ground.timed, gaps - ground.loading, 0.0).sum()) / ground.window.steps
-        ceiling = took * (2 if ground.event_graph.on_processor else 1)  # which the device has then, too
-        row = replace(row, high=min(row.high, ceiling), bound=min(row.bound, ceiling))
-        if begin is not None:
-            own, before = _users(ground, until), _users(ground, since)
-            row = replace(row, between=None if own == before and begin != place else (before, own))
-        yield row
-
-
-def _at_first_use(ground: Ground, pair: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The host's items before which something was made ready: the first to launch a kernel there, where the host takes far less
-    time before it in all later passes. `pair` numbers the lines that the host comes from and to."""
-    gaps, work = ground.times[0], ground.event_graph.device_work
-    kernel = np.full(len(gaps), -1, np.intp)
-    kernel[work.enqueued] = ground.trace.name[work.row]
-    kinds = pair * (len(ground.trace.names) + 1) + kernel
-    _, first, of, count = np.unique(kinds, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(of, kind="stable")
-    each = np.split(gaps[order], np.cumsum(count)[:-1])
-    often = [n for n, some in enumerate(each) if len(some) >= SEVERAL and some[0] > TIMES * np.median(some)]
-    return np.asarray(first[often], np.intp)
-
-
-def _users(ground: Ground, line: int) -> Place:
-    """The user's own line of a numbered one: of a library's, the one that led there."""
-    place, caller = ground.lines.pairs[line]
-    return ground.trace.places[caller if caller >= 0 else place]
-
-
 def _device(ground: Ground) -> Iterator[WhatIf]:
     """Kernels take half as long; the network between devices does not. Nothing where launches may have waited, or not."""
     if ground.event_graph.full.unclear:
@@ -367,5 +303,6 @@ WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (
     passes_at_once,
     _loader,
     _copies,
-    _host_line,
+    host_lines,
+    host_functions,
 )

@@ -14,7 +14,7 @@ from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.changes import Changes
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity
-from syncscope.analysis.first_use import long_launches
+from syncscope.analysis.first_use import asked_times, long_launches
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.idle_times import loading_times
 from syncscope.analysis.intervals import Intervals, covered, union
@@ -79,10 +79,22 @@ class Ground:
     @cached_property
     def loading(self) -> Numbers:
         """How much of the time before each item the host was in the loader."""
+        return self._before_each(loading_times(self.trace, self.event_graph))
+
+    @cached_property
+    def once(self) -> Numbers:
+        """How much of it went to calls that ask the driver for memory, code or queues, or make its context."""
+        waiting = np.array([wait.row for wait in self.event_graph.held], np.intp)
+        asked = asked_times(self.trace, self.event_graph.launched, waiting).values()
+        start, end = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(one, side) for one in asked)]) for side in ("start", "end")
+        )
+        return self._before_each(union(start, end))
+
+    def _before_each(self, spans: Intervals) -> Numbers:
         host = self.event_graph.host
         end = (host.began + host.origin).astype(np.int64)
-        begin = end - host.gap.astype(np.int64)
-        return covered(loading_times(self.trace, self.event_graph), begin, end).astype(float)
+        return covered(spans, end - host.gap.astype(np.int64), end).astype(float)
 
     @cached_property
     def first_load(self) -> Truths:
@@ -96,13 +108,19 @@ class Ground:
         return first
 
     @cached_property
+    def uploading(self) -> Truths:
+        """Which items copy something from the host's memory to the device."""
+        work = self.event_graph.device_work
+        names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
+        copies = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
+        found: Truths = np.isin(np.arange(len(self.event_graph.host.row)), work.enqueued[copies])
+        return found
+
+    @cached_property
     def launches(self) -> Truths:
         """Which items only launch, nothing that comes from the host's memory, and are not held up, nor load a kernel."""
         host, work = self.event_graph.host, self.event_graph.device_work
-        found = np.isin(np.arange(len(host.row)), work.enqueued)
-        names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
-        uploads = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
-        found &= ~np.isin(np.arange(len(found)), work.enqueued[uploads])
+        found = np.isin(np.arange(len(host.row)), work.enqueued) & ~self.uploading
         waiting = np.append(host.row[host.holds], host.row[self.event_graph.full.cost < host.cost])
         found &= ~np.isin(host.row, long_launches(self.trace, self.event_graph.launched, waiting))
         launching: Truths = found & ~host.holds & (host.row >= 0)

@@ -345,6 +345,42 @@ def test_the_waits_stand_among_them_and_the_most_comes_first():
     assert waits.lines == (Place("train.py", 57),)
 
 
+def preparing(ms: int) -> list[list[tuple[str, int]]]:
+    kernels = [("launch", 0, 400 * US)] * 10
+    return [[("work", 100 * US), ("work", ms * MS), ("launch", 0, 20 * US), *kernels, ("read", 57, 0)]] * 8
+
+
+def uploading(trace: Trace, function: str) -> Trace:
+    """The recording without lines, whose steps copy first, from pinned memory; before that the host is in a function."""
+    copies = {event.correlation for event in trace if event.kind == Kind.KERNEL and event.duration == 20 * US}
+    events = []
+    for event in trace:
+        if event.correlation in copies and event.kind == Kind.KERNEL:
+            event = dataclasses.replace(event, kind=Kind.COPY, name="Memcpy HtoD (Pinned -> Device)")
+        elif event.correlation in copies:
+            event = dataclasses.replace(event, name="cudaMemcpyAsync")
+        events.append(event)
+        if event.kind == Kind.STEP:
+            place = Place("clips.py", 12)
+            events.append(Event(Kind.PYTHON, f"clips.py(12): {function}", HOST, event.start, 9 * MS, place=place))
+    return Trace.of(events)
+
+
+def test_an_input_that_the_main_thread_makes_between_steps_comes_first():
+    found = rows(uploading(recorded(preparing(9)), "normalize"))["the input is ready when it is wanted"]
+    truth = length(preparing(9)) - length(preparing(0))
+    assert found.saving == pytest.approx(truth, rel=0.05)
+    assert found.low < 0.6 * truth, "who makes it elsewhere may be too slow"
+    assert found.advice.startswith("the main thread makes it for 9.0 ms, most in normalize (clips.py:12): ")
+    assert "num_workers" in found.advice
+    assert "the input is ready when it is wanted" not in rows(uploading(recorded(preparing(0)), "normalize"))
+
+
+def test_the_hosts_own_work_is_named_by_its_function_where_no_line_is_known():
+    names = rows(uploading(recorded([[*step[:2], *step[3:]] for step in preparing(9)]), "tokenize"))
+    assert "the host's own work in tokenize (clips.py:12) is free" in names
+
+
 def test_no_row_without_a_replay_that_can_be_trusted():
     assert summarize(Trace.of([Event(Kind.CALL, "clFinish", HOST, 0, 10, flags=Flag.BLOCKING)])).what_if == ()
 
