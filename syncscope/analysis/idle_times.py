@@ -32,7 +32,7 @@ from syncscope.analysis.first_use import asked_times
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.intervals import Intervals, covered, distinct, minus, union
 from syncscope.analysis.nesting import Nesting
-from syncscope.analysis.reads import MODULE, carries
+from syncscope.analysis.reads import MODULE, OURS, carries
 from syncscope.analysis.steps import window
 from syncscope.analysis.waits import SLACK, working_threads
 from syncscope.model.report import Read, Step
@@ -40,9 +40,6 @@ from syncscope.model.trace import Kind, Table, Trace
 from syncscope.model.uses import Nameless, Use
 
 LOADER = re.compile(r"enumerate\(DataLoader\)|dataloader\.py\(\d+\): __next__|dataloader_next|DataLoader\.__next__")
-OURS = re.compile(
-    r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler"
-)  # regions that say nothing of the user's code
 LOOKED_UP = 3_000  # idle times that are given a function, the longest first
 PYTHON, ANNOTATION, OP = int(Kind.PYTHON), int(Kind.ANNOTATION), int(Kind.OP)
 Times = NDArray[np.int64]

@@ -33,6 +33,11 @@ OF_TORCH = (  # what reads like this in a file of torch's own is called: the use
 MEMCPY = re.compile(r"Memcpy|EnqueueWriteBuffer")
 AFTER_COPY = re.compile(r"StreamSynchronize$")
 CALL = 2  # what stands for a wait around which nothing was recorded: the call itself
+OURS = re.compile(
+    r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler"
+)  # regions that say nothing of the user's code
+OF_LIBRARIES = re.compile(r"^nccl:|^enumerate\(DataLoader\)")  # nor do these say where it stands
+REGION = "region "
 MODULE = re.compile(r"^nn\.Module: (?P<name>.+?)(?:_\d+)?$")
 
 
@@ -76,7 +81,7 @@ def _read(
         thread=trace.lanes[trace.lane[unit]].thread,
         place=place,
         column=column,
-        module=around.module(unit, members[0].row),
+        module=around.module(unit, members[0].row) or ("" if place else around.region(members[0].row)),
         bytes=max(int(trace.bytes[unit]), int(max((trace.bytes[t] for t in targets), default=-1))) if targets else -1,
         waited_for=last if blocked else -1,
         ahead=queue.ahead(start),
@@ -191,6 +196,7 @@ class _Around:
         self._trace = trace
         self._units = Nesting(trace, Kind.READ, Kind.OP)
         self._frames = Nesting(trace, Kind.PYTHON)
+        self._regions = Nesting(trace, Kind.ANNOTATION)
         self._chains: dict[int, list[int]] = {}
         lanes = [int(x) for x in numbers_used(trace.lane[trace.rows(Kind.PYTHON)])]
         steps = trace.rows(Kind.STEP)
@@ -260,6 +266,16 @@ class _Around:
             found = MODULE.match(trace.names[trace.name[frame]])
             if found:
                 return found["name"]
+        return ""
+
+    def region(self, call: int) -> str:
+        """The innermost region of the program (`record_function`) around a call: `region forward_loss`; "" where none is."""
+        trace = self._trace
+        start, end = int(trace.start[call]), int(trace.start[call] + trace.duration[call])
+        for row in reversed(self._regions.around(int(trace.lane[call]), start, end)):
+            name: str = trace.names[trace.name[row]]
+            if not OURS.match(name) and not OF_LIBRARIES.match(name):
+                return f"{REGION}{name.strip('# ')}"
         return ""
 
     def _stack(self, call: int) -> list[int]:

@@ -329,7 +329,9 @@ def _most(report: Report) -> str:
 
 def name(line: Line) -> str:
     """A line in a sentence."""
-    return f"`{line.op}` at {line.place.shortly}" if line.place else f"`{line.op}`, whose line was not recorded"
+    if line.place is not None:
+        return f"`{line.op}` at {line.place.shortly}"
+    return f"`{line.op}` in {line.module}" if line.module else f"`{line.op}`, whose line was not recorded"
 
 
 def _count(number: int, what: str) -> str:

@@ -120,9 +120,11 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
         }
         yield Text()
         drawn = [(cells[figure].rjust(size), figure in (Figure.SHARE, Figure.OF_STEP)) for figure, size, _ in columns]
-        yield head(line, share, turn, drawn, room)
+        yield (entry := head(line, share, turn, drawn, room))
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
+        if not line.place and line.module not in entry.plain:
+            yield Text(f"{margin}in {line.module}", "dim", no_wrap=True, overflow="ellipsis")
         if line.caller:
             yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
         yield from note(about(line), width, margin)

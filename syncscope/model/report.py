@@ -59,7 +59,8 @@ def step_lengths(steps: Sequence[Step]) -> list[int]:
 class Read:
     """One logical wait of the host: the several driver calls of one `.item()` merged into one. Times are ns.
 
-    `function` is set where only the enclosing function is known: then `place` is the line on which it begins.
+    `function` is set where only the enclosing function is known: then `place` is the line on which it begins. `module` is the
+    `nn.Module` in whose forward it happened; where neither it nor a place is known, the region (`record_function`) around.
 
     `blocked` is how long it waited for the device's work, `held` how long its calls held the host: longer where the driver
     copied from pageable memory into its own buffer, and waited for nothing.

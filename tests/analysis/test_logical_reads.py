@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from drawn import COLUMN, timeline
@@ -11,6 +12,7 @@ from syncscope.analysis.steps import busy_share, steps
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.waits import launches, waits
 from syncscope.discover import discover
+from syncscope.exporters import terminal
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -44,6 +46,25 @@ def test_the_calls_of_one_operator_are_one_read():
     (read,) = reads_of(trace)
     assert read.op == "nonzero"
     assert len(read.calls) == 2
+
+
+def test_a_read_without_a_line_is_named_by_the_region_around_it():
+    trace = timeline("""
+        steps  3========================|
+        host   ab.<item  >.c.<item  >.d.
+        gpu    ..AAABBBB....CCCCCC....DD
+    """)
+    whole, inner = (
+        Event(Kind.ANNOTATION, name, Lane(1, 1), begin * COLUMN, length * COLUMN)
+        for name, begin, length in (("## forward_loss ##", 0, 12), ("ProfilerStep#3", 11, 14))
+    )
+    first, second = reads_of(Trace.of([*trace, whole, inner]))
+    assert (first.module, second.module) == ("region forward_loss", "")
+    report = summarize(Trace.of([*trace, whole, inner]))
+    said = " ".join(terminal.export(report).split())
+    assert "in region forward_loss" in said
+    lined = [replace(e, place=Place("train.py", 7)) if e.name == "aten::item" else e for e in trace]
+    assert reads_of(Trace.of([*lined, whole]))[0].module == "", "a line says more"
 
 
 def test_every_idle_nanosecond_is_charged_once():
