@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from syncscope.heat import by_name
@@ -25,6 +26,7 @@ class Steps:
         self._importers: dict[str, dict[str, tuple[str, ...]]] = {}
         self._of_folder: dict[str, Reach | None] = {}
         self._of_root: dict[str, Reach | None] = {}
+        self._roots: dict[str, tuple[Path, ...]] = {}  # of a folder: its marks are not looked for by each file
 
     def role(self, path: str, name: str, owner: str = "") -> Role:
         """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
@@ -35,7 +37,7 @@ class Steps:
         """The files that import the functions of a file which do not say what they take, and would wait for tensors."""
         full = os.path.abspath(path)
         if full not in self._importers:
-            around = filter(None, map(self._below, roots(Path(full).parent))) if os.path.isfile(path) else ()
+            around = self._reaches(os.path.dirname(full)) if os.path.isfile(path) else ()
             self._importers[full] = next((each.importers.get(full, {}) for each in around), {})
         return self._importers[full]
 
@@ -54,9 +56,14 @@ class Steps:
     def around(self, folder: str) -> Reach | None:
         """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""
         if folder not in self._of_folder:
-            around = filter(None, map(self._below, roots(Path(folder))))
-            self._of_folder[folder] = next((each for each in around if each.holds), None)
+            self._of_folder[folder] = next((each for each in self._reaches(folder) if each.holds), None)
         return self._of_folder[folder]
+
+    def _reaches(self, folder: str) -> Iterator[Reach]:
+        """What is reached in each project that a folder may be in."""
+        if folder not in self._roots:
+            self._roots[folder] = (*roots(Path(folder)),)
+        return filter(None, map(self._below, self._roots[folder]))
 
     def _below(self, root: Path) -> Reach | None:
         name = str(root)
