@@ -274,6 +274,21 @@ CASES = {
                 mask = (~mask_of(lengths)[:, None, :]).to(x.device)  # waits: to_device
                 return x * mask * mask_of(lengths, x).to(x.device)
     """,
+    "what as_tensor is given, which may be a number or a tensor": """
+        def summed(value: "np.ndarray | torch.Tensor | float") -> torch.Tensor:
+            if alone():
+                return torch.as_tensor(value, dtype=torch.float32)
+            return torch.as_tensor(value) * 2
+
+        def averaged(value: "np.ndarray | torch.Tensor | float") -> torch.Tensor:
+            return summed(value) / 2
+
+        def update(self, old, seen):
+            kl = torch.distributions.kl_divergence(old, self.actor(seen)).mean()
+            kl = averaged(kl)
+            print(kl.item())  # waits: item
+            return averaged(3.0).item(), summed(len(seen)).item()
+    """,
     "lists of columns that a module keeps": """
         class Columns(nn.Module):
             def __init__(self, column: dict[str, int], names: list[str], rows):

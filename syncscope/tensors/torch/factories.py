@@ -112,7 +112,8 @@ def _of_values(call: Call) -> Fact:
     held = holds_tensor(first)
     named = call.device_given is not None or call.by_default is not HOST
     device = call.where_made(call.by_default)
-    if not named and first.kind is TENSOR and first.confidence >= (3 if word == "tensor" else 2):
+    guessed = first.kind is TENSOR and first.confidence == 1
+    if not named and first.kind is TENSOR and (first.confidence == 3 or word != "tensor"):
         device = first.device  # what `torch.tensor` is given and may be a number is one: of a tensor it warns
     elif not named and word != "tensor" and first.kind is NOTHING_KNOWN and first.ref not in _NO_TENSORS:
         device = SOMEWHERE
@@ -124,7 +125,8 @@ def _of_values(call: Call) -> Fact:
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
-    made = tensor(dtype, device, 3, call.node, held, shape, _ndim_of_values(call, dtype))
+    sure = 1 if guessed and device is SOMEWHERE else 3  # of a number it would be made on the host
+    made = tensor(dtype, device, sure, call.node, held, shape, _ndim_of_values(call, dtype))
     made.ref = Tag.EMPTY if _empty(call.first_node) else None
     return made
 
