@@ -173,6 +173,19 @@ def calls_steps(function: ProjectFunction) -> bool:
     return any(conventions.STEP.search(name) and name != "train" for name in called)
 
 
+_A_DEVICE = rb"(?:\w+\.)*_?device\b"
+_KEPT_THERE = re.compile(
+    rb"self\.\w+ *= *(?:[^\n]*(?:\.to\((?:device *= *)?%b|\.cuda\()|torch\.[^\n]*\bdevice *= *%b)"
+    % (_A_DEVICE, _A_DEVICE)
+)
+
+
+@lru_cache(maxsize=64)
+def keeps_on_device(cls: Class) -> bool:
+    """Whether what objects of a class keep is sent to a device, or made there: a data set that does lies on it as a whole."""
+    return _KEPT_THERE.search(cls.text) is not None
+
+
 def of_distributions(cls: Class) -> bool:
     """Whether a class is a distribution, or what distributions are transformed by, and no transform of data."""
     kin = ancestry(cls)

@@ -213,6 +213,8 @@ def _by_what_it_is(function: ProjectFunction) -> Heat:
     said, drawn_from = by_name(function.name, owner, methods), cls is not None and by_code.of_distributions(cls)
     if drawn_from and (said.reason is Reason.DATA or function.name == "__init__"):
         said = Reason.MAYBE(function.name)  # made anew in each step, most often
+    if said.reason is Reason.DATA and said.about == (owner,) and cls is not None and by_code.keeps_on_device(cls):
+        said = by_name(function.name, "", methods)  # each batch is picked on the device
     case = Judged(function, said, drawn_from)
     return next((heat for judge in JUDGES if (heat := judge(case)) is not None), said)
 
@@ -389,5 +391,8 @@ def on_host(function: ProjectFunction) -> bool:
 @lru_cache(maxsize=8)  # asked for one method after the other; each holds the tree of its class
 def _holds_data(cls: Class) -> bool:
     """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
-    named = (*(each.name for each in ancestry(cls)), *outside(cls))
+    kin = ancestry(cls)
+    if any(map(by_code.keeps_on_device, kin)):
+        return False
+    named = (*(each.name for each in kin), *outside(cls))
     return picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)

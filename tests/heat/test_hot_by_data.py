@@ -145,3 +145,19 @@ def test_a_class_that_derives_from_a_data_set_is_one_whatever_it_is_called(
     )
     found = sites(noise.read_bytes(), str(noise), Project())
     assert [site.hot for site in found if site.op == "item"] == ([True] if hot else [])
+
+
+@pytest.mark.parametrize(("kept", "hot"), [("rows.to(device)", True), ("rows", False)])
+def test_a_data_set_that_keeps_its_rows_on_the_device_picks_each_batch_there(kept: str, hot: bool) -> None:
+    code = f"""
+import torch
+
+class OfflineDataset:
+    def __init__(self, rows: torch.Tensor, device):
+        self.rows = {kept}
+
+    def sample(self, seen: torch.Tensor):
+        return self.rows[torch.randint(0, 9, (4,))] * seen.sum().item()
+"""
+    found = sites(code.encode(), "offline.py", Project())
+    assert [site.hot for site in found if site.op == "index_host"] == ([True] if hot else [])

@@ -114,7 +114,36 @@ CASES = {
             return y_pred[:, order].float() - y_true.float()[:, order]  # waits: index_host
 
         def shuffled(y_pred):
-            return y_pred.float()[:, torch.randperm(y_pred.shape[-1])]
+            return y_pred.float()[:, torch.randperm(y_pred.shape[-1])]  # waits: index_host
+    """,
+    "an order of as many as a batch has, by which it is mixed with itself": """
+        class Mixup:
+            def on_sample(self, state):
+                order = torch.randperm(state["x"].size(0))
+                x = state["x"] - state["x"].view(len(order), -1).mean(1)
+                state["x"] = x * 0.5 + x[order] * 0.5  # waits: index_host
+
+        def shuffled(self, count):
+            rows = self.rows.abs()
+            return rows[torch.randperm(len(self.files))], rows[torch.randperm(count)]
+    """,
+    "a data set that keeps its tensors where a device is named": """
+        class OfflineDataset(torch.utils.data.Dataset):
+            def __init__(self, data, device, fits):
+                if fits:
+                    self.seen = torch.from_numpy(data["seen"]).to(device=device)  # waits: created_on_host
+                else:
+                    self.seen = torch.Tensor(data["seen"])
+
+            def sample(self):
+                return self.seen[torch.randint(0, len(self), (32,))]  # waits: index_host
+
+        class FileDataset(torch.utils.data.Dataset):
+            def __init__(self, data, device):
+                self.seen, self.device = torch.from_numpy(data["seen"]), device
+
+            def sample(self):
+                return self.seen[torch.randint(0, len(self), (32,))]
     """,
     "a loader behind what logs it, shows how far it is, or was named": """
         class Progress:

@@ -38,6 +38,7 @@ def of_a_tensor(frame: Frame, parts: Iterable[ast.expr], part: ast.expr, fact: F
         or _knows_device(frame)
         or _meets_another(frame, parts, part)
         or _asks_where(frame)
+        or _reorders(fact)
     )
     return 2 if met else 1
 
@@ -75,6 +76,16 @@ def _asks_where(frame: Frame) -> bool:
     """Whether a function asks tensors where they live, `zeros(n, device=x.device)`: what it is given may be anywhere."""
     function = frame.function
     return function is not None and not frame.on_host and _speaks_of_a_device(function.node)
+
+
+def _reorders(fact: Fact) -> bool:
+    """Whether it is a permutation of as many as a batch has, `torch.randperm(x.size(0))`: what is mixed with itself by one."""
+    made = fact.provenance
+    return (
+        isinstance(made, ast.Call)
+        and name_of(made.func) == "randperm"
+        and any(name_of(each) in ("size", "shape") for each in walk(made))
+    )
 
 
 @lru_cache(maxsize=8)  # asked for each index
