@@ -15,8 +15,10 @@ from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import elements, set_attribute
 from syncscope.tensors.facts import (
     ARRAY,
+    BATCH,
     BOOL,
     COMPARED,
+    DEVICE,
     HOST,
     OTHER,
     SCALAR,
@@ -109,6 +111,8 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     base = evaluate(frame, target.value)
     if base.kind is SEQUENCE or base is UNKNOWN or base.kind is OTHER:
         remember(frame, target, base, fact)
+    elif base.kind is BATCH:
+        _sent_one_by_one(frame, target, base, fact, value)
     mask, node, _ = index(frame, target, base)
     number = fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0 and fact.device is HOST)
     if base.kind is not ARRAY and mask is not None and not (number and not _gathers(frame, target, node)):
@@ -125,6 +129,17 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         number_written(frame, target, base, fact, value)
     if value is not None:
         copied_in(frame, value, value, base, fact, target.slice)
+
+
+def _sent_one_by_one(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, value: ast.expr | None) -> None:
+    """A batch whose parts are sent in place: by a loop, `batch[key] = part.to(device)`, all of it lives there from then on."""
+    held, key = dotted(target.value), target.slice
+    if not held or value is None or fact.kind is not TENSOR or fact.device is HOST:
+        return
+    if not isinstance(key, ast.Constant):
+        frame.env[held] = Fact(BATCH, device=DEVICE, confidence=max(base.confidence, 2), why=value, source=base)
+    elif isinstance(key.value, str):
+        frame.env[held] = items(element(base), {key.value: fact})
 
 
 def _is_computed(frame: Frame, value: ast.expr | None) -> bool:

@@ -69,6 +69,8 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         return _join_things(a, b, unlike)
     if kind is MODULE:
         return _join_modules(a, b)
+    if kind is BATCH and DEVICE in (a.device, b.device):
+        return a if a.device is DEVICE else b  # its parts are sent in a loop over it
     return a if a.ref == b.ref else Fact(kind, device=a.device, confidence=min(a.confidence, b.confidence))
 
 
@@ -81,6 +83,8 @@ def _join_kinds(a: Fact, b: Fact) -> Fact:
             return _tensor_or(one, other)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
+        if one.kind is SEQUENCE and other.kind is BATCH:
+            return one  # a dict of which an entry is sent
     return UNKNOWN
 
 

@@ -330,6 +330,40 @@ CASES = {
             def fit_once(self):
                 return next(self.columns)["image"].to(self.device)
     """,
+    "a batch whose parts are sent in place": """
+        from torch.utils.data import DataLoader
+
+        class Trainer:
+            def __init__(self, rows):
+                self.loader = DataLoader(rows, batch_size=4)
+
+            def fit(self):
+                for batch in self.loader:
+                    for key, part in batch.items():
+                        if torch.is_tensor(part):
+                            batch[key] = part.to(self.device)  # waits: to_device
+                    self.step(batch)
+
+            def step(self, batch):
+                return batch["mask"].sum().item(), batch["y"].unique()  # waits: item # waits: unique
+
+            def fit_all(self):
+                for batch in self.loader:
+                    print(batch["x"].sum().item())
+                    batch = self.moved(batch)
+                    print(batch["x"].sum().item())  # waits: item
+
+            def moved(self, batch):
+                for key in batch:
+                    batch[key] = batch[key].cuda()  # waits: to_device
+                return batch
+
+            def fit_one(self):
+                for batch in self.loader:
+                    if self.sends:
+                        batch["x"] = batch["x"].cuda()  # waits: to_device
+                    print(batch["x"].sum().item(), batch["y"].sum().item())  # waits: item
+    """,
     "made on the host and handed on as it is": """
         def times(x, device="cpu"):
             return x * torch.arange(0, 4).detach().to(device)  # waits: created_on_host
