@@ -353,8 +353,12 @@ def _surely_in_steps(function: ProjectFunction, depth: int = 0) -> bool:
 
 
 def _placed(case: Judged) -> Heat | None:
-    """Cold by its file; `transforms.py` of distributions is none of data."""
-    return by_place(*case.place, case.name) if case.said.hot and not case.drawn_from else None
+    """Cold by its file; `transforms.py` of distributions is none of data, nor `dataset.py` of rows on the device."""
+    cls = case.function.cls
+    there = case.drawn_from or (
+        cls is not None and cls.name.endswith(conventions.DATA_CLASSES) and by_code.keeps_on_device(cls)
+    )
+    return by_place(*case.place, case.name) if case.said.hot and not there else None
 
 
 def _begins_episode(case: Judged) -> Heat | None:

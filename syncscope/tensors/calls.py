@@ -23,6 +23,7 @@ from syncscope.tensors.methods_of_unknown import (
     asked_as_a_dict,
     by_its_owner,
     given_by_network,
+    in_its_place,
 )
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -48,10 +49,13 @@ def call(frame: Frame, node: ast.Call) -> Fact:
             held = frame.env.get(dotted(func))
             if held is None or held.kind is NOTHING_KNOWN:
                 given = by_its_owner(word, func.value)
-                return given_by_network(node) if given is UNKNOWN and is_network(word) else given
-        if word in OF_DICTS and receiver.kind is TENSOR and (found := asked_as_a_dict(word, func.value, receiver)):
-            return found
-        return call_member(Call(frame, node, word, args, keywords, receiver, func.value))
+                if given is UNKNOWN:
+                    return given_by_network(node) if is_network(word) else in_its_place(word, args)
+                return given
+        if word in OF_DICTS and receiver.kind is TENSOR and (part := asked_as_a_dict(word, func.value, receiver)):
+            return part
+        found = call_member(Call(frame, node, word, args, keywords, receiver, func.value))
+        return in_its_place(word, args) if found is UNKNOWN else found
     target = frame.table[func.__class__](frame, func)
     args, keywords = _arguments(frame, node)
     return apply(Call(frame, node, "", args, keywords), target)

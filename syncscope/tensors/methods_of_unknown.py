@@ -137,6 +137,13 @@ def given_by_network(node: ast.Call) -> Fact:
 OF_DICTS = frozenset(("items", "values", "get", "pop"))
 
 
+def in_its_place(word: str, args: list[Fact]) -> Fact:
+    """What a dict gives where a tensor is to stand in its place, `info.get("reward", reward)`: most likely one, too."""
+    if word not in ("get", "pop") or len(args) != 2 or args[1].kind is not TENSOR or args[1].device is HOST:
+        return UNKNOWN
+    return args[1].but(confidence=min(2, args[1].confidence))
+
+
 def by_its_owner(word: str, node: ast.expr) -> Fact:
     """What a method gives by what its object is called: `losses.items()`, `self.replay_buffer.sample(n)`."""
     if word in OF_DICTS:

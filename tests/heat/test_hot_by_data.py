@@ -159,5 +159,6 @@ class OfflineDataset:
     def sample(self, seen: torch.Tensor):
         return self.rows[torch.randint(0, 9, (4,))] * seen.sum().item()
 """
-    found = sites(code.encode(), "offline.py", Project())
-    assert [site.hot for site in found if site.op == "index_host"] == ([True] if hot else [])
+    for path in ("offline.py", "dataset.py"):
+        found = sites(code.encode(), path, Project())
+        assert [site.hot for site in found if site.op == "index_host"] == ([True] if hot else [])

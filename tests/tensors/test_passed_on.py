@@ -289,6 +289,12 @@ CASES = {
             print(kl.item())  # waits: item
             return averaged(3.0).item(), summed(len(seen)).item()
     """,
+    "what a dict is asked for, and a tensor in its place": """
+        def note(self, reward: torch.Tensor, info: dict, name, held):
+            self.total += info.get("original", reward).cpu()  # waits: cpu
+            self.host += info.get("original", torch.zeros(1)).cpu()
+            return held.pop("seen", reward).tolist(), info.get(name, 0).cpu()  # waits: tolist
+    """,
     "lists of columns that a module keeps": """
         class Columns(nn.Module):
             def __init__(self, column: dict[str, int], names: list[str], rows):
