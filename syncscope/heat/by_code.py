@@ -153,17 +153,19 @@ def changes_table(function: ProjectFunction) -> bool:
 
 
 def is_made_by_set_up(function: ProjectFunction) -> bool:
-    """Whether set-up gives it back, or keeps it in an attribute: it is called later, under another name."""
+    """Whether set-up gives it back, keeps it, or hands it to what it makes: it is called later, under another name."""
     around = getattr(function.closure, "function", None)
     if around is None or by_name(around.name, "", ()).reason is not Reason.SET_UP:
         return False
-    for each in statements(around.node):
-        match each:
-            case (
-                ast.Return(value=ast.Name(id=name)) | ast.Assign(targets=[ast.Attribute()], value=ast.Name(id=name))
-            ) if name == function.name:
-                return True
-    return False
+    every = walk(around.node)
+    called = {id(each.func) for each in every if isinstance(each, ast.Call)}
+    return any(
+        isinstance(each, ast.Name)
+        and each.id == function.name
+        and isinstance(each.ctx, ast.Load)
+        and id(each) not in called
+        for each in every
+    )
 
 
 @lru_cache(maxsize=64)

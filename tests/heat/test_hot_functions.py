@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from heat.hot_lines import heat
 
 from syncscope.tensors.interpret import sites
 
@@ -284,3 +285,24 @@ def test_a_pipeline_uses_a_model_where_nothing_says_that_it_trains_it() -> None:
 def test_names_that_come_by_a_star_import_are_those_that_people_mean() -> None:
     source = b"from .imports import *\n# torch\ndef forward(self, logits):\n    return F.softmax(logits, dim=1).max().item()\n"
     assert [(site.op, site.confidence > 1) for site in sites(source, "x.py")] == [("item", True)]
+
+
+HANDED_ON = b"""
+import torch
+
+class TabularGAN:
+    def __init__(self, encoder, cond: torch.Tensor):
+        def penalty(real: torch.Tensor, fake: torch.Tensor):
+            return (real - fake).sum().item()  # hot
+
+        def length(real: torch.Tensor):
+            return real.sum().item()  # cold
+
+        self.model = GAN(length(cond), penalties=[penalty])
+"""
+
+
+def test_what_set_up_hands_to_what_it_makes_is_called_later() -> None:
+    lines = enumerate(HANDED_ON.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(HANDED_ON, "gan.py") == marks
