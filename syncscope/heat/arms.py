@@ -345,3 +345,28 @@ def of_probe(body: list[ast.stmt]) -> Heat | None:
     """Cold in a `try` that only sees whether something can be done, and throws away what that gives: `_ = net(x)`."""
     given = (target for each in body if isinstance(each, ast.Assign) for target in each.targets)
     return Reason.PROBED() if any(isinstance(each, ast.Name) and each.id == "_" for each in given) else None
+
+
+_UNLIKE = frozenset(("AttributeError", "ValueError", "TypeError"))
+
+
+def of_handler(node: ast.Try, handler: ast.ExceptHandler) -> Heat | None:
+    """Cold after an error, but where that tells of what has another form: `x, y, weight = batch`, where there are two only."""
+    types = [*handler.type.elts] if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
+    names = {name_of(each) for each in types}
+    if names == {"NotImplementedError"}:  # the way of objects that have no other
+        return None
+    if not names or not names <= _UNLIKE or isinstance(handler.body[-1], ast.Raise):
+        return Reason.AFTER_ERROR()
+    return None if _taken_apart(node.body) & _taken_apart(handler.body) else Reason.AFTER_ERROR()
+
+
+def _taken_apart(body: list[ast.stmt]) -> set[str]:
+    """The names under which a block has the parts of something: `(users, items), others = batch`."""
+    taken = (each for part in body for each in statements(part) if isinstance(each, ast.Assign))
+    return {
+        name_of(name)
+        for each in taken
+        if isinstance(each.targets[0], ast.Tuple) and isinstance(each.value, (ast.Name, ast.Attribute))
+        for name in walk(each.targets[0])
+    } - {""}

@@ -40,7 +40,8 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
             heat = _colder(heat, loops.of_with(statement))
         elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
-            heat = _colder(heat, None if inner is statement.finalbody else Reason.AFTER_ERROR())
+            caught = next((each for each in statement.handlers if each.body is inner), None)
+            heat = _colder(heat, None if caught is None else arms.of_handler(statement, caught))
         if inner is None:
             heat = _colder(heat, around.behind_test(statement))
         body = inner

@@ -212,8 +212,7 @@ def try_block(frame: Frame, node: ast.Try) -> None:
         execute(frame, node.orelse)
     end, dead, heat_around = frame.env, frame.dead, frame.around
     for handler in node.handlers:
-        other = name_of(handler.type) == "NotImplementedError"  # the way of objects that have no other
-        frame.env, frame.dead, frame.around = dict(start), False, before if other else Reason.AFTER_ERROR()
+        frame.env, frame.dead, frame.around = dict(start), False, arms.of_handler(node, handler) or before
         execute(frame, handler.body)
         merge(frame, end, dead, frame.env, frame.dead)
         end, dead = frame.env, frame.dead

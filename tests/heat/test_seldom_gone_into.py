@@ -139,3 +139,32 @@ def test_a_folder_in_those_of_the_tests_is_of_them(tmp_path: Path, folder: str, 
     path.parent.mkdir(parents=True)
     path.write_text("import torch\n\ndef forward(x: torch.Tensor):\n    return x.sum().item()\n")
     assert heat(path.read_bytes(), str(path)) == {4: told}
+
+
+FORMS = b"""
+import torch
+
+def training_step(model, batch, other):
+    try:
+        (users, items), scores = batch
+        print(model(users).sum().item())  # hot
+    except (AttributeError, ValueError):
+        users, items, scores = batch
+        print(model(items).sum().item())  # hot
+    try:
+        first, second = other
+    except ValueError:
+        first = model(other)
+        print(first.sum().item())  # cold
+    try:
+        first, second = other
+    except RuntimeError:
+        first, second = other
+        print(model(first).sum().item())  # cold
+"""
+
+
+def test_what_takes_a_batch_apart_in_another_form_runs_where_the_batch_has_that() -> None:
+    lines = enumerate(FORMS.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(FORMS, "train.py") == marks
