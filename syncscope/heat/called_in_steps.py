@@ -21,6 +21,7 @@ from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
 from syncscope.heat.parsed_text import parsed
 from syncscope.heat.surely_in_steps import Certain
+from syncscope.model.heat import Reason
 from syncscope.project import cold_names, conventions
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
@@ -217,6 +218,8 @@ class Calls:
         few = self._means_few(name)
         if any(few or not each.cls or len(self._kinds(each.cls)) > 1 for each in same) or self.makers.of(name):
             return True
+        if any(said_by_name(each).reason is Reason.ASIDE for each in same):
+            return True  # of a `Logger`, which is called like it: `self._logger.store(loss)`
         return bool(self._meant(name, "self", caller, True))
 
     def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:

@@ -158,3 +158,36 @@ def test_a_scaler_whose_scale_is_logged_in_each_step_is_asked_there(said: str, h
     )
     found = sites(SCALER.encode(), str(tmp_path / "scaling.py"), Project())
     assert [site.hot for site in found if site.op == "loss_scale"] == [hot]
+
+
+LOGGERS = """
+import torch
+
+class Logger:
+    def store(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+class Tracker:
+    def store(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+class Buffer:
+    def store(self, x: torch.Tensor):
+        return x.shape
+
+class Table(Buffer):
+    def store(self, x: torch.Tensor):
+        return x.shape
+
+class Ring(Buffer):
+    def store(self, x: torch.Tensor):
+        return x.shape
+"""
+
+
+def test_a_logger_that_a_step_calls_by_its_kind_is_meant_among_many_of_that_name(package: Path) -> None:
+    path = package / "loggers.py"
+    path.write_text(LOGGERS)
+    model = package / "model.py"
+    model.write_text(MODEL.replace("match(x)", "self._logger.store(x)"))
+    assert heat(path) == marked(LOGGERS)
