@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,7 +189,15 @@ class Survey(Definitions):
     def said_outside(self) -> set[bytes]:
         """What files speak of outside of all functions; what stands in `__all__`, or as text in a table, is but named."""
         texts = (QUOTED.sub(b"", plain(without_imports(self.outside[path]))) for path in self.talking)
-        return {word for text in (*texts, *self.held) for word in words(text)}
+        return {word for text in (*texts, *(self.held or self._filled_last())) for word in words(text)}
+
+    def _filled_last(self) -> Iterator[bytes]:
+        """What fills tables behind the last function of a file, to whose text it is taken."""
+        last: dict[str, int] = {}
+        for each in self.functions():
+            last[each.path] = max(each.begin, last.get(each.path, 0))
+        ends = {path: self.sources[path][last[path] :] for path in self.talking if path in last}
+        return (statement for same in tables(ends, self.defined).values() for _, statement in same)
 
     def kept(self) -> set[bytes]:
         """Words of what is called later."""

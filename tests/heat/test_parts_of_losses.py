@@ -94,3 +94,27 @@ def test_each_line_is_told_as_it_is_marked(tmp_path: Path, offers: bool) -> None
     if offers:  # to whoever computes with them: told in a line
         told = {line: "cold" if said == "short" else said for line, said in told.items()}
     assert told == marked
+
+
+IN_A_TABLE = """
+import torch
+
+def first(x: torch.Tensor):
+    return x / x.sum().item()  # hot
+
+def third(x: torch.Tensor):
+    return x / x.sum().item()  # cold
+
+def second(x: torch.Tensor):
+    return x / x.sum().item()  # hot
+
+LOSSES = {"first": first, "second": second}
+"""
+
+
+def test_what_a_table_behind_the_last_function_of_a_file_holds_may_be_looked_up(package: Path) -> None:
+    (package / "parts.py").write_text(IN_A_TABLE)
+    lines = enumerate(IN_A_TABLE.splitlines(), 1)
+    marks = {number: line.rpartition("# ")[2] for number, line in lines if "# " in line}
+    found = sites(IN_A_TABLE.encode(), str(package / "parts.py"), Project())
+    assert {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"} == marks
