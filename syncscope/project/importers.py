@@ -18,6 +18,7 @@ _ASKS = re.compile(
 _READS = re.compile(
     rb"\.(?:item|tolist|nonzero|numpy)\(\)|\.(?:masked_select|unique|repeat_interleave)\("
 )  # tensors have them, arrays some
+_ARRAYS = re.compile(rb"\b(?:numpy|pandas|jax|tensorflow)\b")  # of which numbers are read as of tensors
 _OWN = {b"self", b"cls"}
 _WORD = re.compile(
     rb"(?<![\w.])(?<!len\()(?<!instance\()(?<!attr\()[A-Za-z_]\w*+(?!\s*(?:\.|\(|=[^=]|(?:is|in|not in)\b))"
@@ -30,12 +31,18 @@ def importers(
     """The files that may call such a function, of those that speak of torch, by its file's path and what it is `called`."""
     by_module: dict[str, set[str]] = defaultdict(set)  # as a whole
     by_name: dict[str, set[str]] = defaultdict(set)  # through whatever file hands it on
-    for path in speaking:
+    by_part: dict[str, set[str]] = defaultdict(set)  # by what else is imported of its file
+    of_torch = {*speaking}
+    for path in of_torch:
         for module, name in imports.get(path, ()):
             (by_name[name] if name else by_module[module]).add(path)
+            by_part[module].add(path)
     found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for each in functions:
-        callers = (by_name.get(each.cls or each.name, set()) | by_module.get(place(each.path), set())) - {each.path}
+        callers = by_name.get(each.cls or each.name, set()) | by_module.get(place(each.path), set())
+        if not callers and each.path not in of_torch and _ARRAYS.search(each.source) is None:
+            callers = by_part.get(place(each.path), set())  # who hands a meter on that others of its file hold
+        callers = callers - {each.path}
         if callers and asks_of_parameters(each):
             found[each.path][called(each.cls, each.name)] = tuple(sorted(callers)[:_MOST])
     return found
