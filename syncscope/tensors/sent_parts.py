@@ -80,11 +80,11 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
             return frozenset(of_each)
     each_of, unpacked = _parts(every, given)
     recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
-    one_by_one = {each_of[name] for each in sending if (name := name_of(each.func.value)) in each_of}  # type: ignore[attr-defined]
+    one_by_one = {each_of[name] for each in sending if (name := name_of(_of_rows(each))) in each_of}
     found: set[int] = set()
     by_name: list[tuple[str, str, int]] = []  # the argument, its part, and the call that sends it
     for each in sending:
-        match each.func.value:  # type: ignore[attr-defined]  # of an attribute, as was asked
+        match _of_rows(each):
             case ast.Name(id=name):
                 if name in each_of or (recursive and name in given) or name in one_by_one:
                     found.add(id(each))
@@ -99,6 +99,12 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
                     by_name.append((name, ast.unparse(key), id(each)))
     several = Counter(of for of, _ in {(of, part) for of, part, _ in by_name})
     return frozenset(found.union(call for of, _, call in by_name if several[of] >= _SEVERAL))
+
+
+def _of_rows(call: ast.Call) -> ast.expr:
+    """What is sent, or of what some rows are: `part` of `part[i : i + n].to(device)`."""
+    node: ast.expr = call.func.value  # type: ignore[attr-defined]  # of an attribute, as was asked
+    return node.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) else node
 
 
 def _makes_its_like(function: ProjectFunction, calls: list[ast.Call]) -> bool:

@@ -364,6 +364,21 @@ CASES = {
                         batch["x"] = batch["x"].cuda()  # waits: to_device
                     print(batch["x"].sum().item(), batch["y"].sum().item())  # waits: item
     """,
+    "rows of each part of a batch, sent by a step that takes them one after the other": """
+        def run_step(self, batch, more, rows):
+            for i in range(0, len(batch), 4):
+                parts = {key: part[i : i + 4].to(self.device) for key, part in more.items()}  # waits: to_device
+                first = {key: part[0].to(self.device) for key, part in rows.items()}
+                self.model(parts, first).backward()
+    """,
+    "lists of positions that a sampler of batches gives": """
+        from torch.utils.data import BatchSampler, SubsetRandomSampler
+
+        class Rollouts(nn.Module):
+            def batches(self, seen: torch.Tensor, n):
+                for rows in BatchSampler(SubsetRandomSampler(range(n)), 4, drop_last=True):
+                    yield seen[rows]  # waits: index_list
+    """,
     "made on the host and handed on as it is": """
         def times(x, device="cpu"):
             return x * torch.arange(0, 4).detach().to(device)  # waits: created_on_host

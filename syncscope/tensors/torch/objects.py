@@ -16,6 +16,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     INT,
+    INTEGER,
     LOADER,
     MODULE,
     NONE,
@@ -28,6 +29,7 @@ from syncscope.tensors.facts import (
     device_of,
     holds_tensor,
     items,
+    listed,
     sequence,
     tensor,
 )
@@ -198,6 +200,9 @@ _EXACT: dict[str, Maker] = {
     **dict.fromkeys(("torch.utils.data.Subset", "torch.utils.data.dataset.Subset"), lambda call: call.first),
     **dict.fromkeys(
         ("torch.utils.data.random_split", "torch.utils.data.dataset.random_split"), lambda call: items(call.first)
+    ),
+    **dict.fromkeys(
+        ("torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler"), lambda _: items(listed(INTEGER))
     ),
     "torch.distributed.barrier": lambda call: _waited(call, Op.BARRIER),
     **dict.fromkeys(
