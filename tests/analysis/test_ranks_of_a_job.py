@@ -232,11 +232,12 @@ def test_ranks_of_which_events_are_missing_are_not_priced(shared):
     assert all(line.price is None for line in found.lines)
 
 
-def test_512_ranks_with_shifted_clocks(shared):
+@pytest.mark.parametrize("ranks", [64, pytest.param(512, marks=pytest.mark.slow)])
+def test_many_ranks_with_shifted_clocks(shared, ranks):
     real = dlrm(shared)
     random = np.random.default_rng(0)
-    shifts = random.integers(-(10**9), 10**9, 512)
-    many = [replace(real[n % 8], number=n, origin=real[n % 8].origin + int(shifts[n])) for n in range(512)]
+    shifts = random.integers(-(10**9), 10**9, ranks)
+    many = [replace(real[n % 8], number=n, origin=real[n % 8].origin + int(shifts[n])) for n in range(ranks)]
     found = job(many)
     few = job(real)
     assert len(found.meets) == 8

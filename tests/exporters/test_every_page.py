@@ -129,20 +129,26 @@ RANKS = [("Rank 1, the worst", COMPARISON)]
 
 
 @pytest.fixture
-def pages(whole, tmp_path):
-    """The file of each kind of page."""
-    model, events = html.parts(whole)
-    of = {
-        "file": html.page(model, events),
-        "comparison": html.page(model | {"comparison": COMPARISON}, events),
-        "ranks": html.page(html.job_page("job", "Rank 1 comes last.", ["a note"], JOB), ""),
-        "jobs": html.page(html.jobs_page(HEADS, [["one", "3"], ["two", "3"]], "of all", TWO_JOBS), ""),
-        "compared": html.page(html.compared_jobs_page("a and b", "3 ranks", HEADS, [["1", "3"]], [], RANKS), ""),
-        "notebook": f"{CELL}<main>{html.notebook(whole)}</main></html>",
+def page_of(whole, tmp_path):
+    """Writes the page of that kind, and tells its file."""
+    compared = {"comparison": COMPARISON}
+    kinds = {
+        "file": lambda: html.page(*html.parts(whole)),
+        "comparison": lambda: html.page(html.parts(whole)[0] | compared, html.parts(whole)[1]),
+        "ranks": lambda: html.page(html.job_page("job", "Rank 1 comes last.", ["a note"], JOB), ""),
+        "jobs": lambda: html.page(html.jobs_page(HEADS, [["one", "3"], ["two", "3"]], "of all", TWO_JOBS), ""),
+        "compared": lambda: html.page(
+            html.compared_jobs_page("a and b", "3 ranks", HEADS, [["1", "3"]], [], RANKS), ""
+        ),
+        "notebook": lambda: f"{CELL}<main>{html.notebook(whole)}</main></html>",
     }
-    for name, text in of.items():
-        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: tmp_path / f"{name}.html" for name in of}
+
+    def written(kind):
+        file = tmp_path / f"{kind}.html"
+        file.write_text(kinds[kind](), encoding="utf-8")
+        return file
+
+    return written
 
 
 def opened(page, file):
@@ -171,10 +177,10 @@ LOOKS = [  # each page, each scheme and each width; all of them with one another
 
 
 @pytest.mark.parametrize(("name", "scheme", "width"), LOOKS)
-def test_axe_finds_nothing_serious_and_nothing_sticks_out(name, scheme, width, pages, browser):
+def test_axe_finds_nothing_serious_and_nothing_sticks_out(name, scheme, width, page_of, browser):
     look = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     with watched(browser, bypass_csp=True, **look) as page:
-        frame = opened(page, pages[name])
+        frame = opened(page, page_of(name))
         assert frame.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
         if not AXE.is_file():
             pytest.skip("npm install --prefix .venv/axe axe-core, or AXE=path/of/axe.min.js")
@@ -185,9 +191,9 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(name, scheme, width, p
 
 
 @pytest.mark.parametrize("name", ["file", "comparison", "ranks"])
-def test_a_page_is_printed_whole_with_what_was_folded(name, pages, browser, tmp_path):
+def test_a_page_is_printed_whole_with_what_was_folded(name, page_of, browser, tmp_path):
     with watched(browser) as page:
-        frame = shown(page, pages[name]).main_frame
+        frame = shown(page, page_of(name)).main_frame
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert frame.evaluate("[...document.querySelectorAll('details')].every(one => one.open)")
@@ -244,7 +250,7 @@ def texts(value):
         yield from value.replace("`", "").split("\n")
 
 
-def test_every_number_on_the_page_is_one_of_the_json_report(whole, browser, pages):
+def test_every_number_on_the_page_is_one_of_the_json_report(whole, browser, page_of):
     model, _ = html.parts(whole)
     model["page"].pop("memory")
     known = forms(model) | forms({**model, "reads": []})
@@ -265,7 +271,7 @@ def test_every_number_on_the_page_is_one_of_the_json_report(whole, browser, page
             figures.time(1e6 * model["step_ms"] * part) for part in (abs(share), 1 - share)
         }  # so much longer, too
     with watched(browser, viewport={"width": 1400, "height": 900}) as page:
-        frame = opened(page, pages["file"])
+        frame = opened(page, page_of("file"))
         for button in frame.locator(".place").all()[1:]:
             button.click()
         frame.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true; }")
@@ -301,11 +307,11 @@ def test_a_page_that_an_older_version_kept_opens(whole, browser, tmp_path):
         assert "train.py:5 nonzero" in page.inner_text("#timeline .card")
 
 
-def test_perfetto_gets_what_is_seen_when_it_answers(whole, browser, tmp_path, pages):
+def test_perfetto_gets_what_is_seen_when_it_answers(whole, browser, tmp_path, page_of):
     """Its page is played by one of ours: asked until it answers, then given the trace."""
     asked = "window.heard = []; window.open = () => ({postMessage: (what, to) => { heard.push([what, to]); }})"
     with watched(browser, bypass_csp=True) as page:
-        frame = shown(page, pages["file"])
+        frame = shown(page, page_of("file"))
         frame.evaluate(
             f"() => {{ {asked}; const open = window.open; window.peer = open(); window.open = () => peer; }}"
         )

@@ -170,7 +170,7 @@ def test_comprehensions_with_gradients_are_followed_here(monkeypatch):
 
 def test_a_comprehension_dies_and_the_next_does_not_follow_its_plans():
     x, y = torch.arange(5.0, device="ocl"), torch.ones(5, device="ocl")
-    for factor in range(4):
+    for factor in range(2):
         scale = comprehension(SCALE.replace("by *", f"{factor} * by *"))
         for _ in range(4):
             torch.testing.assert_close(scale(x, y, 2.0).cpu(), 2.0 * factor * x.cpu())

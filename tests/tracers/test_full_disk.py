@@ -17,9 +17,8 @@ from syncscope.tracers import record_file, recovery
 
 HERE = Path(__file__).parent
 EVERY = 1 if SEARCHING else 5  # records: what comes in turns of two, three or four is met in each of its places
-EVERY_CALL = 1 if SEARCHING else 3  # likewise of what comes in turns of two or four
 
-AT_EVERY_CALL = """
+AT_EVERY = """
 import contextlib, ctypes, gc, io, shutil, sys, tempfile
 from pathlib import Path
 gc.disable()  # while torch imports its compilers
@@ -112,12 +111,12 @@ def test_a_program_goes_on_whichever_write_fails(
     pytest.importorskip("torch")
     folder = tmp_path / "full"
     told = {"disk": str(disk), "fake": fake_library._name, "folder": str(folder)}
-    code = AT_EVERY_CALL.format(**told, how=how, error=error, once=int(once), every=EVERY_CALL)
+    code = AT_EVERY.format(**told, how=how, error=error, once=int(once), every=EVERY)
     done = python(code, before=preloaded(disk))
     assert done.returncode == 0, done.stderr
     failed, kept = map(int, done.stdout.split())
-    assert failed > 10 / EVERY_CALL
-    assert kept > failed - 8 / EVERY_CALL  # but where not even the first files could be made
+    assert failed > 10 / EVERY
+    assert kept > failed - 8 / EVERY  # but where not even the first files could be made
 
 
 CUT = """
